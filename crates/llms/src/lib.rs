@@ -14,19 +14,17 @@ mod provider;
 mod openai;
 mod anthropic;
 mod gemini;
-pub mod rules;
 #[cfg(test)]
 mod conversations;
 
 use config::{ModelConfig, ModelKind};
+use demo::rules::Rules;
 use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
-use rules::Rules;
 use serde_json::Value;
 use std::sync::Arc;
 
 pub use defaults::default_models;
-pub use rules::stub_rules;
 
 /// The model that this configures, or all that is wrong with it. No one is talked to yet.
 pub fn open(config: &ModelConfig) -> Result<Arc<dyn Llm>, Vec<Mistake>> {

@@ -1,7 +1,6 @@
 //! The upstreams while they run: started, kept in the catalog, shown and stopped. What is
 //! configured is there from the start to the end; what is stored comes and goes.
 
-use crate::upstreams::{Entry, Facts, Ourselves, config_of, stored};
 use engine::refusal::Refusal;
 use engine::{Engine, ToolSource};
 use futures::future::{Either, select};
@@ -10,12 +9,13 @@ use kernel::definition::plan::mistake::{Mistake, Severity};
 use kernel::values::datum::value_weight;
 use kernel::values::fault::Fault;
 use kernel::values::ids::RealmId;
+use project::upstream_entries::{Entry, Facts, Ourselves, config_of, stored};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
-use tools::remote::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
+use upstreams::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
 
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -4,16 +4,6 @@
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
-pub mod realm;
-pub mod layer;
-mod settings;
-pub mod upstreams;
-mod public_url;
-pub mod models;
-pub mod event_sinks;
-pub mod config;
-mod agents;
-pub mod project;
 mod problem;
 pub mod secrets;
 mod gateway;

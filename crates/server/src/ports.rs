@@ -4,7 +4,6 @@
 use crate::http::operations::health;
 use crate::http::pipelines;
 use crate::problem::Failure;
-use crate::realm::local_caller;
 use crate::request::doors::{Shared, Who};
 use crate::request::frame::{OwnFrame, own_frame};
 use crate::request::params::short;
@@ -16,6 +15,7 @@ use axum::response::Response;
 use axum::routing::get;
 use engine::refusal::Refusal;
 use kernel::values::ids::PipelineName;
+use project::realm::local_caller;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

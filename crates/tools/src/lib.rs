@@ -11,10 +11,7 @@ mod validate;
 mod test;
 mod events;
 mod case;
-pub mod children;
-pub mod demo;
 mod http;
-pub mod remote;
 
 use kernel::contracts::Tool;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use kernel::definition::plan::mistake::Mistake;
-use server::project::Project;
+use project::folder::Project;
 use server::{AssembleError, Assembled, Extra, Lookup, Setup};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -9,8 +9,8 @@ use crate::remote::client::{Client, DEFAULT_SERVER};
 use crate::settings::{Origin, Settings};
 use crate::terminal::output::Output;
 use crate::terminal::progress::Progress;
-use server::layer::Source;
-use server::upstreams::shown_url;
+use project::layer::Source;
+use project::upstream_entries::shown_url;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -15,9 +15,9 @@ use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::tool::schema::sentence;
 use kernel::values::ids::PlanId;
+use project::folder::Project;
+use project::realm::local_caller;
 use serde_json::{Map, Value};
-use server::project::Project;
-use server::realm::local_caller;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// What came of one example.

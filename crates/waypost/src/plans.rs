@@ -16,7 +16,7 @@ use kernel::definition::plan::source::Node;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{AgentName, PlanId, ToolName};
 use kernel::values::names::may_come;
-use server::project::{Project, ProjectError};
+use project::folder::{Project, ProjectError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::plans::load_project;
 use crate::process::folder::TemporaryFolder;
 use crate::settings::Settings;
-use server::project::Project;
+use project::folder::Project;
 use std::path::{Path, PathBuf};
 
 /// Where the data is to be kept, as the command line says it.

@@ -5,7 +5,7 @@ use super::finding::{Finding, Rule};
 use super::source::{Line, Source};
 
 /// The file that names it.
-const HOME: &str = "crates/server/src/realm.rs";
+const HOME: &str = "crates/project/src/realm.rs";
 
 /// Crates that know callers and could put a realm of their own in their place.
 const CHECKED: &[&str] = &["crates/server/src/", "crates/waypost/src/"];
@@ -62,6 +62,6 @@ mod tests {
     fn other_defaults_and_realms_of_others_are_not_meant() {
         let text = "fn f() {\n    keys.push(\"default\");\n    RealmId::from(name);\n}\n\
             #[cfg(test)]\nmod tests {\n    fn g() { Caller::new(\"default\", \"ann\"); }\n}\n";
-        assert!(lines("crates/server/src/config.rs", text).is_empty());
+        assert!(lines("crates/project/src/config.rs", text).is_empty());
     }
 }

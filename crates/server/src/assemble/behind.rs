@@ -4,12 +4,12 @@
 use super::error::AssembleError;
 use super::setup::Setup;
 use crate::assemble::sinks::Wanted;
-use crate::upstreams::{Ourselves, Upstreams, absolute};
 use engine::{Model, Models, Price};
 use kernel::conversation::llm::Usage;
 use llms::config::{ModelConfig, ModelKind};
+use project::upstream_entries::{Ourselves, Upstreams, absolute};
 use std::sync::Arc;
-use tools::remote::UpstreamConfig;
+use upstreams::UpstreamConfig;
 
 /// What is behind the server, by its files and variables.
 pub(super) struct Behind {

@@ -3,14 +3,14 @@
 
 use super::behind::opened;
 use super::error::AssembleError;
-use crate::agents;
 use crate::assemble::pipelines;
-use crate::config::Config;
-use crate::project::Project;
 use crate::secrets::secret::wrong_secret;
-use crate::upstreams::{Upstreams, Variables};
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
+use project::agents;
+use project::config::Config;
+use project::folder::Project;
+use project::upstream_entries::{Upstreams, Variables};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Why a server could not be built.
 
-use crate::project::told;
 use crate::secrets::secret::SecretError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
+use project::folder::told;
 use stores::{Holder, OpenError};
 
 /// Why a server could not be built.

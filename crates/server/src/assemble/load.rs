@@ -2,15 +2,15 @@
 
 use super::error::{AssembleError, stored};
 use super::setup::Setup;
-use crate::agents;
 use crate::assemble::pipelines;
-use crate::realm::local_caller;
 use engine::{AgentFile, Engine, PipelineFile, PlanFile};
 use kernel::contracts::Definitions;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::AgentName;
+use project::agents;
+use project::realm::local_caller;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.

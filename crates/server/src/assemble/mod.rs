@@ -14,21 +14,17 @@ pub(crate) mod watch;
 
 use crate::assemble::sinks::{Outlets, Wanted, left_behind};
 use crate::assemble::zones::SystemZones;
-use crate::config::{Config, ServerConfig};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
 use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
-use crate::public_url::PublicUrl;
-use crate::realm::default_realm;
 use crate::request::auth::Entrance;
 use crate::request::cursors::Cursors;
 use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, VaultParts};
-use crate::upstreams::{Entry, Upstreams};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -41,13 +37,17 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
+use project::config::{Config, ServerConfig};
+use project::public_url::PublicUrl;
+use project::realm::default_realm;
+use project::upstream_entries::{Entry, Upstreams};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use stores::{Fatal, Hold, Opened};
 use telemetry::Telemetry;
 use tools::HttpSettings;
-use tools::remote::{LoginPlaces, RemoteParts};
+use upstreams::{LoginPlaces, RemoteParts};
 
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
@@ -355,7 +355,7 @@ async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
 pub(crate) async fn assembled_in(folder: &Path) -> Assembled {
     let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
     let address = SocketAddr::from(([127, 0, 0, 1], 8420));
-    let project = crate::project::Project::default();
+    let project = project::folder::Project::default();
     match assemble(Setup::new(project, folder.join("data"), address, fatal)).await {
         Ok(assembled) => assembled,
         Err(error) => panic!("{error}"),

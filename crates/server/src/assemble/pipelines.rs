@@ -1,12 +1,12 @@
 //! What must be right of a project's pipelines beside what each file says: routes that are neither
 //! ours nor another one's, ports that are not shared, models that are there.
 
-use crate::models::instead;
-use crate::project::Project;
 use crate::routes::taken_by;
-use crate::upstreams::Variables;
 use kernel::definition::pipeline::{Pipeline, PipelineLlm};
 use kernel::definition::plan::mistake::Mistake;
+use project::folder::Project;
+use project::models::instead;
+use project::upstream_entries::Variables;
 
 /// All that a start would find wrong with the place of one of a project's pipelines, by its file:
 /// its name, its route, its port and its model. What the file itself says is read elsewhere.

@@ -2,12 +2,8 @@
 //! these name. Everything is read and checked before anything changes; then it comes in together,
 //! or what was served before stays. Runs that began keep what they pin.
 
-use crate::agents;
 use crate::assemble::pipelines::misplaced;
 use crate::assemble::{AssembleError, opened};
-use crate::project::Project;
-use crate::realm::local_caller;
-use crate::upstreams::Variables;
 use engine::{Engine, Models, ProjectFiles};
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
@@ -15,6 +11,10 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, PipelineName};
 use llms::config::{ModelConfig, ModelKind};
+use project::agents;
+use project::folder::Project;
+use project::realm::local_caller;
+use project::upstream_entries::Variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

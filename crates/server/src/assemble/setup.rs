@@ -1,11 +1,11 @@
 //! What a server is built from.
 
 use crate::gateway::Lookup;
-use crate::project::Project;
 use axum::Router;
 use engine::Model;
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Policy, Tool};
+use project::folder::Project;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

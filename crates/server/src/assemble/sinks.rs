@@ -1,7 +1,6 @@
 //! The sinks of a server: opened before anything is served, and given what happens from when the
 //! engine began to recover.
 
-use crate::event_sinks::Sending;
 use crate::request::doors::SinkFacts;
 use engine::refusal::Refusal;
 use engine::{Engine, SinkRules, SinkState};
@@ -9,6 +8,7 @@ use kernel::contracts::sink::EventSink;
 use kernel::contracts::{Clock, Spawn};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
+use project::event_sinks::Sending;
 use sinks::config::SinkKind;
 use std::sync::Arc;
 

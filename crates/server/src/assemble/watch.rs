@@ -4,13 +4,13 @@
 
 use crate::assemble::Assembled;
 use crate::assemble::reload::{Parts, Reload};
-use crate::config::Config;
 use crate::counted::Reloads;
 use crate::gateway::Lookup;
-use crate::project::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::{ContentHash, Millis};
+use project::config::Config;
+use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,15 +7,15 @@ use super::upstreams::{member, running};
 use crate::problem::Failure;
 use crate::request::doors::{Administrator, Shared};
 use crate::request::params::Named;
-use crate::upstreams::cleaned;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use kernel::values::fault::Fault;
+use project::upstream_entries::cleaned;
 use serde_json::{Value, json};
-use tools::remote::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
+use upstreams::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
 use wire::rest::UpstreamLogin;
 
 /// The longest query that someone comes back with: codes are long, but not so long.

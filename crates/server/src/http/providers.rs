@@ -8,8 +8,6 @@ use crate::request::auth::Visitor;
 use crate::request::body::Posted;
 use crate::request::doors::{Administrator, Shared};
 use crate::request::params::{Named, short};
-use crate::upstreams::stored::{KIND, entry_of};
-use crate::upstreams::{Entry, shown_url};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -18,6 +16,8 @@ use engine::refusal::Refusal;
 use kernel::contracts::{Definition, StoreError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
+use project::upstream_entries::stored::{KIND, entry_of};
+use project::upstream_entries::{Entry, shown_url};
 use serde_json::Value;
 use wire::rest::Provider;
 

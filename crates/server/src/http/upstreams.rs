@@ -7,7 +7,6 @@ use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared};
 use crate::request::params::{Named, Params, short};
-use crate::upstreams;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,8 +14,9 @@ use engine::refusal::Refusal;
 use kernel::contracts::policy::Resource;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
+use project::upstream_entries;
 use std::sync::Arc;
-use tools::remote::{self, UpstreamState, UpstreamStatus};
+use upstreams::{self, UpstreamState, UpstreamStatus};
 use wire::rest::{Page, Upstream};
 
 /// `GET /upstreams`, by name.
@@ -58,7 +58,7 @@ pub(crate) async fn check(
         Ok(status) => status,
         Err(fault) => UpstreamStatus { last_error: Some(fault), ..unusable(upstream.status()) },
     };
-    let shown = upstreams::shown(&member.facts, Some((upstream.config(), status)));
+    let shown = upstream_entries::shown(&member.facts, Some((upstream.config(), status)));
     Ok(Json(Upstream { login_url: upstream.login_url(), ..shown }))
 }
 
@@ -95,11 +95,11 @@ fn shown(member: &Member, viewer: Viewer) -> Upstream {
         Viewer::Administrator => upstream.and_then(|upstream| upstream.login_url()),
         Viewer::Anybody => None,
     };
-    Upstream { login_url, ..upstreams::shown(&member.facts, running) }
+    Upstream { login_url, ..upstream_entries::shown(&member.facts, running) }
 }
 
 /// The member as it runs; one that is left alone is refused.
-pub(super) fn running(member: &Member) -> Result<&Arc<remote::Upstream>, Failure> {
+pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>, Failure> {
     member.upstream.as_ref().ok_or_else(|| {
         let facts = &member.facts;
         let message = format!("upstream `{}` is disabled in {}", facts.name, facts.origin);

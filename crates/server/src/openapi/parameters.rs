@@ -1,6 +1,6 @@
 //! Parameters of paths, queries and headers, each written once.
 
-use crate::realm::DEFAULT_REALM;
+use project::realm::DEFAULT_REALM;
 use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.

@@ -3,12 +3,12 @@
 //! are not: an open loopback server is a target for DNS rebinding, so `Host` and `Origin` must be
 //! names of ours.
 
-use crate::config::{AdminRule, ServerConfig};
 use crate::problem::Failure;
-use crate::realm::local_caller;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::tool::call::Caller;
+use project::config::{AdminRule, ServerConfig};
+use project::realm::local_caller;
 use ring::digest::{Digest, SHA256, digest};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_public_address_is_served() {
-        let public_url = crate::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
+        let public_url =
+            project::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
         let config = ServerConfig { public_url, ..ServerConfig::default() };
         let entrance = Entrance::new("127.0.0.1:8420".parse().unwrap(), &config, None);
         let (uri, named) = (Uri::from_static("/"), headers(&[(HOST, "wp.example.com:8443")]));

@@ -2,8 +2,6 @@
 //! the request from here on, and a failure gets the door's shape and a trace id on its way out.
 
 use crate::problem::{Failure, Shape};
-use crate::public_url::CALLBACK_PATH;
-use crate::realm::local_caller;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::doors::{Doors, Shared};
 use crate::request::trace;
@@ -13,6 +11,8 @@ use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::middleware::Next;
 use axum::response::Response;
 use kernel::values::trace::TraceParent;
+use project::public_url::CALLBACK_PATH;
+use project::realm::local_caller;
 use std::sync::Arc;
 
 /// Doors that tell errors in the seed's own object.

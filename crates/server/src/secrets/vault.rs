@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
-use tools::remote::Holds;
+use upstreams::Holds;
 
 /// The vault's folder in the data folder.
 pub(crate) const FOLDER: &str = "vault";

@@ -1,9 +1,9 @@
 //! `/api/v1/agents`: stored, versioned, listed and removed; those of files are changed there only.
 
 use crate::house::{House, assembled, demo_with_agents, encoded, refused};
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::Project;
 
 const PATH: &str = "/api/v1/agents/helper";
 const FILED: (&str, &str) = (

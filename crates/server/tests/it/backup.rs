@@ -1,8 +1,8 @@
 //! `/api/v1/backup`: who may write one and where, and a server over what is restored of it.
 
 use crate::house::{House, refused, text};
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 
 const BACKUP: &str = "/api/v1/backup";
 

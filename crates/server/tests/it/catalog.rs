@@ -221,7 +221,7 @@ async fn a_plan_that_is_stored_fits_its_path_and_its_conditions() {
 
 #[tokio::test]
 async fn only_administrators_store_plans() {
-    let house = House::build(server::project::Project::demo(), Some("secret")).await;
+    let house = House::build(project::folder::Project::demo(), Some("secret")).await;
     let path = "/api/v1/plans/it%2Fquestion";
     assert_eq!(house.put(path, &[], question()).await.status, 401);
     let key = [("authorization", "Bearer secret")];

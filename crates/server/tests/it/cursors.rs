@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::contracts::{Page, SessionFilter};
 use kernel::tool::call::Caller;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 use std::fs;
 
 const SESSIONS: &str = "/api/v1/sessions";

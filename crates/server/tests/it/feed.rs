@@ -4,8 +4,8 @@ use crate::house::{House, refused, request, text};
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Method, Response};
 use futures::StreamExt;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -12,10 +12,10 @@ use kernel::tool::call::{
     Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
 use kernel::values::fault::Fault;
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
 use server::Extra;
-use server::config::Config;
-use server::project::Project;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -12,9 +12,9 @@ use kernel::limits::Limits;
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::Project;
 use server::{Extra, Setup, assemble};
 use std::collections::BTreeMap;
 use std::sync::Arc;

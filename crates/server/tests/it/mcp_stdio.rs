@@ -2,8 +2,8 @@
 
 use crate::house::{ADDRESS, assembled};
 use crate::mcp_client::{LIMIT, MODERN, asked, stateless};
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 use tempfile::TempDir;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
@@ -23,7 +23,7 @@ impl Piped {
     async fn start(settings: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut project = Project::demo();
-        project.config = server::config::Config::parse("waypost.toml", settings).unwrap();
+        project.config = project::config::Config::parse("waypost.toml", settings).unwrap();
         let assembled = assembled(project, &data, ADDRESS.parse().unwrap(), None).await;
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = split(theirs);

@@ -3,8 +3,8 @@
 use crate::house::{ADDRESS, House, refused};
 use axum::body::Body;
 use axum::http::Request;
+use project::folder::Project;
 use serde_json::json;
-use server::project::Project;
 use std::path::Path;
 
 #[tokio::test]

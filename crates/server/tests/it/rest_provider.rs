@@ -10,8 +10,8 @@ use kernel::tool::call::{
 };
 use kernel::tool::schema::Schemas;
 use kernel::values::ids::CallId;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tools::remote::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind};
+use upstreams::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -39,7 +39,7 @@ fn provider(rest: RestConfig) -> Remote {
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
         supervisor: None,
-        vault: Arc::new(tools::remote::MemoryVault::new(Arc::new(SystemClock))),
+        vault: Arc::new(upstreams::MemoryVault::new(Arc::new(SystemClock))),
         login: None,
     };
     Remote::start(vec![config], parts)

@@ -4,9 +4,9 @@ use crate::house::{Answer, House, read, request, text};
 use axum::body::Body;
 use axum::http::Method;
 use kernel::limits::Limits;
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::Project;
 
 /// Sends a body to `/rpc`; the answer is JSON-RPC, whatever became of it.
 async fn post(house: &House, body: &str, key: Option<&str>) -> Answer {

@@ -1,9 +1,9 @@
 //! `[tools]`: what an operator says of tools, as it is seen from outside.
 
 use crate::house::{ADDRESS, House, assembled, refused, text};
+use project::config::Config;
+use project::folder::Project;
 use serde_json::json;
-use server::config::Config;
-use server::project::Project;
 
 fn ruled(settings: &str) -> Project {
     let mut project = Project::demo();

@@ -3,8 +3,8 @@
 use crate::house::{House, encoded, question, refused, request, text};
 use axum::body::Body;
 use axum::http::Method;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::project::Project;
 
 async fn session(house: &House, id: &str) {
     let answer = house.post("/sessions", json!({"sessionId": id})).await;

@@ -1,7 +1,7 @@
 //! The server on a real socket, from the first request to its end.
 
 use crate::house::assembled;
-use server::project::Project;
+use project::folder::Project;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -191,7 +191,7 @@ async fn a_removal_says_how_old() {
 
 #[tokio::test]
 async fn only_administrators_remove_old_sessions() {
-    let house = House::build(server::project::Project::demo(), Some("secret")).await;
+    let house = House::build(project::folder::Project::demo(), Some("secret")).await;
     let body = json!({"olderThanMs": 0});
     assert_eq!(house.post(PRUNE, body.clone()).await.refusal(), refused(401, "unauthorized", &[]));
     let wrong = [("authorization", "Bearer secrets")];

@@ -4,9 +4,9 @@
 use crate::house::{Answer, House, encoded, refused, request, text};
 use axum::body::Body;
 use axum::http::Method;
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::Project;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;

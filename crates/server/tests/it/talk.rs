@@ -9,10 +9,10 @@ use kernel::limits::Limits;
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
 use server::Extra;
-use server::config::Config;
-use server::project::Project;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -2,9 +2,9 @@
 
 use crate::house::{House, demo_with_agents, text};
 use crate::mcp_client::{Client, modern};
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::Project;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Handle;
-use tools::remote::{
+use upstreams::{
     Grant, LoginPlaces, MemoryVault, OauthConfig, Remote, RemoteParts, Secret, Upstream,
     UpstreamConfig, UpstreamKind,
 };

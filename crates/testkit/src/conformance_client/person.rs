@@ -6,7 +6,7 @@ use axum::http::Uri;
 use kernel::tool::call::Want;
 use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
-use tools::remote::Returned;
+use upstreams::Returned;
 
 /// Where logins come back to. No one listens there: the redirect is read, not followed.
 pub(super) const CALLBACK: &str = "http://127.0.0.1:8420/oauth/callback";

@@ -5,8 +5,8 @@
 use super::hostile::{self, Case, Kind};
 use super::mangle::scratch;
 use crate::sim::rng::Rng;
+use project::folder::{DEMO_AGENTS, DEMO_PIPELINES, DEMO_PLANS};
 use serde_json::json;
-use server::project::{DEMO_AGENTS, DEMO_PIPELINES, DEMO_PLANS};
 
 /// How much of a case of the corpus is taken.
 const TAKEN_BYTES_MAX: usize = 20_000;

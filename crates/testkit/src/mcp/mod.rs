@@ -18,8 +18,8 @@ use engine::system::clock::SystemClock;
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Clock, Tool};
 use kernel::limits::Limits;
-use server::config::Config;
-use server::project::Project;
+use project::config::Config;
+use project::folder::Project;
 use server::{AssembleError, Assembled, Extra, Setup};
 use shelf::FixtureShelf;
 use std::net::SocketAddr;
@@ -91,7 +91,7 @@ fn extra(engine: &Later) -> Extra {
 mod tests {
     use super::*;
     use kernel::tool::call::Pace;
-    use server::realm::local_caller;
+    use project::realm::local_caller;
 
     /// What the suite's scenarios call by name.
     const DEMANDED: &[&str] = &[

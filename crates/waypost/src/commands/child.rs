@@ -1,12 +1,12 @@
 //! `waypost child`: runs a command that ends with the process that started it, with all that the
 //! command itself started. Hidden: a server starts its upstreams' processes through it, and
-//! `tools::children` does the work on both sides.
+//! `upstreams::children` does the work on both sides.
 
 use crate::exit::{Exit, Failure};
 use clap::Args;
 use engine::system::clock::SystemClock;
 use std::ffi::OsString;
-use tools::children::{SUPERVISOR_GRACE_MS, Supervised, Unsupervised, supervise};
+use upstreams::children::{SUPERVISOR_GRACE_MS, Supervised, Unsupervised, supervise};
 
 /// What `waypost child` takes.
 #[derive(Debug, Args)]

@@ -8,8 +8,8 @@ pub(crate) mod dotenv;
 
 use crate::environment::place::shown;
 use crate::exit::Failure;
-use server::layer::Source;
-use server::project::CONFIG_FILE;
+use project::folder::CONFIG_FILE;
+use project::layer::Source;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;

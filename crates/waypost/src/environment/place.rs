@@ -1,6 +1,6 @@
 //! Places: which folder is the project, and where settings lie that hold for all projects.
 
-use server::project::CONFIG_FILE;
+use project::folder::CONFIG_FILE;
 use std::path::{Path, PathBuf};
 
 /// The project that a command works on: the folder that it names, else the present one or the

@@ -4,9 +4,9 @@
 use crate::environment::{Environment, Variable};
 use kernel::definition::plan::mistake::{Mistake, did_you_mean};
 use kernel::limits::{FIXED, Limits};
+use project::config::SERVER_KEYS;
+use project::layer::{Layer, Source};
 use serde_json::{Value, json};
-use server::config::SERVER_KEYS;
-use server::layer::{Layer, Source};
 
 /// A table of the settings whose keys are variables too.
 struct Section {
@@ -95,7 +95,7 @@ fn value(section: &str, key: &str, text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::config::Config;
+    use project::config::Config;
 
     fn told(process: &[(&str, &str)], file: &str) -> Vec<String> {
         let (layers, mut mistakes) = layers(&Environment::of_test(process, file));
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(config.server.host.to_string(), "::1");
         assert_eq!(config.server.hosts, ["a.test", "b.test:8443"]);
         assert_eq!(config.server.names(), ["a.test", "b.test:8443", "c.test"]);
-        assert_eq!(config.server.admin, server::config::AdminRule::Key);
+        assert_eq!(config.server.admin, project::config::AdminRule::Key);
         assert_eq!(config.server.port, 2, "the short name goes first");
         assert_eq!(config.limits.body_bytes_max, 9);
         let file = Environment::of_test(&[("WAYPOST_SERVER_PORT", "1")], "WAYPOST_PORT=2\n");

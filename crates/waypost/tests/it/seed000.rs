@@ -10,7 +10,7 @@
 //! | YAML, missing resources | `a_file_that_is_not_there_stops_the_start` | the same |
 //! | handlers and publishing | `the_requests_of_the_seed` | `server/tests/it/seed000.rs` |
 //! | tools, schemas, registry | `clients_see_the_tool_as_the_seed_shows_it` | `tools/src` |
-//! | stub rules and fallback | `the_requests_of_the_seed` | `llms/src/rules` |
+//! | stub rules and fallback | `the_requests_of_the_seed` | `demo/src/rules` |
 //! | memory, isolation | `a_case_is_remembered_over_a_restart` | `engine/tests/it/cases.rs` |
 //! | deployment, routing | `a_port_that_is_taken_stops_the_start` | `pipeline_start.rs` there |
 //! | step limits, error paths | | `server/tests/it/seed000.rs` |

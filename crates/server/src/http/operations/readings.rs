@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use std::fmt;
-use tools::remote::UpstreamState;
+use upstreams::UpstreamState;
 
 /// All statuses of sessions that are not over, and that of those which cannot be read.
 const OPEN_STATUSES: [&str; 5] = ["running", "waiting", "stuck", "paused", "parked"];

@@ -17,8 +17,8 @@ use crate::settings::{Settings, file_of};
 use clap::Args;
 use finding::{Finding, Level};
 use kernel::definition::plan::mistake::Mistake;
+use project::config::Config;
 use serde_json::json;
-use server::config::Config;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\

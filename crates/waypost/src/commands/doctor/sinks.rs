@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::plans::load_project;
 use crate::remote::client::{Client, Request, read};
 use kernel::definition::plan::mistake::Mistake;
-use server::event_sinks::Sending;
+use project::event_sinks::Sending;
 use std::path::{Path, PathBuf};
 use wire::rest::{Page, Sink, SinkStatus};
 

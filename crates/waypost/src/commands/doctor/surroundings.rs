@@ -10,7 +10,7 @@ use crate::settings::Origin;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
-use server::config::Config;
+use project::config::Config;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;

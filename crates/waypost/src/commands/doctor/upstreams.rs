@@ -8,7 +8,7 @@ use crate::plans::load_project;
 use crate::remote::client::{Client, Request, read};
 use kernel::definition::plan::mistake::Mistake;
 use std::path::{Path, PathBuf};
-use tools::remote::{UpstreamConfig, UpstreamKind, UpstreamState};
+use upstreams::{UpstreamConfig, UpstreamKind, UpstreamState};
 use wire::rest::{Page, Upstream};
 
 /// The check's name.

@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::process::signals::Signals;
 use axum::Router;
 use clap::Args;
+use demo::{self, DemoParts, Login, Zone};
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Tool;
 use server::{Assembled, Extra};
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
-use tools::demo::{self, DemoParts, Login, Zone};
 
 const EXAMPLES: &str = "\
 Examples:

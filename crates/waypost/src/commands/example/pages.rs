@@ -6,9 +6,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
+use demo::Login;
 use serde::Deserialize;
 use std::sync::Arc;
-use tools::demo::Login;
 
 /// The doors of this login.
 pub(super) fn routes(login: Arc<Login>) -> Router {

@@ -7,9 +7,9 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use crate::settings::Settings;
 use clap::Args;
+use project::layer::Place;
+use project::upstream_entries::{Entry, Moved, moved};
 use serde_json::json;
-use server::layer::Place;
-use server::upstreams::{Entry, Moved, moved};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -12,11 +12,11 @@ use crate::settings::Settings;
 use crate::terminal::output::Table;
 use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
+use project::config::Config;
+use project::folder::{CONFIG_FILE, Project};
+use project::upstream_entries::foreign::{self, Found};
+use project::upstream_entries::{Entry, Moved, leads_back, moved};
 use serde_json::{Value, json};
-use server::config::Config;
-use server::project::{CONFIG_FILE, Project};
-use server::upstreams::foreign::{self, Found};
-use server::upstreams::{Entry, Moved, leads_back, moved};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -251,7 +251,7 @@ fn tell_asked(context: &Context, tables: &[Moved]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::project::CLIENTS_FILE;
+    use project::folder::CLIENTS_FILE;
 
     #[test]
     fn every_client_has_its_files() {

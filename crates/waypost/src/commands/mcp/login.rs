@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tools::remote::UpstreamState;
+use upstreams::UpstreamState;
 use wire::rest::{Upstream, UpstreamLogin};
 
 const EXAMPLES: &str = "\

@@ -9,10 +9,10 @@ use crate::exit::{Exit, Failure};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::Table;
 use clap::Args;
+use project::upstream_entries::shown;
 use serde_json::{Value, json};
-use server::upstreams::shown;
 use std::path::PathBuf;
-use tools::remote::UpstreamState;
+use upstreams::UpstreamState;
 use wire::rest::{Page, Upstream};
 
 const EXAMPLES: &str = "\
@@ -80,7 +80,7 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failu
 /// What the project's files say, in the shape of a server's answer.
 fn configured(context: &Context) -> Result<Value, Failure> {
     let (_, upstreams) = of_project(context)?;
-    let item = |entry: &server::upstreams::Entry| {
+    let item = |entry: &project::upstream_entries::Entry| {
         let mut item = shown(&entry.facts(), None);
         if !entry.is_disabled() {
             item.state = STOPPED.to_owned();

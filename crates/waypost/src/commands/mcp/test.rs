@@ -15,13 +15,13 @@ use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Vault;
 use kernel::definition::plan::mistake::meant;
+use project::folder::Project;
+use project::upstream_entries::{Entry, Upstreams, shown};
 use serde_json::json;
 use server::HeldVault;
-use server::project::Project;
-use server::upstreams::{Entry, Upstreams, shown};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tools::remote::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus};
+use upstreams::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus};
 use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\

@@ -6,8 +6,8 @@ use crate::exit::{Exit, Failure};
 use crate::plans::load_project;
 use crate::settings::{Origin, Settings};
 use kernel::definition::plan::mistake::Mistake;
-use server::project::Project;
-use server::upstreams::Upstreams;
+use project::folder::Project;
+use project::upstream_entries::Upstreams;
 
 /// The project that the context names, and the upstreams that its files and variables name.
 pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams), Failure> {

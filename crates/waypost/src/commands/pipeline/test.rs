@@ -12,9 +12,9 @@ use kernel::definition::pipeline::{Case, HandlerKind, Pipeline};
 use kernel::definition::pipeline_reader::read_text;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::source::{Node, NodeKind};
+use project::folder::Project;
 use serde_json::{Value, json};
 use server::check_pipeline;
-use server::project::Project;
 use std::path::{Path, PathBuf};
 
 /// What `waypost pipeline test` takes.

@@ -1,0 +1,106 @@
+//! What the tools of the family share: the calendars, the clock on the wall, and the login that may
+//! be wanted first. Files are looked at on a thread of their own.
+
+use super::book::{Book, Held, unusable};
+use super::event::Event;
+use super::ics::Component;
+use super::login::Page;
+use super::{DemoParts, seed};
+use crate::zone::Zone;
+use jiff::Zoned;
+use kernel::tool::call::{Call, ToolError, ToolOutput, Want, Wants};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// What a person reads who is to log in.
+const WHY: &str = "Connect your calendar: open the page and allow it";
+
+/// What the tools share.
+pub(super) struct Desk {
+    book: Book,
+    parts: DemoParts,
+}
+
+impl Desk {
+    /// A desk with these calendars on it.
+    pub(super) fn new(book: Book, parts: DemoParts) -> Self {
+        Self { book, parts }
+    }
+
+    /// The zone in which times are shown.
+    pub(super) fn zone(&self) -> &Zone {
+        &self.parts.zone
+    }
+
+    /// Now, on the wall.
+    pub(super) fn now(&self) -> Result<Zoned, ToolError> {
+        let now = self.parts.zone.at(self.parts.clock.now());
+        now.ok_or_else(|| {
+            ToolError::failed("NoTime", "the clock shows a time beyond all calendars")
+        })
+    }
+
+    /// Fills a folder without calendars.
+    pub(super) fn seed(&self) -> io::Result<()> {
+        let now = self.now().map_err(|error| io::Error::other(error.fault.message))?;
+        seed::sow(&self.book.hold()?, self.zone(), &now)
+    }
+
+    /// All calendars, for us alone until this is dropped.
+    pub(super) fn hold(&self) -> Result<Held<'_>, ToolError> {
+        self.book.hold().map_err(|why| unusable(&self.book, &why))
+    }
+
+    /// The events of a calendar, each with its place among the components.
+    pub(super) fn events(&self, calendar: &Component) -> Result<Vec<(usize, Event)>, ToolError> {
+        let mut events = Vec::new();
+        for (place, component) in calendar.components.iter().enumerate() {
+            match Event::read(component, self.zone()) {
+                Ok(event) => events.extend(event.map(|event| (place, event))),
+                Err(why) => {
+                    return Err(ToolError::failed("CalendarBroken", format!("{why} in its file"))
+                        .hint("mend the file, or take the event out; it was left as it is"));
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// Does this on a thread of its own. It continues to its end, also when no one waits any more.
+    pub(super) async fn work(
+        self: &Arc<Self>,
+        act: impl FnOnce(&Self) -> Result<ToolOutput, ToolError> + Send + 'static,
+    ) -> Result<ToolOutput, ToolError> {
+        let (sender, done) = oneshot::channel();
+        let desk = self.clone();
+        let working = async move {
+            // The caller may be gone.
+            let _ = sender.send(act(&desk));
+        };
+        self.parts.spawn.thread("calendar", Box::pin(working));
+        let lost = || ToolError::unknown("CalendarLost", "the work on the calendar broke off");
+        done.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// What a call wants before a calendar can be used, where a login is needed and not done.
+    pub(super) fn login_first(&self, call: &Call) -> Result<Option<ToolOutput>, ToolError> {
+        let Some(login) = &self.parts.login else { return Ok(None) };
+        let page = login.page().map_err(|why| {
+            ToolError::failed("LoginBroken", format!("the calendar's login cannot be used: {why}"))
+        })?;
+        let Some(Page { id, url }) = page else { return Ok(None) };
+        let action = call.given.inputs.get(&id).map(|answer| &answer["action"]);
+        if action.is_some_and(|action| action == "decline" || action == "cancel") {
+            let message = "the calendar is not connected: the person did not want to log in";
+            return Err(ToolError::failed("LoginDeclined", message)
+                .hint(format!("open {url} and allow it, then call again")));
+        }
+        let want = Want::Url { message: WHY.to_owned(), url };
+        // Nothing is kept for the call: it is simply made again.
+        let wants = Wants { inputs: BTreeMap::from([(id, want)]), state: Value::Null };
+        Ok(Some(ToolOutput::Wants(Box::new(wants))))
+    }
+}

@@ -1,0 +1,208 @@
+//! What calendars begin with: two of them and a few events around today, so that there is something
+//! to talk about. Written once; an emptied calendar stays empty.
+
+use super::book::Held;
+use super::event::Event;
+use super::ics::{Component, escaped};
+use super::transitions::explain;
+use crate::zone::Zone;
+use jiff::civil::{Time, time};
+use jiff::{SignedDuration, Span, Zoned};
+use std::io;
+
+/// A calendar that is made.
+struct PlannedCalendar {
+    id: &'static str,
+    name: &'static str,
+    description: &'static str,
+    events: &'static [PlannedEvent],
+}
+
+/// An event that is made: in so many days, at this time, for so many minutes.
+struct PlannedEvent {
+    name: &'static str,
+    on: On,
+    at: Time,
+    minutes: i64,
+    location: &'static str,
+    description: &'static str,
+}
+
+/// On which day.
+#[derive(Clone, Copy)]
+enum On {
+    /// The next one on which that time is still to come.
+    Next,
+    /// In so many days.
+    Day(i32),
+}
+
+const fn at(hour: i8, minute: i8) -> Time {
+    time(hour, minute, 0, 0)
+}
+
+static CALENDARS: [PlannedCalendar; 2] = [
+    PlannedCalendar {
+        id: "primary",
+        name: "Primary",
+        description: "What you do",
+        events: &[
+            PlannedEvent {
+                name: "Project meeting",
+                on: On::Next,
+                at: at(15, 0),
+                minutes: 45,
+                location: "Room 4",
+                description: "Where we are, and what comes next",
+            },
+            PlannedEvent {
+                name: "Coffee with Ada",
+                on: On::Day(2),
+                at: at(10, 30),
+                minutes: 30,
+                location: "Corner café",
+                description: "",
+            },
+            PlannedEvent {
+                name: "Plan the week",
+                on: On::Day(4),
+                at: at(9, 30),
+                minutes: 60,
+                location: "",
+                description: "Numbers, goals, holidays",
+            },
+            PlannedEvent {
+                name: "Concert",
+                on: On::Day(9),
+                at: at(20, 0),
+                minutes: 150,
+                location: "Old town hall",
+                description: "Doors open at 19:15",
+            },
+        ],
+    },
+    PlannedCalendar {
+        id: "team",
+        name: "Team",
+        description: "What the team does together",
+        events: &[
+            PlannedEvent {
+                name: "Team breakfast",
+                on: On::Day(1),
+                at: at(8, 30),
+                minutes: 45,
+                location: "Kitchen",
+                description: "",
+            },
+            PlannedEvent {
+                name: "Sprint demo",
+                on: On::Day(3),
+                at: at(14, 0),
+                minutes: 60,
+                location: "Room 1",
+                description: "Show what works",
+            },
+        ],
+    },
+];
+
+/// Fills a folder that has no calendar. The time is now, in the zone of their owner.
+pub(super) fn sow(held: &Held<'_>, zone: &Zone, now: &Zoned) -> io::Result<()> {
+    if !held.ids()?.is_empty() {
+        return Ok(());
+    }
+    for planned in &CALENDARS {
+        let calendar = planned.calendar(zone, now);
+        held.write(planned.id, &calendar).map_err(|error| io::Error::other(error.fault.message))?;
+    }
+    Ok(())
+}
+
+/// A calendar without events.
+pub(super) fn empty(name: &str, description: &str) -> Component {
+    Component::new("VCALENDAR")
+        .with("VERSION", "2.0")
+        .with("PRODID", "-//Waypost//Calendar example//EN")
+        .with("CALSCALE", "GREGORIAN")
+        .with("X-WR-CALNAME", escaped(name))
+        .with("X-WR-CALDESC", escaped(description))
+}
+
+impl PlannedCalendar {
+    fn calendar(&self, zone: &Zone, now: &Zoned) -> Component {
+        let mut calendar = empty(self.name, self.description);
+        let mut moments = Vec::new();
+        for (index, planned) in self.events.iter().enumerate() {
+            let id = format!("seed-{}-{}", self.id, index + 1);
+            // Only at the end of all days a time cannot be counted.
+            if let Some(event) = planned.event(id, zone, now) {
+                moments.push(event.start.clone());
+                calendar.components.push(event.component(zone, now));
+            }
+        }
+        explain(&mut calendar, zone, &moments);
+        calendar
+    }
+}
+
+impl PlannedEvent {
+    fn event(&self, id: String, zone: &Zone, now: &Zoned) -> Option<Event> {
+        let on = |days: i32| {
+            let day = now.date().checked_add(Span::new().days(days)).ok()?;
+            zone.when(day.to_datetime(self.at))
+        };
+        let start = match self.on {
+            On::Next => on(0).filter(|today| today > now).or_else(|| on(1))?,
+            On::Day(days) => on(days)?,
+        };
+        let end = start.checked_add(SignedDuration::from_mins(self.minutes)).ok()?;
+        Some(Event {
+            id,
+            name: self.name.to_owned(),
+            start,
+            end,
+            location: self.location.to_owned(),
+            description: self.description.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zone::told;
+
+    #[test]
+    fn there_is_always_a_meeting_at_the_next_three_o_clock() {
+        let zone = Zone::named("Europe/Berlin").unwrap();
+        for (now, expected) in [
+            ("2026-11-15T08:00:00", "2026-11-15T15:00:00"),
+            ("2026-11-15T14:59:59", "2026-11-15T15:00:00"),
+            ("2026-11-15T15:00:00", "2026-11-16T15:00:00"),
+            ("2026-12-31T23:30:00", "2027-01-01T15:00:00"),
+        ] {
+            let now = zone.read(now).unwrap();
+            let calendar = CALENDARS[0].calendar(&zone, &now);
+            let events: Vec<Event> = calendar
+                .components
+                .iter()
+                .filter_map(|component| Event::read(component, &zone).unwrap())
+                .collect();
+            assert_eq!(events.len(), CALENDARS[0].events.len());
+            let at_three = |event: &&Event| told(&event.start).ends_with("T15:00:00");
+            let found: Vec<String> =
+                events.iter().filter(at_three).map(|event| told(&event.start)).collect();
+            assert_eq!(found, [expected], "{now}");
+        }
+    }
+
+    #[test]
+    fn all_begin_after_now() {
+        let zone = Zone::named("America/New_York").unwrap();
+        let now = zone.read("2026-03-07T23:59:59").unwrap();
+        for planned in CALENDARS.iter().flat_map(|calendar| calendar.events) {
+            let event = planned.event("1".to_owned(), &zone, &now).unwrap();
+            assert!(event.start > now && event.end > event.start, "{}", planned.name);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `update_event`: moves or changes an event. What is not said stays as it is.
+
+use super::FAMILY;
+use super::arguments::{
+    MINUTES, calendar, calendar_schema, details_schema, text, text_schema, time, time_schema,
+    whole, whole_schema,
+};
+use super::book::short;
+use super::desk::Desk;
+use super::event::Changes;
+use super::tool::CalendarTool;
+use super::transitions::explain;
+use crate::card::{Card, Does};
+use jiff::Zoned;
+use kernel::tool::arguments::misfit;
+use kernel::tool::call::{Call, ToolError};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The tool.
+pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
+    let mut start = time_schema("When it begins now");
+    start["type"] = json!(["string", "null"]);
+    let minutes = whole_schema(&MINUTES, "How long it takes now; as long as before if left out");
+    let card = Card {
+        name: "update_event",
+        title: "Update event",
+        description: "Moves or changes an event of a calendar. What is left out stays as it is; \
+                      an empty text takes out what was there. Times are local wall time.",
+        family: FAMILY,
+        does: Does::Changes,
+        input: json!({
+            "type": "object",
+            "properties": {
+                "calendar_id": calendar_schema(),
+                "event_id": {
+                    "type": "string",
+                    "description": "Which event, as `list_events` tells it",
+                },
+                "start": start,
+                "name": text_schema("What it is called now"),
+                "duration_minutes": minutes,
+                "location": text_schema("Where it is now"),
+                "description": text_schema("More about it"),
+            },
+            "required": ["event_id"],
+            "additionalProperties": false,
+        }),
+        output: details_schema(),
+    };
+    CalendarTool::new(desk, card, |desk, arguments| Asked::read(desk, arguments).map(drop), act)
+}
+
+/// What is asked for.
+struct Asked {
+    calendar: String,
+    event: String,
+    changes: Changes,
+}
+
+impl Asked {
+    fn read(desk: &Desk, arguments: &Value) -> Result<Self, ToolError> {
+        let event = text(arguments, "event_id")?.filter(|id| !id.trim().is_empty());
+        let event = event.ok_or_else(|| {
+            misfit("`event_id` is missing").hint("`list_events` tells the ids of events")
+        })?;
+        let changes = Changes {
+            name: text(arguments, "name")?.filter(|name| !name.trim().is_empty()),
+            start: time(arguments, "start", desk.zone())?,
+            minutes: whole(arguments, "duration_minutes", &MINUTES)?,
+            location: text(arguments, "location")?,
+            description: text(arguments, "description")?,
+        };
+        if changes == Changes::default() {
+            return Err(misfit("nothing is to be changed")
+                .hint("say `start`, `name`, `duration_minutes`, `location` or `description`"));
+        }
+        Ok(Self { calendar: calendar(arguments)?, event, changes })
+    }
+}
+
+fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
+    let Asked { calendar, event: id, changes } = Asked::read(desk, &call.arguments)?;
+    let now = desk.now()?;
+    let held = desk.hold()?;
+    let calendar = held.find(&calendar)?;
+    let mut content = held.read(&calendar)?;
+    let events = desk.events(&content)?;
+    let Some((place, before)) = events.iter().find(|(_, event)| event.id == id) else {
+        let message = format!("there is no event `{}` in calendar `{calendar}`", short(&id));
+        return Err(ToolError::failed("EventNotFound", message).hint(
+            "`list_events` tells the ids; an event of another calendar needs `calendar_id`",
+        ));
+    };
+    let component = &mut content.components[*place];
+    let changed = before.change(component, &changes, (desk.zone(), &now));
+    let after = changed.ok_or_else(|| misfit("`start` is beyond all calendars"))?;
+    if after != *before {
+        let mut moments: Vec<Zoned> = events.iter().map(|(_, event)| event.start.clone()).collect();
+        moments.push(after.start.clone());
+        explain(&mut content, desk.zone(), &moments);
+        held.write(&calendar, &content)?;
+    }
+    Ok(after.details(&calendar))
+}

@@ -1,0 +1,181 @@
+//! One sink as the settings write it, and what is opened for it. Nothing is looked up before it is
+//! asked for, and a secret is never shown.
+
+use super::keys::{Begin, SinkKeys};
+use super::{Around, Sending};
+use crate::layer::Place;
+use crate::settings::{Located, Text};
+use crate::upstream_entries::expand::{self, expanded};
+use crate::upstream_entries::sendable::shown_url;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::http::Uri;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::tool::rules::Pattern;
+use kernel::values::secret::Secret;
+use sinks::config::{SinkConfig, SinkKind};
+use std::path::PathBuf;
+
+/// The longest name of a sink.
+const NAME_CHARS_MAX: usize = 64;
+/// What stands before each secret.
+const SECRET_PREFIX: &str = "whsec_";
+/// How many bytes a secret may have, by the specification of Standard Webhooks.
+const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+/// How to make a secret.
+const MAKE_SECRET: &str = "make one with `echo \"whsec_$(openssl rand -base64 32)\"`, put it into \
+                           a variable, and write `secret = \"${WEBHOOK_SECRET}\"`";
+const ALL_TYPES: &str = "it is `stdout`, `file` or `webhook`";
+
+/// A sink as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkEntry {
+    /// Its name.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
+    way: Way,
+    types: Option<Vec<Pattern>>,
+    from_start: bool,
+}
+
+/// Where events go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    Stdout,
+    File { path: Text },
+    Webhook { url: Text, secret: Text, timeout_ms: Option<u64> },
+}
+
+/// What `type` may say, and the keys that each knows beside those of all.
+const KINDS: &[(&str, &[&str])] =
+    &[("stdout", &[]), ("file", &["path"]), ("webhook", &["url", "secret", "timeout_ms"])];
+
+impl SinkEntry {
+    /// The entry that these keys make. A mistake without a place is one of the whole entry.
+    pub fn new(name: &Text, keys: Located<SinkKeys>) -> Result<Self, Mistake> {
+        let (place, name) = (name.place.clone(), name.text.clone());
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
+            let what = format!("`{name}` cannot be the name of a sink");
+            let hint = "a name is 1 to 64 letters, digits, `_` and `-`";
+            return Err(place.mistake(Mistake::error(what).hint(hint)));
+        }
+        let (types, from_start) = (keys.value.types.clone(), keys.value.from == Begin::Start);
+        Ok(Self { name, place, way: way(keys)?, types, from_start })
+    }
+
+    /// What to open and what goes there, with everything looked up.
+    pub(super) fn sending(&self, around: &Around<'_>) -> Result<Sending, Mistake> {
+        let texts = expand::Around { folder: around.folder, variables: around.variables };
+        let (kind, target) = match &self.way {
+            Way::Stdout => (SinkKind::Stdout, None),
+            Way::File { path } => {
+                let path = file(path, around, &texts)?;
+                let target = path.display().to_string();
+                (SinkKind::File { path }, Some(target))
+            }
+            Way::Webhook { url, secret, timeout_ms } => {
+                let address = address(url, &texts)?;
+                let target = shown_url(&address);
+                let secret = secrets(secret, &texts)?;
+                let timeout_ms = *timeout_ms;
+                (SinkKind::Webhook { url: address, secret, timeout_ms }, Some(target))
+            }
+        };
+        Ok(Sending {
+            config: SinkConfig { name: self.name.clone(), kind },
+            target,
+            types: self.types.clone(),
+            from_start: self.from_start,
+            place: self.place.clone(),
+        })
+    }
+}
+
+fn way(Located { keys: there, value: keys, .. }: Located<SinkKeys>) -> Result<Way, Mistake> {
+    let missing = |key: &str, hint: &str| Mistake::error(format!("`{key}` is missing")).hint(hint);
+    let Some(said) = &keys.kind else { return Err(missing("type", ALL_TYPES)) };
+    let word = said.text.as_str();
+    let Some((kind, own)) = KINDS.iter().find(|(kind, _)| *kind == word) else {
+        let hint = meant(word, KINDS.iter().map(|(kind, _)| *kind));
+        let what = format!("`{word}` is no type of sink");
+        let hint = hint.unwrap_or_else(|| ALL_TYPES.to_owned());
+        return Err(said.mistake(Mistake::error(what).hint(hint)));
+    };
+    if let Some(mistake) = misplaced(&there, kind, own) {
+        return Err(mistake);
+    }
+    match *kind {
+        "stdout" => Ok(Way::Stdout),
+        "file" => {
+            let hint = "it is the file that gets a line for each event, such as \
+                        \"events.jsonl\" in the data folder";
+            Ok(Way::File { path: keys.path.ok_or_else(|| missing("path", hint))? })
+        }
+        _ => {
+            let hint = "it is where events are posted to, such as \
+                        \"https://hooks.example.com/waypost\"";
+            Ok(Way::Webhook {
+                url: keys.url.ok_or_else(|| missing("url", hint))?,
+                secret: keys.secret.ok_or_else(|| missing("secret", MAKE_SECRET))?,
+                timeout_ms: keys.timeout_ms,
+            })
+        }
+    }
+}
+
+/// A key that means nothing to this type of sink.
+fn misplaced(there: &[Text], kind: &str, own: &[&str]) -> Option<Mistake> {
+    let of_others =
+        KINDS.iter().flat_map(|(other, keys)| keys.iter().map(move |key| (*other, *key)));
+    let mut idle = of_others.filter(|(_, key)| !own.contains(key));
+    idle.find_map(|(other, key)| {
+        let found = there.iter().find(|there| there.text == key)?;
+        let what = format!("`{key}` has no place beside `type = \"{kind}\"`");
+        let hint = format!("it goes with `type = \"{other}\"`; leave it out");
+        Some(found.mistake(Mistake::error(what).hint(hint)))
+    })
+}
+
+/// The file; a relative path begins at the data folder.
+fn file(path: &Text, around: &Around<'_>, texts: &expand::Around<'_>) -> Result<PathBuf, Mistake> {
+    let named = expanded(path, texts)?;
+    if named.is_empty() || named.ends_with('/') {
+        let what = format!("`{}` is not the path of a file", path.text);
+        let hint = "write it as `events.jsonl`, which is in the data folder";
+        return Err(path.mistake(Mistake::error(what).hint(hint)));
+    }
+    Ok(around.data.join(named))
+}
+
+/// The address of a receiver.
+fn address(text: &Text, texts: &expand::Around<'_>) -> Result<String, Mistake> {
+    let url = expanded(text, texts)?;
+    let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+    let uri = url.parse::<Uri>().ok().filter(is_http);
+    if uri.is_some_and(|uri| uri.host().is_some_and(|host| !host.is_empty())) {
+        return Ok(url);
+    }
+    // Told as it is written: what its variables hold may be a secret.
+    let what = format!("`{}` is not the address of a receiver", shown_url(&text.text));
+    let hint = "write it as `https://hooks.example.com/waypost`";
+    Err(text.mistake(Mistake::error(what).hint(hint)))
+}
+
+/// One secret, or several with spaces between them: each signs, so that a receiver can change from
+/// one to the next.
+fn secrets(text: &Text, texts: &expand::Around<'_>) -> Result<Secret, Mistake> {
+    let held = expanded(text, texts)?;
+    let words: Vec<&str> = held.split_whitespace().collect();
+    let is_whole = |word: &&str| {
+        let key = word.strip_prefix(SECRET_PREFIX).and_then(|key| STANDARD.decode(key).ok());
+        key.is_some_and(|key| SECRET_BYTES.contains(&key.len()))
+    };
+    if !words.is_empty() && words.iter().all(is_whole) {
+        return Ok(Secret::new(words.join(" ")));
+    }
+    let what = "`secret` must be `whsec_` and the base64 of 24 to 64 bytes, or several such with \
+                spaces between them";
+    Err(text.mistake(Mistake::error(what).hint(MAKE_SECRET)))
+}

@@ -1,0 +1,84 @@
+//! Where events go: `[events.sinks.<name>]` of our settings. Secrets and paths are looked up only
+//! when a server starts, so settings can be read, shown and checked without them.
+
+mod keys;
+mod entry;
+
+use crate::layer::Place;
+use crate::upstream_entries::Variables;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::rules::Pattern;
+use sinks::config::{SinkConfig, SinkKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use entry::SinkEntry;
+pub use keys::SinkKeys;
+
+/// What is around the settings when sinks are opened.
+pub struct Around<'a> {
+    /// The data folder, where the paths of files begin.
+    pub data: &'a Path,
+    /// The project's folder.
+    pub folder: &'a Path,
+    /// The variables that paths, addresses and secrets may name.
+    pub variables: &'a Variables<'a>,
+}
+
+/// One sink with everything looked up: what to open, and what goes there.
+#[derive(Debug)]
+pub struct Sending {
+    /// What to open.
+    pub config: SinkConfig,
+    /// Where it leads, without secrets: a file, or an address without query and password.
+    pub target: Option<String>,
+    /// The types that go there; all where nothing is said.
+    pub types: Option<Vec<Pattern>>,
+    /// Whether it begins with all that is kept, and not with what happens from now on.
+    pub from_start: bool,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Sending {
+    /// The word that the settings have for what it is.
+    pub fn word(&self) -> &'static str {
+        match self.config.kind {
+            SinkKind::Stdout => "stdout",
+            SinkKind::File { .. } => "file",
+            SinkKind::Webhook { .. } => "webhook",
+        }
+    }
+}
+
+/// All sinks with everything looked up, by name, or all that is wrong.
+pub fn sendings(entries: &[SinkEntry], around: &Around<'_>) -> Result<Vec<Sending>, Vec<Mistake>> {
+    let (mut sendings, mut mistakes) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry.sending(around) {
+            Ok(sending) => sendings.push(sending),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    mistakes.extend(shared_files(&sendings));
+    if mistakes.is_empty() { Ok(sendings) } else { Err(mistakes) }
+}
+
+/// Sinks that would write into each other's lines.
+fn shared_files(sendings: &[Sending]) -> Vec<Mistake> {
+    let mut files: BTreeMap<&Path, &str> = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for sending in sendings {
+        let SinkKind::File { path } = &sending.config.kind else { continue };
+        let name = sending.config.name.as_str();
+        if let Some(other) = files.insert(path, name) {
+            let what = format!("`{name}` and `{other}` write to one file, `{}`", path.display());
+            let mistake = Mistake::error(what).hint("give each of them a file of its own");
+            mistakes.push(sending.place.mistake(mistake));
+        }
+    }
+    mistakes
+}
+
+#[cfg(test)]
+mod tests;

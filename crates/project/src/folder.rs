@@ -1,0 +1,444 @@
+//! A project folder: `waypost.toml`, `.mcp.json`, `plans/<domain>/<name>.{yaml,yml,json}`,
+//! `agents/<name>.{yaml,yml,json}` and `pipelines/<name>.{yaml,yml,json}`. The demo is such a
+//! folder too, carried inside the binary.
+
+use crate::config::Config;
+use crate::event_sinks::{self, Sending};
+use crate::models::{self, ModelEntry};
+use crate::upstream_entries::{Upstreams, Variables, absolute, foreign};
+use engine::{AgentFile, PipelineFile, PlanFile};
+use kernel::definition::pipeline::Pipeline;
+use kernel::definition::pipeline_reader;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::{PipelineName, PlanId};
+use llms::config::ModelConfig;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The settings' file in a project folder.
+pub const CONFIG_FILE: &str = "waypost.toml";
+/// The file in which clients, and we, find MCP servers. It is read, and never written.
+pub const CLIENTS_FILE: &str = ".mcp.json";
+const PLANS_FOLDER: &str = "plans";
+const AGENTS_FOLDER: &str = "agents";
+const PIPELINES_FOLDER: &str = "pipelines";
+
+/// The demo's plans, by their path in its project folder.
+pub const DEMO_PLANS: &[(&str, &str)] = &[
+    (
+        "plans/interaction/greeting.plan.json",
+        include_str!("../../../examples/plans/plans/interaction/greeting.plan.json"),
+    ),
+    (
+        "plans/math/conditional_add.yaml",
+        include_str!("../../../examples/plans/plans/math/conditional_add.yaml"),
+    ),
+    ("plans/math/fan_out.yaml", include_str!("../../../examples/plans/plans/math/fan_out.yaml")),
+    (
+        "plans/test/plan_that_fails.yaml",
+        include_str!("../../../examples/plans/plans/test/plan_that_fails.yaml"),
+    ),
+];
+
+/// The demo's settings: those of the calendar example.
+pub const DEMO_SETTINGS: (&str, &str) =
+    ("examples/calendar/waypost.toml", include_str!("../../../examples/calendar/waypost.toml"));
+
+/// The demo's agents, by their path in its project folder.
+pub const DEMO_AGENTS: &[(&str, &str)] =
+    &[("agents/assistant.yaml", include_str!("../../../examples/calendar/agents/assistant.yaml"))];
+
+/// The rules that the demo's model is made of, by their path in its project folder.
+pub const DEMO_RULES: &[(&str, &str)] =
+    &[("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml"))];
+
+/// The demo's pipelines, by their path in its project folder: those of the trade-failures example.
+pub const DEMO_PIPELINES: &[(&str, &str)] = &[(
+    "pipelines/trade-failures.yaml",
+    include_str!("../../../examples/trade-failures/pipelines/trade-failures.yaml"),
+)];
+
+/// What a project folder holds. Its plans, agents and pipelines are texts still: they are checked
+/// together.
+#[derive(Debug, Default)]
+pub struct Project {
+    /// The settings.
+    pub config: Config,
+    /// The plans, in the order of their paths.
+    pub plans: Vec<PlanFile>,
+    /// The agents, in the order of their paths.
+    pub agents: Vec<AgentFile>,
+    /// The pipelines, in the order of their paths, and then those that were named beside them.
+    pub pipelines: Vec<PipelineFile>,
+    /// Texts that it has instead of files, by path: rules of models.
+    pub texts: BTreeMap<String, String>,
+    /// Its folder; empty for what is in none.
+    pub folder: PathBuf,
+    /// The servers that its `.mcp.json` lists.
+    pub clients: foreign::Found,
+}
+
+/// Why a project folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// A file or folder cannot be read.
+    #[error("cannot read `{}`: {why}; check its path and its rights", .path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{}", told(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+impl Project {
+    /// The embedded demo.
+    pub fn demo() -> Self {
+        let plans = DEMO_PLANS.iter().map(|(file, text)| PlanFile {
+            default_id: default_id(file),
+            file: (*file).to_owned(),
+            text: (*text).to_owned(),
+        });
+        Self { plans: plans.collect(), ..Self::default() }
+    }
+
+    /// The same with these settings, with the agents and rules that belong to them, and with the
+    /// demo's pipelines.
+    pub fn demo_with(config: Config) -> Self {
+        let agent = |(file, text): &(&str, &str)| AgentFile {
+            file: (*file).to_owned(),
+            text: (*text).to_owned(),
+        };
+        let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
+        let pipeline = |pair: &(&str, &str)| {
+            let (file, text) = text(pair);
+            PipelineFile { default_name: default_name(Path::new(&file)), file, text }
+        };
+        Self {
+            config,
+            agents: DEMO_AGENTS.iter().map(agent).collect(),
+            pipelines: DEMO_PIPELINES.iter().map(pipeline).collect(),
+            texts: DEMO_RULES.iter().map(text).collect(),
+            ..Self::demo()
+        }
+    }
+
+    /// The project in this folder, with these settings; without `plans` it has none.
+    pub fn load(folder: &Path, config: Config) -> Result<Self, ProjectError> {
+        let project = Self::load_files(folder, config)?;
+        Ok(Self { clients: clients(folder)?, ..project })
+    }
+
+    /// The project as far as it can be read, and all that is wrong with its files.
+    pub fn load_partly(folder: &Path, config: Config) -> (Self, Vec<Mistake>) {
+        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let mut mistakes = Vec::new();
+        let plans = kept(loader.plans(), &mut mistakes);
+        let agents = kept(loader.agents(), &mut mistakes);
+        let pipelines = kept(loader.pipelines(), &mut mistakes);
+        let clients = kept(clients(folder), &mut mistakes);
+        let (folder, texts) = (folder.to_owned(), BTreeMap::new());
+        (Self { config, plans, agents, pipelines, texts, folder, clients }, mistakes)
+    }
+
+    /// The project without its `.mcp.json`: what can change while it is served.
+    pub fn load_files(folder: &Path, config: Config) -> Result<Self, ProjectError> {
+        if !folder.is_dir() {
+            let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
+            return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
+        }
+        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let (plans, agents, pipelines) = (loader.plans()?, loader.agents()?, loader.pipelines()?);
+        let folder = folder.to_owned();
+        Ok(Self { config, plans, agents, pipelines, folder, ..Self::default() })
+    }
+
+    /// Adds the pipeline of a file that may be anywhere, and gives the name of that file here. One
+    /// that is there already is the same.
+    pub fn add_pipeline(&mut self, path: &Path) -> Result<String, ProjectError> {
+        let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
+        let real = path.canonicalize().map_err(unreadable)?;
+        let is_real = |file: &PipelineFile| {
+            self.folder.join(&file.file).canonicalize().is_ok_and(|known| known == real)
+        };
+        if let Some(known) = self.pipelines.iter().find(|file| is_real(file)) {
+            return Ok(known.file.clone());
+        }
+        // Named as it was given, so that it can be found from where we are.
+        let loader = Loader { folder: Path::new(""), bytes_max: self.config.limits.plan_bytes_max };
+        let pipeline = loader.pipeline(path)?;
+        let name = pipeline.file.clone();
+        self.pipelines.push(pipeline);
+        Ok(name)
+    }
+
+    /// The models that its settings, its pipelines and the environment name, with everything looked
+    /// up.
+    pub fn models(&self, variables: &Variables<'_>) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        self.configs(&self.config.models, &self.readable_pipelines(), variables)
+    }
+
+    /// Those of them that need no one outside: the rule-based ones.
+    pub fn models_of_rules(&self) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        let is_rules = |entry: &&ModelEntry| entry.is_rules();
+        let rules: Vec<ModelEntry> = self.config.models.iter().filter(is_rules).cloned().collect();
+        let mut pipelines = self.readable_pipelines();
+        pipelines.retain(|(_, pipeline)| models::is_alone(&pipeline.llm));
+        self.configs(&rules, &pipelines, &|_| None)
+    }
+
+    fn configs(
+        &self,
+        entries: &[ModelEntry],
+        pipelines: &[(String, Pipeline)],
+        variables: &Variables<'_>,
+    ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
+        let around = models::Around {
+            folder: &self.folder,
+            texts: &self.texts,
+            variables,
+            bytes_max: self.config.limits.plan_bytes_max,
+        };
+        let (of_settings, of_pipelines) =
+            (models::configs(entries, &around), models::of_pipelines(pipelines, &around));
+        match (of_settings, of_pipelines) {
+            (Ok(mut configs), Ok(more)) => {
+                configs.extend(more);
+                Ok(configs)
+            }
+            (of_settings, of_pipelines) => {
+                let mistakes = of_settings.err().into_iter().chain(of_pipelines.err());
+                Err(mistakes.flatten().collect())
+            }
+        }
+    }
+
+    /// Its pipelines, each with its file. The catalog reports what cannot be read.
+    pub fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
+        let read = |file: &PipelineFile| {
+            let (name, limits) = (file.default_name.as_str(), &self.config.limits);
+            let read = pipeline_reader::read_text(&file.text, &file.file, name, limits);
+            read.ok().map(|(pipeline, _)| (file.file.clone(), pipeline))
+        };
+        self.pipelines.iter().filter_map(read).collect()
+    }
+
+    /// The sinks that its settings name, with everything looked up; their files are in this data
+    /// folder unless they say otherwise.
+    pub fn sinks(
+        &self,
+        data: &Path,
+        variables: &Variables<'_>,
+    ) -> Result<Vec<Sending>, Vec<Mistake>> {
+        let (data, folder) = (absolute(data), absolute(&self.folder));
+        let around = event_sinks::Around { data: &data, folder: &folder, variables };
+        event_sinks::sendings(&self.config.sinks, &around)
+    }
+
+    /// The upstreams that its settings, its `.mcp.json` and the environment name together.
+    pub fn upstreams(&self, variables: &Variables<'_>) -> Result<Upstreams, Vec<Mistake>> {
+        let entries = (self.config.upstreams.as_slice(), self.clients.entries.as_slice());
+        Upstreams::combine(&self.folder, entries, variables)
+    }
+}
+
+/// What was read; where it is wrong nothing, and its mistakes are kept.
+fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) -> T {
+    read.unwrap_or_else(|error| {
+        mistakes.extend(match error {
+            ProjectError::Mistakes(found) => found,
+            ProjectError::Unreadable { .. } => vec![Mistake::error(error.to_string())],
+        });
+        T::default()
+    })
+}
+
+/// What the folder's `.mcp.json` lists; nothing where there is none.
+fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
+    let path = folder.join(CLIENTS_FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(foreign::Found::default()),
+        Err(why) if why.kind() == io::ErrorKind::InvalidData => {
+            let message = "it is no text: it is not in UTF-8".to_owned();
+            Err(mistake(CLIENTS_FILE.to_owned(), message, "save it in UTF-8"))
+        }
+        Err(why) => Err(ProjectError::Unreadable { path, why }),
+    }
+}
+
+/// Walks `plans/<domain>/`, `agents/` and `pipelines/`.
+struct Loader<'a> {
+    folder: &'a Path,
+    bytes_max: usize,
+}
+
+impl Loader<'_> {
+    fn plans(&self) -> Result<Vec<PlanFile>, ProjectError> {
+        let root = self.folder.join(PLANS_FOLDER);
+        if !root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut plans = Vec::new();
+        for domain in children(&root)? {
+            if !domain.is_dir() {
+                self.refuse_plan(&domain, "move it to `plans/<domain>/`")?;
+                continue;
+            }
+            for path in children(&domain)? {
+                if path.is_dir() {
+                    self.refuse_folder(&path)?;
+                } else if is_plan(&path) {
+                    plans.push(self.read(&path)?);
+                }
+            }
+        }
+        Ok(plans)
+    }
+
+    fn agents(&self) -> Result<Vec<AgentFile>, ProjectError> {
+        let read = |path: &PathBuf| {
+            let (file, text) = self.text(path, "agent", "say it in fewer words")?;
+            Ok(AgentFile { file, text })
+        };
+        self.flat(AGENTS_FOLDER, "agent")?.iter().map(read).collect()
+    }
+
+    fn pipelines(&self) -> Result<Vec<PipelineFile>, ProjectError> {
+        let paths = self.flat(PIPELINES_FOLDER, "pipeline")?;
+        paths.iter().map(|path| self.pipeline(path)).collect()
+    }
+
+    fn pipeline(&self, path: &Path) -> Result<PipelineFile, ProjectError> {
+        let (file, text) = self.text(path, "pipeline", "say it in fewer words")?;
+        Ok(PipelineFile { file, text, default_name: default_name(path) })
+    }
+
+    /// The files of a folder that has no folders of its own; `what` each of them is.
+    fn flat(&self, folder: &str, what: &str) -> Result<Vec<PathBuf>, ProjectError> {
+        let root = self.folder.join(folder);
+        if !root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut files = Vec::new();
+        for path in children(&root)? {
+            if path.is_dir() {
+                self.refuse_inner(&path, folder, what)?;
+            } else if is_plan(&path) {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    fn read(&self, path: &Path) -> Result<PlanFile, ProjectError> {
+        let hint = "split it into plans that call each other, or raise `plan_bytes_max`";
+        let (file, text) = self.text(path, "plan", hint)?;
+        Ok(PlanFile { default_id: default_id(&file), file, text })
+    }
+
+    /// The name of a file and its text; `what` it is, and what to do if it is too large.
+    fn text(&self, path: &Path, what: &str, hint: &str) -> Result<(String, String), ProjectError> {
+        let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
+        let file = self.name(path);
+        let bytes = fs::metadata(path).map_err(unreadable)?.len();
+        if bytes > self.bytes_max as u64 {
+            let message = format!("the {what} has {bytes} bytes, more than {}", self.bytes_max);
+            return Err(mistake(file, message, hint));
+        }
+        match fs::read_to_string(path) {
+            Ok(text) => Ok((file, text)),
+            Err(why) if why.kind() == io::ErrorKind::InvalidData => {
+                let message = format!("the {what} is no text: it is not in UTF-8");
+                Err(mistake(file, message, "save it in UTF-8, or move it elsewhere"))
+            }
+            Err(why) => Err(unreadable(why)),
+        }
+    }
+
+    /// A plan where we do not look for one would be missed in silence.
+    fn refuse_plan(&self, path: &Path, hint: &str) -> Result<(), ProjectError> {
+        if !is_plan(path) {
+            return Ok(());
+        }
+        Err(mistake(self.name(path), "the plan is not in a domain's folder".to_owned(), hint))
+    }
+
+    fn refuse_folder(&self, folder: &Path) -> Result<(), ProjectError> {
+        for path in children(folder)? {
+            self.refuse_plan(&path, "domains have no folders of their own; move it one up")?;
+        }
+        Ok(())
+    }
+
+    /// So would an agent or a pipeline.
+    fn refuse_inner(&self, inner: &Path, folder: &str, what: &str) -> Result<(), ProjectError> {
+        let lost = children(inner)?.into_iter().find(|path| is_plan(path));
+        let message = format!("the {what} is in a folder of its own");
+        let hint = format!("move it to `{folder}/`");
+        lost.map_or(Ok(()), |path| Err(mistake(self.name(&path), message, &hint)))
+    }
+
+    /// The path below the project folder, with forward slashes; as it is where there is no folder.
+    fn name(&self, path: &Path) -> String {
+        if self.folder.as_os_str().is_empty() {
+            return path.display().to_string();
+        }
+        let below = path.strip_prefix(self.folder).unwrap_or(path);
+        let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+        parts.join("/")
+    }
+}
+
+/// What a folder holds, in order of name, hidden files left out.
+fn children(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
+    let unreadable = |why| ProjectError::Unreadable { path: folder.to_owned(), why };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        if !entry.file_name().to_string_lossy().starts_with('.') {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a file can hold a plan, by its name.
+pub fn is_plan(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+/// `<domain>/<stem without .plan>` of `plans/<domain>/<file>`.
+fn default_id(file: &str) -> PlanId {
+    let below = file.strip_prefix("plans/").unwrap_or(file);
+    let stem = below.rsplit_once('.').map_or(below, |(stem, _)| stem);
+    PlanId::from(stem.strip_suffix(".plan").unwrap_or(stem))
+}
+
+/// The name of a file without what says how it is written.
+fn default_name(path: &Path) -> PipelineName {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    PipelineName::from(stem.unwrap_or_default())
+}
+
+fn mistake(file: String, message: String, hint: &str) -> ProjectError {
+    let mut mistake = Mistake::error(message).hint(hint);
+    mistake.file = Some(file);
+    ProjectError::Mistakes(vec![mistake])
+}
+
+/// Mistakes, one line each.
+pub fn told(mistakes: &[Mistake]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Folders as people write them, and what is found in them.
+
+use super::*;
+use upstreams::UpstreamKind;
+
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn load(folder: &Path) -> Result<Project, ProjectError> {
+    Project::load(folder, Config::default())
+}
+
+#[test]
+fn plans_are_found_by_domain_and_named_after_their_file() {
+    let folder = project(&[
+        ("waypost.toml", ""),
+        ("plans/b/two.plan.json", "{}"),
+        ("plans/b/one.yaml", "a: 1"),
+        ("plans/a/x.y.yml", "b: 2"),
+        ("plans/a/.hidden.yaml", "no"),
+        ("plans/a/README.md", "no"),
+    ]);
+    let project = load(folder.path()).unwrap();
+    let found: Vec<(&str, &str)> =
+        project.plans.iter().map(|plan| (plan.file.as_str(), plan.default_id.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            ("plans/a/x.y.yml", "a/x.y"),
+            ("plans/b/one.yaml", "b/one"),
+            ("plans/b/two.plan.json", "b/two"),
+        ]
+    );
+}
+
+#[test]
+fn an_empty_folder_is_a_project_and_no_folder_is_none() {
+    let folder = project(&[]);
+    assert!(load(folder.path()).unwrap().plans.is_empty());
+    let missing = load(&folder.path().join("nowhere")).unwrap_err();
+    assert!(missing.to_string().contains("there is no such folder"), "{missing}");
+}
+
+#[test]
+fn what_is_no_text_is_told_by_its_name() {
+    let folder = project(&[("plans/a/one.yaml", "a: 1")]);
+    fs::write(folder.path().join("plans/a/one.yaml"), [0xff, 0xfe, 0x00]).unwrap();
+    let error = load(folder.path()).unwrap_err().to_string();
+    let told = "plans/a/one.yaml: error: the plan is no text: it is not in UTF-8; hint: ";
+    assert!(error.starts_with(told), "{error}");
+    let folder = project(&[]);
+    fs::write(folder.path().join(".mcp.json"), [0xff, 0xfe, 0x7b, 0x00]).unwrap();
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        ".mcp.json: error: it is no text: it is not in UTF-8; hint: save it in UTF-8"
+    );
+}
+
+#[test]
+fn a_plan_in_the_wrong_place_is_not_missed_in_silence() {
+    for name in ["plans/lost.yaml", "plans/a/b/lost.json"] {
+        let folder = project(&[(name, "x: 1")]);
+        let error = load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("hint: "), "{error}");
+    }
+}
+
+#[test]
+fn the_settings_say_how_large_a_plan_may_be() {
+    let folder = project(&[("plans/a/big.yaml", "a: 12")]);
+    let config = Config::parse(CONFIG_FILE, "[limits]\nplan_bytes_max = 3\n").unwrap();
+    let error = Project::load(folder.path(), config).unwrap_err().to_string();
+    assert!(error.contains("plans/a/big.yaml") && error.contains("5 bytes"), "{error}");
+}
+
+#[test]
+fn agents_are_found_and_one_in_the_wrong_place_is_told() {
+    let folder = project(&[
+        ("agents/b.yaml", "refName: b"),
+        ("agents/a.json", "{}"),
+        ("agents/README.md", "no"),
+        ("agents/notes/x.md", "no"),
+    ]);
+    let agents = load(folder.path()).unwrap().agents;
+    let files: Vec<&str> = agents.iter().map(|agent| agent.file.as_str()).collect();
+    assert_eq!(files, ["agents/a.json", "agents/b.yaml"]);
+    let folder = project(&[("agents/team/a.yaml", "x")]);
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("agents/team/a.yaml") && error.contains("move it"), "{error}");
+}
+
+#[test]
+fn models_are_opened_with_what_the_folder_holds() {
+    let folder = project(&[("rules/a.yaml", "version: 1")]);
+    let config = Config::parse(CONFIG_FILE, "[models.a]\nrules = \"rules/a.yaml\"\n").unwrap();
+    let project = Project::load(folder.path(), config).unwrap();
+    let models = project.models(&|_| None).unwrap();
+    assert_eq!(models.len(), 1);
+    assert_eq!(models[0].origin, "waypost.toml:1");
+}
+
+#[test]
+fn servers_are_found_in_both_files() {
+    let json = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
+    let folder = project(&[(".mcp.json", json)]);
+    let config = Config::parse(CONFIG_FILE, "[mcp.servers.web]\nurl = \"http://a.example\"\n");
+    let project = Project::load(folder.path(), config.unwrap()).unwrap();
+    let upstreams = project.upstreams(&|_| None).unwrap();
+    let names: Vec<&str> = upstreams.entries().iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["git", "web"]);
+    let folder = self::project(&[(".mcp.json", "{\n")]);
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert!(error.starts_with(".mcp.json:"), "{error}");
+}
+
+#[test]
+fn the_settings_of_the_demo_start_our_own_program() {
+    let (file, text) = DEMO_SETTINGS;
+    let config = Config::parse(file, text).unwrap();
+    let project = Project::demo_with(config);
+    let variables = |name: &str| match name {
+        "WAYPOST_BIN" => Some("/bin/waypost".to_owned()),
+        "WAYPOST_DATA" => Some("/data".to_owned()),
+        _ => None,
+    };
+    let configs = project.upstreams(&variables).unwrap().configs(&variables).unwrap();
+    let [calendar] = configs.as_slice() else { panic!("{configs:?}") };
+    assert_eq!((calendar.name.as_str(), calendar.prefix.as_str()), ("calendar", ""));
+    assert!(calendar.trusted && calendar.journal);
+    let UpstreamKind::Stdio { command, args, .. } = &calendar.kind else { panic!() };
+    assert_eq!(command, "/bin/waypost");
+    assert_eq!(args.join(" "), "example calendar-server --stdio --data /data/calendar");
+}
+
+#[test]
+fn the_demo_is_a_project_folder_too() {
+    let folder = project(DEMO_PLANS);
+    let loaded = load(folder.path()).unwrap().plans;
+    let embedded = Project::demo().plans;
+    let names = |plans: &[PlanFile]| -> Vec<(String, PlanId)> {
+        plans.iter().map(|plan| (plan.file.clone(), plan.default_id.clone())).collect()
+    };
+    assert_eq!(names(&loaded), names(&embedded));
+}
+
+#[test]
+fn pipelines_are_found_and_named_after_their_file() {
+    let folder = project(&[
+        ("pipelines/b.yaml", "description: b"),
+        ("pipelines/trade.failures.yml", "description: a"),
+        ("pipelines/README.md", "no"),
+    ]);
+    let mut loaded = load(folder.path()).unwrap();
+    let names = |project: &Project| -> Vec<(String, String)> {
+        let pair = |file: &PipelineFile| (file.file.clone(), file.default_name.to_string());
+        project.pipelines.iter().map(pair).collect()
+    };
+    let pair = |file: &str, name: &str| (file.to_owned(), name.to_owned());
+    let b = pair("pipelines/b.yaml", "b");
+    let found = [b, pair("pipelines/trade.failures.yml", "trade.failures")];
+    assert_eq!(names(&loaded), found);
+
+    // One that is named beside them is added once.
+    loaded.add_pipeline(&folder.path().join("pipelines/b.yaml")).unwrap();
+    assert_eq!(names(&loaded), found);
+    let other = self::project(&[("elsewhere/c.json", "{}")]);
+    let path = other.path().join("elsewhere/c.json");
+    loaded.add_pipeline(&path).unwrap();
+    assert_eq!(names(&loaded)[2], pair(&path.display().to_string(), "c"));
+    let missing = loaded.add_pipeline(&other.path().join("d.yaml")).unwrap_err().to_string();
+    assert!(missing.contains("d.yaml") && missing.starts_with("cannot read"), "{missing}");
+}
+
+#[test]
+fn a_pipeline_in_the_wrong_place_is_not_missed_in_silence() {
+    let folder = project(&[("pipelines/team/a.yaml", "x")]);
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("pipelines/team/a.yaml") && error.contains("move it"), "{error}");
+}
+
+#[test]
+fn the_demo_has_the_pipeline_of_its_example() {
+    let project = Project::demo_with(Config::default());
+    let [pipeline] = project.pipelines.as_slice() else { panic!("{:?}", project.pipelines) };
+    assert_eq!(pipeline.default_name.as_str(), "trade-failures");
+    assert_eq!(pipeline.file, "pipelines/trade-failures.yaml");
+}

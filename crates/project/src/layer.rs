@@ -1,0 +1,162 @@
+//! A layer of settings: a text in the format of `waypost.toml`, and where it comes from. A variable
+//! is a layer too, written as the one line that it stands for: so one reader finds the mistakes in
+//! all of them, and every setting can say whose it is.
+
+use kernel::definition::plan::mistake::Mistake;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where a setting, or a layer of them, comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of settings, by the name that people know it by.
+    File(String),
+    /// A line of a file.
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u32,
+    },
+    /// A variable of the environment.
+    Variable(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(file) => f.write_str(file),
+            Source::Line { file, line } => write!(f, "{file}:{line}"),
+            Source::Variable(name) => write!(f, "environment {name}"),
+        }
+    }
+}
+
+/// A place that a person can look up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, or what else it is: a variable.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 where there is none.
+    pub line: u32,
+    /// The column in characters, from 1; 0 where there is none.
+    pub column: u32,
+}
+
+impl Place {
+    /// All of a file, or of what else it is.
+    pub fn whole(file: &str) -> Self {
+        Self { file: file.into(), line: 0, column: 0 }
+    }
+
+    /// The mistake at this place.
+    pub fn mistake(&self, mistake: Mistake) -> Mistake {
+        let mut mistake = match self.line {
+            0 => mistake,
+            line => mistake.at((line, self.column), ""),
+        };
+        mistake.file = Some(self.file.to_string());
+        mistake
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.line {
+            0 => Ok(()),
+            line => write!(f, ":{line}"),
+        }
+    }
+}
+
+/// Settings from one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// Where they come from.
+    pub source: Source,
+    /// What they say, as `waypost.toml` would say it.
+    pub text: String,
+}
+
+impl Layer {
+    /// What a file says; `name` is what people see of it.
+    pub fn file(name: &str, text: &str) -> Self {
+        Self { source: Source::File(name.to_owned()), text: text.to_owned() }
+    }
+
+    /// Where the setting comes from that stands at this place of the text.
+    pub fn origin(&self, span: &Range<usize>) -> Source {
+        match &self.source {
+            Source::File(file) => {
+                Source::Line { file: file.clone(), line: self.spots().of(Some(span)).line }
+            }
+            Source::Line { .. } | Source::Variable(_) => self.source.clone(),
+        }
+    }
+
+    /// Finds places in the text.
+    pub fn spots(&self) -> Spots<'_> {
+        let file = match &self.source {
+            Source::File(file) | Source::Line { file, .. } => file.as_str().into(),
+            Source::Variable(_) => self.source.to_string().into(),
+        };
+        let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
+        Spots { layer: self, file, lines: std::iter::once(0).chain(breaks).collect() }
+    }
+}
+
+/// Finds places in the text of a layer, each without reading all that stands before it.
+pub struct Spots<'l> {
+    layer: &'l Layer,
+    file: Arc<str>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl Spots<'_> {
+    /// Where this part of the text stands; without one, where all of it does.
+    pub fn of(&self, span: Option<&Range<usize>>) -> Place {
+        let (line, column) = match &self.layer.source {
+            Source::File(_) => span.map(|span| self.place(span.start)).unwrap_or_default(),
+            // The text is ours: what a person can look up is the line that it stands for.
+            Source::Line { line, .. } => (*line, 1),
+            Source::Variable(_) => (0, 0),
+        };
+        Place { file: self.file.clone(), line, column }
+    }
+
+    /// The line and the column, both from 1.
+    fn place(&self, at: usize) -> (u32, u32) {
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let column = self.layer.text.get(begin..at).unwrap_or_default().chars().count() + 1;
+        (u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_as_people_can_look_it_up() {
+        let file = Layer::file("a/waypost.toml", "[server]\nport = 1\n");
+        assert_eq!(file.origin(&(9..13)).to_string(), "a/waypost.toml:2");
+        let told = file.spots().of(Some(&(9..13))).mistake(Mistake::error("no"));
+        assert_eq!(told.to_string(), "a/waypost.toml:2:1: error: no");
+
+        let text = "server.port = 1".to_owned();
+        let source = Source::Line { file: ".env".to_owned(), line: 7 };
+        let line = Layer { source, text: text.clone() };
+        assert_eq!(line.origin(&(0..6)).to_string(), ".env:7");
+        let told = line.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
+        assert_eq!(told.to_string(), ".env:7:1: error: no");
+
+        let variable = Layer { source: Source::Variable("WAYPOST_PORT".to_owned()), text };
+        assert_eq!(variable.origin(&(0..6)).to_string(), "environment WAYPOST_PORT");
+        let told = variable.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
+        assert_eq!(told.to_string(), "environment WAYPOST_PORT: error: no");
+    }
+}

@@ -1,0 +1,16 @@
+//! A project folder as data: its settings and where each comes from, its plans, agents, pipelines,
+//! upstreams, models and sinks. Reading it starts nothing; mistakes come with file, line and hint.
+//!
+//! The order of the modules below is the order of reading and of import: a module uses only those
+//! above it.
+
+pub mod realm;
+pub mod layer;
+mod settings;
+pub mod upstream_entries;
+pub mod public_url;
+pub mod models;
+pub mod event_sinks;
+pub mod config;
+pub mod agents;
+pub mod folder;

@@ -1,0 +1,230 @@
+//! One model as the settings write it, and what is opened for it. Nothing is looked up before it is
+//! asked for, and a key is never shown.
+
+use super::Around;
+use super::keys::ModelKeys;
+use crate::layer::Place;
+use crate::settings::{Located, Named, Text};
+use crate::upstream_entries::expand::{self, expanded};
+use crate::upstream_entries::sendable::headers_of;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::values::secret::Secret;
+use llms::config::{ModelConfig, ModelKind, Price, Remote};
+use std::fs;
+use std::path::PathBuf;
+
+/// The longest name of a model.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A model as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelEntry {
+    /// Its name: what agents say in `llmConfigRef`.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
+    way: Way,
+    max_tokens: Option<u32>,
+    /// A number, as a text.
+    temperature: Option<String>,
+    timeout_ms: Option<u64>,
+    price: Option<Price>,
+}
+
+/// What the model is and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    Rules(Text),
+    Remote {
+        provider: Provider,
+        model: Text,
+        base_url: Option<Text>,
+        key: Option<Text>,
+        headers: Named,
+    },
+}
+
+/// Who answers behind a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Provider {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+impl Provider {
+    /// The variable that a key is in where the entry names none.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Provider::OpenAi => "OPENAI_API_KEY",
+            Provider::Anthropic => "ANTHROPIC_API_KEY",
+            Provider::Gemini => "GOOGLE_API_KEY",
+        }
+    }
+
+    /// The model that it serves.
+    pub(super) fn kind(self, remote: Remote) -> ModelKind {
+        match self {
+            Provider::OpenAi => ModelKind::OpenAi(remote),
+            Provider::Anthropic => ModelKind::Anthropic(remote),
+            Provider::Gemini => ModelKind::Gemini(remote),
+        }
+    }
+}
+
+/// What `provider` may say; nothing is rules.
+pub(super) const PROVIDERS: &[(&str, Option<Provider>)] = &[
+    ("rules", None),
+    ("openai", Some(Provider::OpenAi)),
+    ("anthropic", Some(Provider::Anthropic)),
+    ("gemini", Some(Provider::Gemini)),
+];
+
+/// Words for servers that speak as OpenAI does.
+const LIKE_OPENAI: &[&str] = &["ollama", "vllm", "llama.cpp", "llamacpp", "lmstudio", "litellm"];
+
+/// Keys that mean nothing to rules.
+const NOT_FOR_RULES: &[&str] =
+    &["model", "base_url", "api_key", "headers", "max_tokens", "temperature", "price"];
+
+impl ModelEntry {
+    /// The entry that these keys make. A mistake without a place is one of the whole entry.
+    pub fn new(name: &Text, keys: Located<ModelKeys>) -> Result<Self, Mistake> {
+        let (place, name) = (name.place.clone(), name.text.clone());
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+        if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
+            let what = format!("`{name}` cannot be the name of a model");
+            let hint = "a name is 1 to 64 letters, digits, `_`, `-`, `.`, `:` and `/`";
+            return Err(place.mistake(Mistake::error(what).hint(hint)));
+        }
+        let ModelKeys { max_tokens, timeout_ms, price, .. } = keys.value;
+        let temperature = keys.value.temperature.clone();
+        let way = way(keys)?;
+        Ok(Self { name, place, way, max_tokens, temperature, timeout_ms, price })
+    }
+
+    /// Whether it is rule-based, and needs no one outside.
+    pub fn is_rules(&self) -> bool {
+        matches!(self.way, Way::Rules(_))
+    }
+
+    /// What to open, with everything looked up.
+    pub fn config(&self, around: &Around<'_>) -> Result<ModelConfig, Mistake> {
+        let texts = expand::Around { folder: around.folder, variables: around.variables };
+        let kind = match &self.way {
+            Way::Rules(rules) => self.rules(rules, around, &texts)?,
+            Way::Remote { provider, model, base_url, key, headers } => {
+                let key = match (key, base_url) {
+                    (Some(key), _) => Some(expanded(key, &texts)?),
+                    // A provider's own key is for its own address: no one else is sent it.
+                    (None, None) => (around.variables)(provider.variable()),
+                    (None, Some(_)) => None,
+                };
+                let base_url = base_url.as_ref().map(|url| expanded(url, &texts)).transpose()?;
+                let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+                provider.kind(Remote {
+                    model: expanded(model, &texts)?,
+                    base_url: base_url.filter(|url| !url.is_empty()),
+                    key: key.map(Secret::new),
+                    headers: headers_of(headers, &texts)?,
+                })
+            }
+        };
+        Ok(ModelConfig {
+            name: self.name.clone(),
+            kind,
+            max_tokens: self.max_tokens,
+            // It was read as a number before.
+            temperature: self.temperature.as_ref().and_then(|text| text.parse().ok()),
+            timeout_ms: self.timeout_ms,
+            price: self.price,
+            origin: self.place.to_string(),
+        })
+    }
+
+    fn rules(
+        &self,
+        rules: &Text,
+        around: &Around<'_>,
+        texts: &expand::Around<'_>,
+    ) -> Result<ModelKind, Mistake> {
+        let path = expanded(rules, texts)?;
+        let refused = |why: String| {
+            let what = format!("the rules `{path}` of `{}` cannot be read: {why}", self.name);
+            let hint = "the path begins at the project's folder";
+            rules.mistake(Mistake::error(what).hint(hint))
+        };
+        let text = rules_text(&path, around).map_err(refused)?;
+        Ok(ModelKind::Rules { text, file: PathBuf::from(path) })
+    }
+}
+
+/// The text of a project's file of rules, or why there is none.
+pub(super) fn rules_text(path: &str, around: &Around<'_>) -> Result<String, String> {
+    if let Some(text) = around.texts.get(path) {
+        return Ok(text.clone());
+    }
+    let file = around.folder.join(path);
+    let bytes = fs::metadata(&file).map_err(|error| error.to_string())?.len();
+    if bytes > around.bytes_max as u64 {
+        return Err(format!("{bytes} bytes are more than {}", around.bytes_max));
+    }
+    fs::read_to_string(&file).map_err(|error| error.to_string())
+}
+
+fn way(Located { keys: there, value: keys, .. }: Located<ModelKeys>) -> Result<Way, Mistake> {
+    match provider(&keys)? {
+        None => {
+            let is_idle = |key: &&Text| NOT_FOR_RULES.contains(&key.text.as_str());
+            if let Some(key) = there.iter().find(is_idle) {
+                let what = format!("`{}` has no place beside `provider = \"rules\"`", key.text);
+                return Err(key.mistake(Mistake::error(what).hint("leave it out")));
+            }
+            let missing = || {
+                Mistake::error("`rules` is missing")
+                    .hint("it is the path of a file of rules, such as \"rules/calendar.yaml\"")
+            };
+            keys.rules.map(Way::Rules).ok_or_else(missing)
+        }
+        Some(provider) => {
+            if let Some(rules) = &keys.rules {
+                let what = "`rules` goes with `provider = \"rules\"`";
+                return Err(rules.mistake(Mistake::error(what).hint("leave one of both out")));
+            }
+            let missing = || {
+                let hint = "it is the provider's own name for it";
+                Mistake::error("`model` is missing").hint(hint)
+            };
+            Ok(Way::Remote {
+                provider,
+                model: keys.model.ok_or_else(missing)?,
+                base_url: keys.base_url,
+                key: keys.api_key,
+                headers: keys.headers,
+            })
+        }
+    }
+}
+
+/// The provider; nothing where it is rules.
+fn provider(keys: &ModelKeys) -> Result<Option<Provider>, Mistake> {
+    let all = "it is `rules`, `openai`, `anthropic` or `gemini`";
+    let Some(said) = &keys.provider else {
+        return match &keys.rules {
+            Some(_) => Ok(None),
+            None => Err(Mistake::error("`provider` is missing").hint(all)),
+        };
+    };
+    let word = said.text.as_str();
+    if let Some((_, provider)) = PROVIDERS.iter().find(|(name, _)| *name == word) {
+        return Ok(*provider);
+    }
+    let hint = if LIKE_OPENAI.contains(&word.to_ascii_lowercase().as_str()) {
+        "it speaks as OpenAI does: write `provider = \"openai\"` and its `base_url`".to_owned()
+    } else {
+        let near = meant(word, PROVIDERS.iter().map(|(name, _)| *name));
+        near.unwrap_or_else(|| all.to_owned())
+    };
+    let what = format!("`{word}` is no provider of models");
+    Err(said.mistake(Mistake::error(what).hint(hint)))
+}

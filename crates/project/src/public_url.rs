@@ -1,0 +1,123 @@
+//! The address at which people and other servers reach us. A login at an upstream comes back to it,
+//! so it is either safe from listeners or on this machine.
+
+use hyper::http::Uri;
+use std::net::{IpAddr, SocketAddr};
+use upstreams::LoginPlaces;
+
+/// Where a login comes back to, below the address.
+pub const CALLBACK_PATH: &str = "/oauth/callback";
+/// Where servers read who we are, below the address.
+pub const CLIENT_PATH: &str = "/oauth/client.json";
+
+/// An address of ours, without a slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl {
+    base: String,
+    /// Host and port, as a browser writes both into `Host`.
+    authority: String,
+}
+
+impl PublicUrl {
+    /// The address that a text says, or what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let uri: Uri = text.parse().map_err(|_| "is not an address")?;
+        let (scheme, default_port) = match uri.scheme_str() {
+            Some("https") => ("https", 443),
+            Some("http") => ("http", 80),
+            Some(_) | None => return Err("begins neither with `https://` nor with `http://`"),
+        };
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        if host.is_empty() || has_user {
+            return Err("has no host, or a user before it");
+        }
+        if uri.query().is_some() || text.contains('#') {
+            return Err("has a query or a fragment, which an address of ours cannot have");
+        }
+        if scheme == "http" && !is_loopback(&host) {
+            return Err("is not safe from listeners: only this machine itself may do without TLS");
+        }
+        let authority = match uri.port_u16().filter(|port| *port != default_port) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        };
+        let path = uri.path().trim_end_matches('/');
+        Ok(Self { base: format!("{scheme}://{authority}{path}"), authority })
+    }
+
+    /// That of a server that listens there, and is reached only there.
+    pub fn of_address(address: SocketAddr) -> Self {
+        let authority = address.to_string();
+        Self { base: format!("http://{authority}"), authority }
+    }
+
+    /// Host and port, as a browser names them.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Where logins come back to, and whether callers are led there. Who we are can be read from
+    /// outside only by TLS.
+    pub fn places(&self, shown_to_callers: bool) -> LoginPlaces {
+        let is_safe = self.base.starts_with("https://");
+        LoginPlaces {
+            callback: format!("{}{CALLBACK_PATH}", self.base),
+            client_metadata: is_safe.then(|| format!("{}{CLIENT_PATH}", self.base)),
+            shown_to_callers,
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> (String, String, Option<String>) {
+        let url = PublicUrl::parse(text).unwrap();
+        let LoginPlaces { callback, client_metadata, .. } = url.places(true);
+        (url.authority().to_owned(), callback, client_metadata)
+    }
+
+    #[test]
+    fn an_address_says_where_a_login_comes_back_to() {
+        let (authority, callback, client) = told("https://WP.example.com:443/");
+        assert_eq!(
+            (authority.as_str(), callback.as_str()),
+            ("wp.example.com", "https://wp.example.com/oauth/callback")
+        );
+        assert_eq!(client.as_deref(), Some("https://wp.example.com/oauth/client.json"));
+        let (authority, callback, _) = told("https://example.com:8443/way/post//");
+        assert_eq!(authority, "example.com:8443");
+        assert_eq!(callback, "https://example.com:8443/way/post/oauth/callback");
+        let (authority, callback, client) = told("http://[::1]:9000");
+        assert_eq!(authority, "[::1]:9000");
+        assert_eq!((callback.as_str(), client), ("http://[::1]:9000/oauth/callback", None));
+        let here = PublicUrl::of_address("127.0.0.1:8420".parse().unwrap());
+        assert_eq!(here.places(true).callback, "http://127.0.0.1:8420/oauth/callback");
+    }
+
+    #[test]
+    fn what_a_login_cannot_come_back_to_is_refused() {
+        for text in [
+            "",
+            "wp.example.com",
+            "/x",
+            "ftp://wp.example.com",
+            "https://",
+            "https://u:p@wp.example.com",
+            "https://wp.example.com?a=b",
+            "https://wp.example.com#a",
+            "http://wp.example.com",
+            "http://192.168.1.1:8420",
+            "https://wp example.com",
+        ] {
+            assert!(PublicUrl::parse(text).is_err(), "{text}");
+        }
+    }
+}

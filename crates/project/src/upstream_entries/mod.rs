@@ -1,0 +1,206 @@
+//! The upstreams of a project: MCP, REST and RPC servers whose tools become ours. They are written
+//! in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads both, says
+//! what is wrong where, and looks variables up only when a server starts.
+
+pub mod expand;
+mod oauth;
+mod keys;
+pub mod sendable;
+mod rest;
+mod entry;
+mod show;
+pub mod stored;
+pub mod foreign;
+mod moved;
+mod ourselves;
+
+use crate::layer::Place;
+use expand::Around;
+use kernel::definition::plan::mistake::{Mistake, meant};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use upstreams::UpstreamConfig;
+
+pub use entry::{Entry, Facts};
+pub use expand::Variables;
+pub use keys::{ProviderKeys, ServerKeys};
+pub use moved::{Moved, moved};
+pub use ourselves::Ourselves;
+pub use sendable::shown_url;
+pub use show::cleaned;
+pub use show::shown;
+
+/// A variable that names one upstream by its URL alone.
+pub const ASSISTANT_URL: &str = "ASSISTANT_MCP_URL";
+const ASSISTANT: &str = "assistant";
+
+/// All upstreams of a project, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Upstreams {
+    folder: PathBuf,
+    entries: Vec<Entry>,
+}
+
+impl Upstreams {
+    /// What our settings, a client's file and the environment say together. A name is one
+    /// upstream's; only an entry of ours without `command` and `url` may be there twice, and adds
+    /// its keys to the other.
+    pub fn combine(
+        folder: &Path,
+        (ours, theirs): (&[Entry], &[Entry]),
+        variables: &Variables<'_>,
+    ) -> Result<Self, Vec<Mistake>> {
+        let mut entries: Vec<Entry> = theirs.to_vec();
+        let url = variables(ASSISTANT_URL).filter(|url| !url.trim().is_empty());
+        entries.extend(url.map(|url| assistant(url.trim())));
+        let mut mistakes = Vec::new();
+        for entry in ours.iter().filter(|entry| entry.way.is_some()) {
+            entries.push(entry.clone());
+        }
+        mistakes.extend(twice(&entries));
+        for addition in ours.iter().filter(|entry| entry.way.is_none()) {
+            match entries.iter_mut().find(|entry| entry.name == addition.name) {
+                Some(entry) => {
+                    let below = std::mem::take(&mut entry.own);
+                    entry.own = addition.own.clone().over(below);
+                }
+                None => mistakes.push(nowhere(addition, &entries)),
+            }
+        }
+        mistakes.extend(entries.iter().filter_map(Entry::misnamed));
+        mistakes.extend(same_prefix(&entries));
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        entries.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(Self { folder: absolute(folder), entries })
+    }
+
+    /// All of them.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// What stands before the names of the tools that are still to come.
+    pub fn prefixes(&self) -> Vec<String> {
+        self.active().map(Entry::prefix).collect()
+    }
+
+    /// What to connect to, with everything looked up, or all that is wrong.
+    pub fn configs(&self, variables: &Variables<'_>) -> Result<Vec<UpstreamConfig>, Vec<Mistake>> {
+        let around = Around { folder: &self.folder, variables };
+        let (mut configs, mut mistakes) = (Vec::new(), Vec::new());
+        for entry in self.active() {
+            match entry.config(&around) {
+                Ok(config) => configs.push(config),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if mistakes.is_empty() { Ok(configs) } else { Err(mistakes) }
+    }
+
+    /// One of them by its name, also where it is left alone.
+    pub fn config(
+        &self,
+        name: &str,
+        variables: &Variables<'_>,
+    ) -> Option<Result<UpstreamConfig, Mistake>> {
+        let around = Around { folder: &self.folder, variables };
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.config(&around))
+    }
+
+    /// Without those that lead back to us; their names.
+    pub fn leave_out(&mut self, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
+        let entries = std::mem::take(&mut self.entries);
+        let (left_out, kept): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| is_ours(&entry.name));
+        self.entries = kept;
+        left_out.into_iter().map(|entry| entry.name).collect()
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.is_disabled())
+    }
+}
+
+/// What to connect to for an entry that stands in no file. It has no folder either: the caller who
+/// stored it does not learn where we are.
+pub fn config_of(entry: &Entry, variables: &Variables<'_>) -> Result<UpstreamConfig, Mistake> {
+    match entry.misnamed() {
+        Some(mistake) => Err(mistake),
+        None => entry.config(&Around { folder: Path::new(""), variables }),
+    }
+}
+
+/// Whether an entry leads to the server of this project, which listens there or at these hosts.
+pub fn leads_back(entry: &Entry, folder: &Path, (address, hosts): (SocketAddr, &[String])) -> bool {
+    let folder = absolute(folder);
+    let ourselves = Ourselves {
+        address,
+        port: address.port(),
+        hosts: hosts.to_vec(),
+        folder: Some(folder.clone()),
+    };
+    // What needs variables is no one's own server.
+    let config = entry.config(&Around { folder: &folder, variables: &|_| None });
+    config.is_ok_and(|config| ourselves.are(&config))
+}
+
+/// The folder as one that does not depend on where we are.
+pub fn absolute(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+fn assistant(url: &str) -> Entry {
+    let place = Place::whole(&format!("environment {ASSISTANT_URL}"));
+    Entry::of_url(ASSISTANT, url, &[], &place).prefixed("")
+}
+
+/// Names that several entries have.
+fn twice(entries: &[Entry]) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let Some(first) = entries[..index].iter().find(|other| other.name == entry.name) else {
+            continue;
+        };
+        let what = format!("upstream `{}` is in {} already", entry.name, first.place);
+        let hint = "give one of them another name; `[mcp.servers.<name>]` without `command` and \
+                    `url` adds its keys to the other";
+        mistakes.push(entry.place.mistake(Mistake::error(what).hint(hint)));
+    }
+    mistakes
+}
+
+/// Two upstreams may both have no prefix: then their tools are distinguished one by one.
+fn same_prefix(entries: &[Entry]) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let prefix = entry.prefix();
+        let is_same = |other: &&Entry| other.name != entry.name && other.prefix() == prefix;
+        let Some(first) = entries[..index].iter().find(is_same) else { continue };
+        if !prefix.is_empty() {
+            let what = format!(
+                "the tools of `{}` begin with `{prefix}`, as those of `{}` ({})",
+                entry.name, first.name, first.place
+            );
+            let hint = "give one of them another `prefix`";
+            mistakes.push(entry.place.mistake(Mistake::error(what).hint(hint)));
+        }
+    }
+    mistakes
+}
+
+/// An addition to nothing.
+fn nowhere(addition: &Entry, entries: &[Entry]) -> Mistake {
+    let what = format!(
+        "`{}` has neither `command` nor `url`, and no other file has an upstream of that name",
+        addition.name
+    );
+    let hint = meant(&addition.name, entries.iter().map(|entry| entry.name.as_str()))
+        .unwrap_or_else(|| "add one of both, or an entry of that name to `.mcp.json`".to_owned());
+    addition.place.mistake(Mistake::error(what).hint(hint))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Providers that are stored over HTTP: only addresses, never a command and never a secret. What
+//! must be secret is named as a variable, and only those that the operator named for it count.
+
+use super::entry::Entry;
+use super::expand::names_variable;
+use super::keys::ProviderKeys;
+use super::oauth::Oauth;
+use crate::layer::Place;
+use crate::settings::Text;
+use kernel::definition::plan::mistake::Mistake;
+use serde_json::Value;
+use wire::rest::Provider;
+
+/// The kind of these definitions in the store.
+pub const KIND: &str = "provider";
+
+/// How the variables begin that a stored provider may name.
+const PREFIX: &str = "WAYPOST_PROVIDER_";
+
+/// Whether a stored provider may name this variable: a caller who may store one must not learn what
+/// else is in our environment.
+pub fn may_name(variable: &str) -> bool {
+    variable.starts_with(PREFIX)
+}
+
+/// The entry of a definition.
+pub fn entry_of_body(name: &str, body: Value) -> Result<Entry, Mistake> {
+    let provider: Provider = serde_json::from_value(body).map_err(|error| {
+        Mistake::error(format!("the stored provider `{name}` cannot be read: {error}"))
+            .hint("store it again, or remove it")
+    })?;
+    entry_of(name, &provider)
+}
+
+/// The entry of a provider.
+pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
+    let place = Place::whole(&format!("stored provider `{name}`"));
+    let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
+    let texts = |all: &[String]| -> Vec<Text> { all.iter().map(|one| text(one)).collect() };
+    if let Some(mistake) = outspoken(provider) {
+        return Err(place.mistake(mistake));
+    }
+    let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+    if let Some(document) = provider.document.as_deref().filter(|document| !is_url(document)) {
+        let what = format!("`{document}` is no URL of a document");
+        let hint = "a stored provider reads no files; `[providers.<name>]` of waypost.toml may";
+        return Err(place.mistake(Mistake::error(what).hint(hint)));
+    }
+    if provider.timeout_ms == Some(0) {
+        let what = "`timeoutMs` must be a whole number from 1 on, and is 0";
+        return Err(place.mistake(Mistake::error(what)));
+    }
+    let oauth = provider.oauth.as_ref().map(|oauth| Oauth::stored(oauth, &place)).transpose()?;
+    let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
+    let keys = ProviderKeys {
+        kind: Some(text(&provider.provider_type)),
+        display_name: provider.display_name.as_deref().map(text),
+        base_url: Some(text(&provider.base_url)),
+        headers: headers.collect(),
+        oauth,
+        document: provider.document.as_deref().map(text),
+        auth: None,
+        include: texts(&provider.include),
+        allow_private: Some(provider.allow_private),
+        tools: texts(&provider.tools),
+        prefix: provider.prefix.as_deref().map(text),
+        trusted: Some(provider.trusted),
+        journal: Some(provider.journal),
+        timeout_ms: provider.timeout_ms,
+        disabled: Some(provider.disabled),
+    };
+    let name = text(name);
+    Entry::of_provider(&name, keys).map_err(|mistake| name.mistake_below(mistake))
+}
+
+/// A secret that the provider says itself, as far as we can recognise one.
+fn outspoken(provider: &Provider) -> Option<Mistake> {
+    if let Some((header, _)) = provider.headers.iter().find(|(_, value)| !names_variable(value)) {
+        let what = format!("the header `{header}` says its value, and secrets are not stored");
+        let hint = format!("name a variable, as in `Bearer ${{{PREFIX}TOKEN}}`, and set it");
+        return Some(Mistake::error(what).hint(hint));
+    }
+    let addresses =
+        [("baseUrl", Some(&provider.base_url)), ("document", provider.document.as_ref())];
+    let says = |url: &String| user_of(url).is_some_and(|user| !names_variable(user));
+    let (key, _) = addresses.into_iter().find(|(_, url)| url.is_some_and(says))?;
+    let what = format!("`{key}` says who logs in, and secrets are not stored");
+    let hint = format!("name a variable, as in `https://me:${{{PREFIX}PASSWORD}}@host`");
+    Some(Mistake::error(what).hint(hint))
+}
+
+/// What stands before the host of an address: a name, a password.
+fn user_of(url: &str) -> Option<&str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next()?;
+    host.rsplit_once('@').map(|(user, _)| user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn entry(body: Value) -> Result<Entry, String> {
+        entry_of_body("crm", body).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn a_provider_is_an_entry_without_secrets() {
+        let body = json!({"providerType": "MCP", "baseUrl": "https://a.example/mcp",
+            "headers": {"Authorization": "Bearer ${WAYPOST_PROVIDER_CRM}"}});
+        let facts = entry(body).unwrap().facts();
+        assert_eq!((facts.kind, facts.prefix.as_str()), ("http", "crm."));
+        assert_eq!(facts.origin, "stored provider `crm`");
+        let seed = json!({"refName": "crm", "displayName": "CRM", "baseUrl": "https://a.example"});
+        assert_eq!(entry(seed).unwrap().facts().kind, "rest", "as the stored form says by default");
+        let literal = json!({"baseUrl": "https://a.example", "headers": {"X-Key": "hunter2"}});
+        let told = entry(literal).unwrap_err();
+        assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");
+        for url in ["https://me:hunter2@a.example/mcp", "https://hunter2@a.example", "x:hunter2@y"]
+        {
+            for body in [json!({"baseUrl": url}), json!({"baseUrl": "https://b", "document": url})]
+            {
+                let told = entry(body).unwrap_err();
+                assert!(told.contains("says who logs in") && !told.contains("hunter2"), "{told}");
+            }
+        }
+        let named = json!({"baseUrl": "https://me:${WAYPOST_PROVIDER_CRM}@a.example/x@y"});
+        assert!(entry(named).is_ok());
+        let never = json!({"baseUrl": "https://a.example", "timeoutMs": 0});
+        assert!(entry(never).unwrap_err().contains("`timeoutMs` must be"));
+        let file = json!({"baseUrl": "https://a.example", "document": "/etc/passwd"});
+        assert!(entry(file).unwrap_err().contains("reads no files"));
+        assert!(entry(json!({"baseUrl": "https://a.example", "providerType": "SOAP"})).is_err());
+        let secret = json!({"baseUrl": "https://a.example", "providerType": "MCP",
+            "oauth": {"clientId": "me", "clientSecret": "hunter2"}});
+        let told = entry(secret).unwrap_err();
+        assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");
+        let rest = json!({"baseUrl": "https://a.example", "oauth": {"clientId": "me"}});
+        assert!(entry(rest).unwrap_err().contains("goes with an MCP server"));
+        let mcp = json!({"baseUrl": "https://a.example", "providerType": "MCP", "oauth":
+            {"clientId": "me", "clientSecret": "${WAYPOST_PROVIDER_CRM}", "grant": "ourselves"}});
+        assert!(entry(mcp).unwrap().own.oauth.is_some());
+        assert!(may_name("WAYPOST_PROVIDER_CRM") && !may_name("WAYPOST_ADMIN_KEY"));
+    }
+}

@@ -1,0 +1,152 @@
+//! Other servers as a source of tools, prompts and resources: MCP servers over HTTP or as child
+//! processes, REST servers with an OpenAPI document, bare JSON-RPC servers. One dead or slow
+//! upstream never holds up another, nor a list.
+
+pub mod children;
+pub mod config;
+mod state;
+mod oauth;
+mod mcp;
+mod rest;
+mod rpc;
+mod upstream;
+#[cfg(test)]
+mod stage;
+
+use futures::future::{Either, join_all, select};
+use kernel::contracts::{Clock, Entropy, Spawn, Vault};
+use kernel::limits::Limits;
+use kernel::values::fault::Fault;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+
+pub use config::{
+    Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
+    UpstreamKind,
+};
+pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
+pub use state::{UpstreamState, UpstreamStatus};
+pub use upstream::Upstream;
+
+/// How many tools of one upstream are taken.
+const TOOLS_MAX: usize = 2_000;
+/// How many pages of one list of an upstream are read.
+const PAGES_MAX: usize = 200;
+
+/// What upstreams are built from.
+#[derive(Clone)]
+pub struct RemoteParts {
+    /// Runs their tasks.
+    pub spawn: Arc<dyn Spawn>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// The limits.
+    pub limits: Arc<Limits>,
+    /// Our own binary, which watches over child processes; without one they are started directly.
+    pub supervisor: Option<PathBuf>,
+    /// Keeps what logins bring.
+    pub vault: Arc<dyn Vault>,
+    /// Where logins come back to; without a place only we ourselves can log in.
+    pub login: Option<LoginPlaces>,
+}
+
+impl RemoteParts {
+    /// The future's result, or none once so many milliseconds have passed.
+    pub(crate) async fn within<T>(&self, ms: u64, future: impl Future<Output = T>) -> Option<T> {
+        let deadline = self.clock.sleep_until(self.clock.now().plus_ms(ms));
+        match select(pin!(future), deadline).await {
+            Either::Left((result, _)) => Some(result),
+            Either::Right(((), _)) => None,
+        }
+    }
+
+    /// How long to wait after so many failures in a row: twice as long each time, up to a maximum,
+    /// and anywhere in its second half, so that many clients do not come back at the same moment.
+    pub(crate) fn backoff_ms(&self, failures: u32) -> u64 {
+        if failures == 0 {
+            return 0;
+        }
+        let (min, max) = (self.limits.upstream_backoff_ms, self.limits.upstream_backoff_ms_max);
+        let doublings = (failures - 1).min(u64::BITS - 1);
+        let whole = min.saturating_mul(1u64 << doublings).clamp(min.min(max), max);
+        let half = whole / 2;
+        // The low half of the random bits: more than any wait needs.
+        whole - half + (self.entropy.bits() as u64) % half.saturating_add(1)
+    }
+}
+
+/// All upstreams of a server.
+pub struct Remote {
+    upstreams: Vec<Arc<Upstream>>,
+    parts: RemoteParts,
+}
+
+impl Remote {
+    /// Starts to connect to all of them in the background, and returns at once.
+    pub fn start(configs: Vec<UpstreamConfig>, parts: RemoteParts) -> Self {
+        let start = |config| Arc::new(Upstream::start(config, &parts));
+        let upstreams = configs.into_iter().map(start).collect();
+        Self { upstreams, parts }
+    }
+
+    /// The upstreams, in the order in which they were given.
+    pub fn upstreams(&self) -> &[Arc<Upstream>] {
+        &self.upstreams
+    }
+
+    /// A person came back from a login: the upstream that it was for, which is connected to at
+    /// once. A fault for a login that is not under way or took too long, for another issuer than
+    /// the one that was asked, and for whatever the server says that went wrong.
+    pub async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
+        let login = oauth::pending(&*self.parts.vault, &returned.state).await;
+        let login = login.ok_or_else(oauth::unknown_login)?;
+        let upstream = self.upstreams.iter().find(|upstream| upstream.name() == login.upstream);
+        let upstream = upstream.cloned().ok_or_else(oauth::unknown_login)?;
+        upstream.finish_login(login, returned).await?;
+        Ok(upstream)
+    }
+
+    /// Whether a login of this state is under way, be it here or at another that shares our vault.
+    pub async fn knows_login(&self, state: &str) -> bool {
+        oauth::pending(&*self.parts.vault, state).await.is_some()
+    }
+
+    /// Lets go of all of them: sessions and child processes are ended on return, or the time for a
+    /// stop is over.
+    pub async fn stop(&self) {
+        let stops = join_all(self.upstreams.iter().map(|upstream| upstream.stop()));
+        let ms = self.parts.limits.stop_wait_ms;
+        if self.parts.within(ms, stops).await.is_none() {
+            tracing::warn!(limit_ms = ms, "upstreams that did not end in time are left alone");
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // A caller that forgets to stop them leaves no process behind, as long as tasks still run.
+        self.upstreams.iter().for_each(|upstream| upstream.begin_stop());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stage::Stage;
+
+    #[test]
+    fn waits_grow_to_a_maximum_and_are_never_the_same_for_all() {
+        let stage = Stage::new();
+        let parts = stage.parts();
+        assert_eq!(parts.backoff_ms(0), 0);
+        for (failures, most) in [(1, 500), (2, 1_000), (3, 2_000), (8, 60_000), (4_000, 60_000)] {
+            for _ in 0..20 {
+                let wait = parts.backoff_ms(failures);
+                assert!((most / 2..=most).contains(&wait), "{wait} after {failures} failures");
+            }
+        }
+    }
+}

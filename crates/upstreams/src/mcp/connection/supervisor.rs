@@ -1,0 +1,332 @@
+//! Keeps one MCP server connected, for as long as the server runs: connects, attends to the
+//! connection, connects again with growing waits. What it listed stays while it is away.
+
+use super::attend::{Attended, Event};
+use crate::config::UpstreamKind;
+use crate::mcp::http::{HttpLine, SseLine};
+use crate::mcp::line::{Line, PeerError, PeerErrorKind};
+use crate::mcp::lists::Lists;
+use crate::mcp::peer::{AskError, Era, Peer};
+use crate::mcp::stdio::ChildLine;
+use crate::mcp::tool::{RemoteTool, told};
+use crate::mcp::{CONNECTING_MS, Connection, Link};
+use crate::state::{Board, Check, UpstreamState};
+use futures::future::{BoxFuture, select};
+use kernel::contracts::Tool;
+use kernel::tool::call::HowFar;
+use kernel::values::fault::Fault;
+use kernel::values::ids::Millis;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Of how many tools that are left out the log tells one by one; of more it tells how many.
+const LEFT_OUT_TOLD_MAX: usize = 10;
+
+/// How a line to an upstream is made.
+pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
+/// A line that is being made.
+pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>, PeerError>>;
+
+/// Over which transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The one of today: streamable HTTP, or a pipe.
+    Usual,
+    /// The one of 2024-11-05: a stream to hear, and posts.
+    Oldest,
+}
+
+/// Keeps a server until the board says stop; then its line is closed.
+pub(crate) async fn keep(
+    link: Arc<Link>,
+    board: Arc<Board>,
+    checks: mpsc::Receiver<Check>,
+    dial: Dial,
+) {
+    let keeper = Keeper {
+        link: link.clone(),
+        board: board.clone(),
+        dial,
+        checks,
+        waiting: Vec::new(),
+        way: Way::Usual,
+        era: None,
+        failures: 0,
+    };
+    select(pin!(keeper.run()), pin!(board.stopping())).await;
+    let closed = PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops");
+    link.set(Connection::Failing(closed));
+    link.hang_up().await;
+    board.end_stop();
+}
+
+/// A line as the configuration says.
+pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
+    Box::pin(async move {
+        let Link { config, parts, .. } = &*link;
+        match (&config.kind, way) {
+            (UpstreamKind::Http { url, headers, .. }, Way::Usual) => {
+                HttpLine::new(url, headers.clone(), link.account.clone(), parts)
+            }
+            (UpstreamKind::Http { url, headers, .. }, Way::Oldest) => {
+                SseLine::connect(url, headers.clone(), link.account.clone(), parts).await
+            }
+            (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
+                ChildLine::start(&config.name, command, args, env, cwd.as_deref(), parts)
+            }
+            (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. }, _) => {
+                let message = "this upstream does not speak MCP";
+                Err(PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message))
+            }
+        }
+    })
+}
+
+struct Keeper {
+    link: Arc<Link>,
+    board: Arc<Board>,
+    dial: Dial,
+    checks: mpsc::Receiver<Check>,
+    /// Who waits to know how it is.
+    waiting: Vec<Check>,
+    /// Over which transport the server was reached last, and of which era it was.
+    way: Way,
+    era: Option<Era>,
+    /// How often it failed in a row.
+    failures: u32,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        loop {
+            let (error, ready_since) = match self.connect().await {
+                Ok(peer) => self.attend(peer).await,
+                Err(error) => {
+                    // Whatever answers there next time may be another server.
+                    (self.way, self.era) = (Way::Usual, None);
+                    (error, None)
+                }
+            };
+            let wait_ms = self.lost(error, ready_since);
+            self.link.hang_up().await;
+            self.rest(wait_ms).await;
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Arc<Peer>, PeerError> {
+        let peer = match self.connect_by(self.way, self.era).await {
+            Ok(peer) => peer,
+            Err(error) => self.connect_otherwise(error).await?,
+        };
+        let peer = Arc::new(peer);
+        self.era = Some(peer.era());
+        self.board.greeted(peer.version(), peer.server());
+        self.link.set(Connection::Ready(peer.clone()));
+        Ok(peer)
+    }
+
+    /// After a failure that another way, or another first word, may not meet.
+    async fn connect_otherwise(&mut self, error: PeerError) -> Result<Peer, PeerError> {
+        let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
+        let (way, era) = match (self.way, error.kind) {
+            // A server of the older kind may end at a first message that is not its handshake.
+            (Way::Usual, PeerErrorKind::Closed) if self.era.is_none() => {
+                (Way::Usual, Some(Era::Legacy))
+            }
+            // No one is posted to there: so answers a server of the oldest kind.
+            (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405)) if is_http => {
+                (Way::Oldest, Some(Era::Legacy))
+            }
+            // It was one, and is none any more.
+            (Way::Oldest, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => (Way::Usual, None),
+            _ => return Err(error),
+        };
+        self.link.hang_up().await;
+        match self.connect_by(way, era).await {
+            Ok(peer) => {
+                self.way = way;
+                Ok(peer)
+            }
+            // What the usual way met says more than what an old one did, unless it is there.
+            Err(again) if way == Way::Oldest && !again.kind.wants_login() => Err(error),
+            Err(again) => Err(again),
+        }
+    }
+
+    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<Peer, PeerError> {
+        let line = (self.dial)(self.link.clone(), way).await?;
+        self.link.hold(line.clone());
+        Peer::connect(line, &self.link.parts, era).await
+    }
+
+    /// Attends to a connection until it is lost; says why, and since when it was ready.
+    async fn attend(&mut self, peer: Arc<Peer>) -> (PeerError, Option<Millis>) {
+        let mut attended = Attended::new(self.link.clone(), peer, self.waiting.len());
+        let mut ready_since = None;
+        loop {
+            match attended.next(&mut self.checks).await {
+                Event::Listed(listed) => {
+                    let now = self.link.parts.clock.now();
+                    let is_new = self.take(listed.lists);
+                    self.board.ready(now);
+                    if is_new {
+                        self.board.tell_change();
+                    }
+                    ready_since = ready_since.or(Some(now));
+                    let answered = attended.answered_checks().min(self.waiting.len());
+                    for check in self.waiting.drain(..answered) {
+                        // The one who asked may have gone.
+                        let _ = check.send(Ok(self.board.status()));
+                    }
+                }
+                Event::Stumbled(error) => {
+                    let upstream = self.link.config.name.as_str();
+                    match self.board.status().last_error {
+                        None => tracing::warn!(upstream, %error, "an upstream cannot be listed"),
+                        Some(_) => {
+                            tracing::debug!(upstream, %error, "an upstream still cannot be listed");
+                        }
+                    }
+                    let fault = self.fault(&error);
+                    self.board.stumbled(fault.clone());
+                    self.fail_checks(&fault);
+                }
+                Event::Check(check) => self.waiting.push(check),
+                Event::Lost(error) => return (error, ready_since),
+            }
+        }
+    }
+
+    /// Shows what was listed; whether it is not what was known.
+    fn take(&self, lists: Lists) -> bool {
+        let known = self.link.lists();
+        if *known == lists {
+            return false;
+        }
+        let upstream = self.link.config.name.as_str();
+        if known.tools != lists.tools {
+            let tools = self.tools(&lists.tools);
+            tracing::info!(upstream, tools = tools.len(), "an upstream's tools are known");
+            self.board.replace_tools(tools);
+        }
+        self.board.counts(lists.prompts.len(), lists.resources.len() + lists.templates.len());
+        *self.link.last_lists() = Arc::new(lists);
+        true
+    }
+
+    /// The tools that can be used; of the others the log tells.
+    fn tools(&self, listed: &[Value]) -> Vec<Arc<dyn Tool>> {
+        let upstream = self.link.config.name.as_str();
+        let mut names = BTreeSet::new();
+        let mut tools = Vec::with_capacity(listed.len());
+        let mut left_out = 0;
+        for (index, entry) in listed.iter().enumerate() {
+            let name = entry["name"].as_str().unwrap_or_default();
+            let why = match RemoteTool::listed(self.link.clone(), entry.clone()) {
+                Ok(tool) if names.insert(name) => {
+                    tools.push(tool);
+                    continue;
+                }
+                Ok(_) => format!("`{name}` is listed twice"),
+                Err(why) => why,
+            };
+            left_out += 1;
+            // A server that lists nothing else must not fill the log.
+            if left_out <= LEFT_OUT_TOLD_MAX {
+                let why = told(&why);
+                tracing::warn!(upstream, index, "a tool of an upstream is left out: {why}");
+            }
+        }
+        if left_out > LEFT_OUT_TOLD_MAX {
+            tracing::warn!(upstream, left_out, "more tools of an upstream are left out");
+        }
+        tools
+    }
+
+    /// Notes that there is no connection, and says how long to wait before the next try.
+    fn lost(&mut self, error: PeerError, ready_since: Option<Millis>) -> u64 {
+        if error.kind.wants_login() && self.link.login_url().is_some() {
+            return self.wait_for_login(error);
+        }
+        let now = self.link.parts.clock.now();
+        let lasted_ms = ready_since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
+        let steady_ms = self.link.parts.limits.upstream_backoff_ms_max;
+        // One that never lasts is not tried again and again without a pause.
+        let was_steady = lasted_ms.unsigned_abs() >= steady_ms;
+        let was_ready = ready_since.is_some();
+        self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
+        let wait_ms = self.link.parts.backoff_ms(self.failures);
+        let upstream = self.link.config.name.as_str();
+        if self.failures <= 1 {
+            tracing::warn!(upstream, %error, wait_ms, "an upstream is lost or cannot be reached");
+        } else {
+            tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
+        }
+        let fault = error.fault(upstream);
+        if was_ready && wait_ms < CONNECTING_MS {
+            // Soon enough for calls to wait for it.
+            self.link.set(Connection::Connecting);
+            self.board.reconnecting(now, fault.clone());
+        } else {
+            self.link.set(Connection::Failing(error));
+            self.board.failing(now, fault.clone());
+        }
+        self.fail_checks(&fault);
+        wait_ms
+    }
+
+    /// Nothing helps until someone has logged in. We check it now and then all the same: it
+    /// may not want a login any more.
+    fn wait_for_login(&mut self, error: PeerError) -> u64 {
+        let (now, upstream) = (self.link.parts.clock.now(), self.link.config.name.as_str());
+        if self.board.status().state != UpstreamState::Login {
+            tracing::warn!(upstream, %error, "an upstream wants a login");
+        }
+        let fault = error.fault(upstream);
+        self.failures = 0;
+        self.link.set(Connection::Failing(error));
+        self.board.login(now, fault.clone());
+        self.fail_checks(&fault);
+        self.link.parts.limits.upstream_list_interval_ms
+    }
+
+    /// Waits, unless someone wants to know sooner, or has logged in.
+    async fn rest(&mut self, wait_ms: u64) {
+        let clock = &self.link.parts.clock;
+        let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
+        let is_login = self.board.status().state == UpstreamState::Login;
+        tokio::select! {
+            biased;
+            () = over => {}
+            () = self.link.login_over(), if is_login => {}
+            Some(check) = self.checks.recv() => self.waiting.push(check),
+        }
+    }
+
+    /// Answers all who wait to know how it is, those included who began to while it was found out.
+    fn fail_checks(&mut self, fault: &Fault) {
+        while let Ok(check) = self.checks.try_recv() {
+            self.waiting.push(check);
+        }
+        for check in self.waiting.drain(..) {
+            // The one who asked may have gone.
+            let _ = check.send(Err(fault.clone()));
+        }
+    }
+
+    fn fault(&self, error: &AskError) -> Fault {
+        let upstream = self.link.config.name.as_str();
+        match error {
+            AskError::Peer(error) => error.fault(upstream),
+            AskError::Rpc(_) => {
+                Fault::new("UpstreamError", format!("upstream `{upstream}`: {error}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

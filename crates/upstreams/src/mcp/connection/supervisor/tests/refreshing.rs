@@ -1,0 +1,184 @@
+//! Lists that are read again: in time, after failures, and whatever else the server tells.
+
+use super::*;
+use crate::RemoteParts;
+use crate::mcp::line::Replies;
+use futures::future::Either;
+
+#[test]
+fn one_list_that_changes_all_the_time_does_not_hold_up_the_others() {
+    let server = Server::new(|request: &Outgoing| match request.method.as_str() {
+        "initialize" => {
+            let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+            Scripted::result(greeting("2025-11-25", capabilities))
+        }
+        "resources/list" => Scripted::result(json!({"resources": []})),
+        "resources/templates/list" => Scripted::result(json!({"resourceTemplates": []})),
+        _ => legacy(request),
+    });
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        for _ in 0..20 {
+            server.say(told(TOOLS_CHANGED));
+            world.stage.pass(60_000).await;
+        }
+        assert!(world.times("tools/list") > 20);
+        let resources = world.times("resources/list");
+        assert!((4..=6).contains(&resources), "{resources} times in twenty minutes");
+    });
+}
+
+#[test]
+fn a_list_that_fails_is_read_again_soon() {
+    let server = Server::new(legacy);
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        server.script(|request: &Outgoing| match request.method.as_str() {
+            "tools/list" => Scripted::fails(PeerErrorKind::Refused(503)),
+            _ => legacy(request),
+        });
+        server.say(told(TOOLS_CHANGED));
+        world.stage.pass(1_000).await;
+        assert!(world.board.status().last_error.is_some());
+        server.script(|request: &Outgoing| match request.method.as_str() {
+            "tools/list" => Scripted::result(json!({"tools": [tool("b")]})),
+            _ => legacy(request),
+        });
+        world.stage.pass(5_000).await;
+        assert_eq!(world.tools(), ["far.b"]);
+        assert_eq!((world.state(), server.ways().len()), (UpstreamState::Ready, 1));
+        assert!(world.board.status().last_error.is_none());
+    });
+}
+
+#[test]
+fn a_list_that_always_fails_is_read_ever_less_often() {
+    let server = Server::new(legacy);
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        server.script(|_: &Outgoing| Scripted::error(-32603));
+        server.say(told(TOOLS_CHANGED));
+        world.stage.pass(600_000).await;
+        let times = world.times("tools/list");
+        assert!((10..=40).contains(&times), "{times} times in ten minutes");
+        assert_eq!((world.state(), world.tools().len()), (UpstreamState::Ready, 1));
+    });
+}
+
+#[test]
+fn a_server_that_never_stops_changing_is_checked_all_the_same() {
+    let server = Server::new(legacy);
+    let world = World::new(&server);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        server.script(|request: &Outgoing| match request.method.as_str() {
+            "tools/list" => Scripted::Silence,
+            _ => legacy(request),
+        });
+        let changing = pin!(async {
+            for _ in 0..10 {
+                world.stage.pass(300).await;
+                server.say(told(TOOLS_CHANGED));
+                world.stage.pass(1).await;
+                let listed = json!({"tools": [tool("a"), tool("b")]});
+                server.tell("tools/list", &Incoming::Result(listed));
+            }
+        });
+        match select(pin!(world.board.check()), changing).await {
+            Either::Left((checked, _)) => assert_eq!(checked.unwrap().tools, 2),
+            Either::Right(_) => panic!("nobody was told how it is"),
+        }
+    });
+}
+
+#[test]
+fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
+    let is_oldest = Arc::new(Mutex::new(true));
+    let oldest = is_oldest.clone();
+    let server = Server::new(move |request| match request.method.as_str() {
+        "initialize" if *oldest.lock().unwrap() => Scripted::fails(PeerErrorKind::Refused(405)),
+        _ => legacy(request),
+    });
+    let elsewhere = Server::new(legacy);
+    let (usual, oldest) = (server.dial(), elsewhere.dial());
+    let was = is_oldest.clone();
+    let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
+        match way {
+            Way::Usual => usual(link, way),
+            Way::Oldest if *was.lock().unwrap() => oldest(link, way),
+            // There is a stream, but it never says where to post.
+            Way::Oldest => {
+                let late = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, "silence");
+                Box::pin(std::future::ready(Err(late)))
+            }
+        }
+    });
+    let world = World::over(&server, dial);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        assert_eq!(elsewhere.ways(), [Way::Oldest]);
+        *is_oldest.lock().unwrap() = false;
+        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        elsewhere.say(Incoming::Broken(gone));
+        world.stage.pass(10_000).await;
+        assert_eq!(world.state(), UpstreamState::Ready);
+        assert_eq!(server.ways(), [Way::Usual, Way::Usual]);
+    });
+}
+
+/// A line that takes a while to close.
+struct Slow {
+    line: Arc<dyn Line>,
+    parts: RemoteParts,
+}
+
+impl Line for Slow {
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>> {
+        self.line.request(request)
+    }
+
+    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
+        self.line.send(message)
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.line.news()
+    }
+
+    fn agreed(&self, version: &str) {
+        self.line.agreed(version);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let clock = &self.parts.clock;
+            clock.sleep_until(clock.now().plus_ms(1_000)).await;
+            self.line.close().await;
+        })
+    }
+}
+
+#[test]
+fn who_is_let_go_while_its_line_is_being_closed_is_closed() {
+    let server = Server::new(legacy);
+    let dialled = server.clone();
+    let dial: Dial = Arc::new(move |link: Arc<Link>, _way: Way| -> Dialled {
+        let line: Arc<dyn Line> =
+            Arc::new(Slow { line: dialled.line(), parts: link.parts.clone() });
+        Box::pin(std::future::ready(Ok(line)))
+    });
+    let world = World::over(&server, dial);
+    world.stage.run(async {
+        world.board.check().await.unwrap();
+        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        server.say(Incoming::Broken(gone));
+        world.stage.pass(500).await;
+        assert_eq!(server.closed(), 0, "it is being closed");
+        world.board.begin_stop();
+        world.board.stopped().await;
+        assert_eq!(server.closed(), 1);
+    });
+}

@@ -1,0 +1,379 @@
+//! How we and a server get to know each other. The stateless version is tried first, because it
+//! costs nothing to ask; a server that does not understand it gets the handshake of the older ones.
+
+use crate::mcp::line::{PeerError, PeerErrorKind};
+use crate::mcp::params::Params;
+use crate::mcp::requests::{AskError, Request, Requests};
+use kernel::tool::call::{Abilities, HowFar};
+use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
+use wire::jsonrpc::{self, RpcError};
+use wire::mcp::{
+    LEGACY, META_CAPABILITIES, META_CLIENT, META_SERVER, META_VERSION, MODERN, TASKS,
+    UNSUPPORTED_VERSION,
+};
+
+/// The oldest version whose messages are a subset of what we speak.
+const OLDEST: &str = "2024-11-05";
+
+/// How a server and its clients get to know each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Every request says who sends it: 2026-07-28.
+    Modern,
+    /// By a handshake: up to 2025-11-25.
+    Legacy,
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Greeted {
+    /// How it said so.
+    pub(crate) era: Era,
+    /// The version that both of us speak.
+    pub(crate) version: Arc<str>,
+    /// What it can.
+    pub(crate) capabilities: Value,
+    /// Who it is; null where it does not say.
+    pub(crate) server: Value,
+}
+
+/// Gets to know a server. Of which era it was last time saves the wrong question first.
+pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted, PeerError> {
+    let whole_ms = requests.parts().limits.upstream_connect_timeout_ms;
+    // A server of the older kind may say nothing at all to a question before the handshake.
+    let probe_ms = if known.is_some() { whole_ms } else { whole_ms / 2 };
+    let greeted = match known {
+        Some(Era::Legacy) => match initialize(requests, whole_ms).await {
+            Err(error) if not_understood(&error) => {
+                discover(requests, whole_ms).await.map_err(|_| error)
+            }
+            settled => settled,
+        },
+        Some(Era::Modern) | None => match discover(requests, probe_ms).await {
+            Err(probed) if not_understood(&probed) || is_timeout(&probed) => {
+                let greeted = initialize(requests, whole_ms).await;
+                greeted.map_err(|error| in_vain(&probed, error))
+            }
+            settled => settled,
+        },
+    };
+    let greeted = greeted.map_err(refused)?;
+    requests.line().agreed(&greeted.version);
+    if greeted.era == Era::Legacy {
+        let ready = jsonrpc::notification("notifications/initialized", &json!({}));
+        let told = requests.parts().within(whole_ms, requests.line().send(ready)).await;
+        told.unwrap_or_else(|| Err(not_taken(whole_ms)))?;
+    }
+    Ok(greeted)
+}
+
+/// Parameters that say who asks and what can be asked of it, as every request of the stateless
+/// version does.
+pub(crate) fn introduced(params: impl Into<Params>, can: Abilities) -> Params {
+    params.into().sent_by(sender(can))
+}
+
+/// Members of `_meta` that say who we are, written once for all callers who can the same.
+fn sender(can: Abilities) -> &'static str {
+    static WRITTEN: [OnceLock<String>; 16] = [const { OnceLock::new() }; 16];
+    let abilities = [can.form, can.page, can.sample, can.roots];
+    let which = abilities.into_iter().fold(0, |which, can| 2 * which + usize::from(can));
+    WRITTEN[which].get_or_init(|| {
+        let meta = json!({
+            META_VERSION: MODERN,
+            META_CLIENT: client(),
+            META_CAPABILITIES: modern_capabilities(can),
+        });
+        let text = meta.to_string();
+        let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        inside.unwrap_or_default().to_owned()
+    })
+}
+
+async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+    let params = introduced(Value::Null, Abilities::PERSON);
+    let ask = || Request::new("server/discover", params.clone(), timeout_ms);
+    let discovered = match requests.ask(ask()).await {
+        // It names our version among those that it speaks: worth a second try.
+        Err(AskError::Rpc(error)) if refuses_what_it_speaks(&error) => requests.ask(ask()).await?,
+        answered => answered?,
+    };
+    if !lists_modern(&discovered["supportedVersions"]) {
+        return Err(AskError::Peer(not_mcp("`server/discover` was not answered with versions")));
+    }
+    let said = [&discovered["_meta"][META_SERVER], &discovered["serverInfo"]];
+    let server = said.into_iter().find(|server| server.is_object()).cloned();
+    Ok(Greeted {
+        era: Era::Modern,
+        version: MODERN.into(),
+        capabilities: discovered["capabilities"].clone(),
+        server: server.unwrap_or_default(),
+    })
+}
+
+async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+    let params = json!({
+        "protocolVersion": LEGACY[0],
+        // Said once for all callers: what one of them lacks is refused when it is asked for.
+        "capabilities": {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}},
+        "clientInfo": client(),
+    });
+    let greeting = requests.ask(Request::new("initialize", params, timeout_ms)).await?;
+    let Some(version) = greeting["protocolVersion"].as_str() else {
+        return Err(AskError::Peer(not_mcp("`initialize` was not answered with a version")));
+    };
+    if version != OLDEST && !LEGACY.contains(&version) {
+        let shown: String = version.chars().take(40).collect();
+        return Err(AskError::Peer(not_mcp(format!(
+            "the server speaks version `{shown}` of MCP, which we do not"
+        ))));
+    }
+    Ok(Greeted {
+        era: Era::Legacy,
+        version: version.into(),
+        capabilities: greeting["capabilities"].clone(),
+        server: greeting["serverInfo"].clone(),
+    })
+}
+
+/// Whether another way to get to know the server may do better.
+fn not_understood(error: &AskError) -> bool {
+    match error {
+        AskError::Rpc(_) => true,
+        AskError::Peer(error) => match error.kind {
+            // Too many requests, or a server in front of it that has no one to ask.
+            PeerErrorKind::Refused(status) => !matches!(status, 429 | 502..=504),
+            PeerErrorKind::NotMcp | PeerErrorKind::Gone => true,
+            PeerErrorKind::Unreachable
+            | PeerErrorKind::Garbled
+            | PeerErrorKind::Timeout
+            | PeerErrorKind::TooLarge
+            | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Forbidden
+            | PeerErrorKind::Login
+            | PeerErrorKind::Scope
+            | PeerErrorKind::Closed => false,
+        },
+    }
+}
+
+fn is_timeout(error: &AskError) -> bool {
+    matches!(error, AskError::Peer(error) if error.kind == PeerErrorKind::Timeout)
+}
+
+fn refuses_what_it_speaks(error: &RpcError) -> bool {
+    let supported = error.data.as_ref().map(|data| &data["supported"]);
+    error.code == UNSUPPORTED_VERSION && supported.is_some_and(lists_modern)
+}
+
+fn lists_modern(versions: &Value) -> bool {
+    let versions = versions.as_array();
+    versions.is_some_and(|versions| versions.iter().any(|version| version == MODERN))
+}
+
+/// Neither way led to the server: the handshake's failure, with what was said before it.
+fn in_vain(probed: &AskError, error: AskError) -> AskError {
+    let mut error = refused(error);
+    if !is_timeout(probed) {
+        error.message = format!("{}; before that, `server/discover`: {probed}", error.message);
+    }
+    if let (PeerErrorKind::Refused(_), None) = (error.kind, &error.hint) {
+        let hint = "is this the address of an MCP endpoint (streamable HTTP), such as `/mcp`?";
+        error.hint = Some(hint.to_owned());
+    }
+    AskError::Peer(error)
+}
+
+/// A server that refuses every way to get to know it cannot be used, whatever its error says.
+fn refused(error: AskError) -> PeerError {
+    match error {
+        AskError::Peer(error) => error,
+        AskError::Rpc(_) => not_mcp(format!("the server refused to be connected to: {error}")),
+    }
+}
+
+fn not_mcp(message: impl Into<String>) -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message)
+}
+
+fn not_taken(ms: u64) -> PeerError {
+    let message = format!("`notifications/initialized` was not taken within {ms} ms");
+    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+}
+
+fn client() -> Value {
+    json!({"name": "waypost", "title": "Waypost", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// What reaches our own caller, and that an answer may be a task: those we follow ourselves.
+fn modern_capabilities(can: Abilities) -> Value {
+    let mut declared = json!({"extensions": {TASKS: {}}});
+    if can.form {
+        declared["elicitation"]["form"] = json!({});
+    }
+    if can.page {
+        declared["elicitation"]["url"] = json!({});
+    }
+    if can.sample {
+        declared["sampling"] = json!({});
+    }
+    if can.roots {
+        declared["roots"] = json!({});
+    }
+    declared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::line::{Incoming, Outgoing};
+    use crate::mcp::scripted::{Scripted, Server, discovered, greeting};
+    use crate::stage::Stage;
+    use tokio::sync::mpsc;
+
+    fn greeted(
+        known: Option<Era>,
+        script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
+    ) -> (Server, Result<Greeted, PeerError>) {
+        let (stage, server) = (Stage::new(), Server::new(script));
+        let (aside, _unheard) = mpsc::channel(1);
+        let requests = Requests::new(server.line(), stage.parts(), aside);
+        let greeted = stage.run(greet(&requests, known));
+        (server, greeted)
+    }
+
+    fn old(version: &'static str) -> impl FnMut(&Outgoing) -> Scripted {
+        move |request: &Outgoing| match request.method.as_str() {
+            "initialize" => Scripted::result(greeting(version, json!({"tools": {}}))),
+            _ => Scripted::error(-32601),
+        }
+    }
+
+    #[test]
+    fn a_server_of_today_is_asked_who_it_is() {
+        let (server, greeted) =
+            greeted(None, |_| Scripted::result(discovered(json!({"tools": {}}))));
+        let greeted = greeted.unwrap();
+        assert_eq!((greeted.era, &*greeted.version), (Era::Modern, MODERN));
+        assert_eq!(greeted.server, json!({"name": "new", "version": "2"}));
+        assert_eq!(greeted.capabilities, json!({"tools": {}}));
+        assert_eq!(server.agreed(), [MODERN]);
+        assert!(server.sent().is_empty());
+        let asked = server.asked().remove(0);
+        let meta = &asked.params.to_value()["_meta"];
+        assert_eq!(meta[META_VERSION], MODERN);
+        assert_eq!(meta[META_CLIENT]["name"], "waypost");
+        assert_eq!(
+            meta[META_CAPABILITIES],
+            json!({"elicitation": {"form": {}, "url": {}}, "extensions": {TASKS: {}}})
+        );
+    }
+
+    #[test]
+    fn an_older_server_gets_its_handshake_however_it_says_no() {
+        let say_no: [fn() -> Scripted; 6] = [
+            || Scripted::error(-32601),
+            || Scripted::error(-32022),
+            || Scripted::fails(PeerErrorKind::Refused(400)),
+            || Scripted::fails(PeerErrorKind::NotMcp),
+            || Scripted::Silence,
+            || Scripted::result(json!({})),
+        ];
+        for no in say_no {
+            let (server, greeted) = greeted(None, move |request| match request.method.as_str() {
+                "initialize" => Scripted::result(greeting("2025-06-18", json!({}))),
+                _ => no(),
+            });
+            let greeted = greeted.unwrap();
+            assert_eq!((greeted.era, &*greeted.version), (Era::Legacy, "2025-06-18"));
+            assert_eq!(server.agreed(), ["2025-06-18"]);
+            assert_eq!(server.sent()[0]["method"], "notifications/initialized");
+            let initialize = server.asked().remove(1).params.to_value();
+            assert_eq!(initialize["protocolVersion"], "2025-11-25");
+            let declared = &initialize["capabilities"];
+            assert!(declared["sampling"].is_object() && declared["roots"].is_object());
+            assert_eq!(initialize.get("_meta"), None);
+        }
+    }
+
+    #[test]
+    fn every_version_with_a_handshake_is_spoken_but_no_other() {
+        for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
+            assert_eq!(*greeted(None, old(version)).1.unwrap().version, *version);
+        }
+        let error = greeted(None, old("1999-01-01")).1.unwrap_err();
+        assert_eq!(error.kind, PeerErrorKind::NotMcp);
+        assert!(error.message.contains("`1999-01-01`"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_known_era_saves_the_wrong_question() {
+        let (server, greeted) = greeted(Some(Era::Legacy), old("2025-11-25"));
+        assert_eq!(greeted.unwrap().era, Era::Legacy);
+        assert_eq!(server.methods(), ["initialize"]);
+        let (server, greeted) =
+            self::greeted(Some(Era::Legacy), |request| match request.method.as_str() {
+                "server/discover" => Scripted::result(discovered(json!({}))),
+                _ => Scripted::error(-32601),
+            });
+        assert_eq!(greeted.unwrap().era, Era::Modern, "it is not of that era any more");
+        assert_eq!(server.methods(), ["initialize", "server/discover"]);
+    }
+
+    #[test]
+    fn a_version_that_is_refused_and_offered_is_tried_again() {
+        let mut times = 0;
+        let (server, greeted) = greeted(None, move |_| {
+            times += 1;
+            match times {
+                1 => {
+                    let error = RpcError::new(UNSUPPORTED_VERSION, "no");
+                    let error = error.data(json!({"supported": [MODERN]}));
+                    Scripted::Replies(vec![Incoming::Error(error)])
+                }
+                _ => Scripted::result(discovered(json!({}))),
+            }
+        });
+        assert_eq!(greeted.unwrap().era, Era::Modern);
+        assert_eq!(server.methods(), ["server/discover", "server/discover"]);
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_talked_to_is_not_asked_otherwise() {
+        for kind in [
+            PeerErrorKind::Unreachable,
+            PeerErrorKind::Unauthorized,
+            PeerErrorKind::Forbidden,
+            PeerErrorKind::Login,
+            PeerErrorKind::Closed,
+            PeerErrorKind::Refused(503),
+        ] {
+            let (server, greeted) = greeted(None, move |_| Scripted::fails(kind));
+            assert_eq!(greeted.unwrap_err().kind, kind);
+            assert_eq!(server.methods(), ["server/discover"]);
+        }
+    }
+
+    #[test]
+    fn only_what_the_caller_can_is_declared_of_it() {
+        let declared =
+            |can| introduced(Value::Null, can).to_value()["_meta"][META_CAPABILITIES].clone();
+        let tasks = json!({TASKS: {}});
+        assert_eq!(declared(Abilities::default()), json!({"extensions": tasks}));
+        let program = Abilities { sample: true, roots: true, ..Abilities::default() };
+        let all = json!({"sampling": {}, "roots": {}, "extensions": tasks});
+        assert_eq!(declared(program), all);
+        let page = Abilities { page: true, ..Abilities::default() };
+        assert_eq!(declared(page)["elicitation"], json!({"url": {}}));
+    }
+
+    #[test]
+    fn what_a_request_says_itself_stays() {
+        let params = json!({"name": "a", "_meta": {"progressToken": 7}});
+        let said = introduced(params, Abilities::PERSON).to_value();
+        assert_eq!(said["name"], "a");
+        assert_eq!(said["_meta"]["progressToken"], 7);
+        assert_eq!(said["_meta"][META_VERSION], MODERN);
+    }
+}

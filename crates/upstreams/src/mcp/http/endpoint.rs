@@ -1,0 +1,355 @@
+//! The other side's address and the connections to it: keep-alive, no proxy, no retries of their
+//! own, and redirects only within the same origin. Nothing that is reported of it holds a secret.
+
+use super::super::line::{PeerError, PeerErrorKind};
+use super::direct::{Asking, Direct};
+use super::headers;
+use super::response::Response;
+use crate::RemoteParts;
+use crate::config::Secret;
+use crate::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
+use bytes::Bytes;
+use kernel::tool::call::HowFar;
+use outbound::client::{Client, ClientOptions, is_garbled};
+use outbound::plain::Unanswered;
+use outbound::redaction::Hidden;
+use outbound::redirects::{REDIRECTS_MAX, elsewhere, same_origin};
+use outbound::words::{place, reasons};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How much of what the other side says is quoted.
+const TOLD_CHARS_MAX: usize = 500;
+/// How often one request is sent again because there is another token: a renewed one may not be
+/// good for enough.
+const PASSES_MAX: usize = 3;
+/// After so many answers in a row that are not HTTP the other side is taken to be away. Fewer fail
+/// their own requests only.
+const GARBLED_MAX: u32 = 3;
+
+/// An address that can be talked to.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    client: Client,
+    /// The shorter way, where nothing is encrypted.
+    direct: Option<Direct>,
+    url: Url,
+    given: HeaderMap,
+    /// What must never be shown, even if the other side repeats it.
+    hidden: Arc<Hidden>,
+    /// What it is called in messages: its URL without what may be secret.
+    name: String,
+    /// Our account there, if it has logins.
+    account: Option<Arc<Account>>,
+    /// How many answers in a row were not HTTP.
+    garbled: Arc<AtomicU32>,
+}
+
+impl Endpoint {
+    /// The endpoint of this URL, to which the given headers are always sent.
+    pub(crate) fn new(
+        url: &str,
+        headers: &[(String, Secret)],
+        parts: &RemoteParts,
+    ) -> Result<Self, PeerError> {
+        let url = Url::parse(url).map_err(|error| misfit(format!("it is no URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(misfit(format!("it must be http or https, not `{}`", url.scheme())));
+        }
+        let given = headers::given(headers)?;
+        let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
+        let options = ClientOptions::default().connect_within(connect_within).only(&url);
+        let client = options.following().build();
+        let client =
+            client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
+        let direct = Direct::new(&url, &given, parts);
+        let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
+        let name = name(&url);
+        let (account, garbled) = (None, Arc::default());
+        Ok(Self { client, direct, url, given, hidden, name, account, garbled })
+    }
+
+    /// The same; this account's token goes with every request.
+    #[must_use]
+    pub(crate) fn with_account(self, account: Option<Arc<Account>>) -> Self {
+        Self { account, ..self }
+    }
+
+    /// The same connections to another address of the same origin.
+    pub(crate) fn at(&self, place: &str) -> Option<Self> {
+        let url = self.url.join(place).ok().filter(|url| same_origin(url, &self.url))?;
+        let name = name(&url);
+        let hidden = Arc::new(Hidden::clone(&self.hidden).url(&url));
+        let direct = self.direct.as_ref().and_then(|direct| direct.at(&url));
+        Some(Self { direct, url, name, hidden, ..self.clone() })
+    }
+
+    /// Posts a message.
+    pub(crate) async fn post(
+        &self,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Response, PeerError> {
+        let (method, headers, body) = (Method::POST, headers::posted(headers), body.into());
+        self.send(&Asking { method, headers, body }).await
+    }
+
+    /// Opens a stream, or takes one up again after an event.
+    pub(crate) async fn get(
+        &self,
+        headers: HeaderMap,
+        last_id: Option<&str>,
+    ) -> Result<Response, PeerError> {
+        let headers = headers::opened(headers, last_id);
+        self.send(&Asking { method: Method::GET, headers, body: Bytes::new() }).await
+    }
+
+    /// Ends a session. No one logs in for that.
+    pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
+        self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
+    }
+
+    /// What is taken out of the messages of the other side now: our token changes.
+    pub(crate) fn hidden(&self) -> Arc<Hidden> {
+        match &self.account {
+            Some(account) => account.hidden(),
+            None => self.hidden.clone(),
+        }
+    }
+
+    /// What the other side says, for messages: short, on one line, without our secrets.
+    pub(crate) fn told(&self, text: &str) -> String {
+        let told = match &self.account {
+            Some(account) => self.hidden.told(&account.hidden().told(text)),
+            None => self.hidden.told(text),
+        };
+        let words: Vec<&str> = told.split_whitespace().collect();
+        words.join(" ").chars().filter(|c| !c.is_control()).take(TOLD_CHARS_MAX).collect()
+    }
+
+    /// An error of this endpoint.
+    pub(crate) fn error(&self, how: HowFar, kind: PeerErrorKind, what: &str) -> PeerError {
+        PeerError::new(how, kind, format!("`{}` {what}", self.name))
+    }
+
+    /// The connection broke while an answer was read.
+    pub(crate) fn broken(&self, why: &str) -> PeerError {
+        let why = self.told(why);
+        let what = format!("closed the connection before its answer was whole: {why}");
+        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+    }
+
+    /// The same error for an answer that is not HTTP: only the last of several in a row says that
+    /// the connection is of no use.
+    pub(crate) fn garbled(&self, error: PeerError) -> PeerError {
+        let in_a_row = self.garbled.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if in_a_row >= GARBLED_MAX {
+            return error;
+        }
+        PeerError { kind: PeerErrorKind::Garbled, ..error }
+    }
+
+    /// An answer was understood.
+    pub(crate) fn understood(&self) {
+        self.garbled.store(0, Ordering::Relaxed);
+    }
+
+    /// Sends a request, and again with another token where one can be had. A refusal that no one
+    /// can do anything about is an answer like any other.
+    async fn send(&self, asking: &Asking) -> Result<Response, PeerError> {
+        for _ in 0..PASSES_MAX {
+            let Some((account, pass)) = self.pass().await? else { break };
+            let response = self.once(asking, pass.bearer.as_ref()).await?;
+            let status = response.status();
+            let challenge = Challenge::of(status, response.headers(), response.address());
+            let Some(challenge) = challenge else {
+                if status != StatusCode::UNAUTHORIZED {
+                    account.accepted(&pass);
+                }
+                return Ok(response);
+            };
+            let answered = account.challenged(&pass, challenge).await;
+            match answered.map_err(|trouble| self.troubled(Some(status), trouble))? {
+                Answered::Again => {}
+                Answered::NotOurs => return Ok(response),
+            }
+        }
+        self.last(asking).await
+    }
+
+    /// Sends a request with what we have, whatever is answered.
+    async fn last(&self, asking: &Asking) -> Result<Response, PeerError> {
+        let pass = self.pass().await?;
+        self.once(asking, pass.as_ref().and_then(|(_, pass)| pass.bearer.as_ref())).await
+    }
+
+    /// What goes with a request now, where we have an account.
+    async fn pass(&self) -> Result<Option<(&Arc<Account>, Pass)>, PeerError> {
+        let Some(account) = &self.account else { return Ok(None) };
+        let pass = account.pass().await.map_err(|trouble| self.troubled(None, trouble))?;
+        Ok(Some((account, pass)))
+    }
+
+    /// Sends a request once, with our token if we have one. Only requests to the endpoint itself
+    /// are shown it.
+    async fn once(
+        &self,
+        asking: &Asking,
+        bearer: Option<&HeaderValue>,
+    ) -> Result<Response, PeerError> {
+        if let Some(direct) = &self.direct {
+            return self.directly(direct, asking, bearer).await;
+        }
+        let sending = Box::pin(self.request(asking, bearer).send());
+        match sending.await {
+            Ok(response) => Ok(Response::Other(response)),
+            Err(error) => {
+                let error = error.without_url();
+                let is_away = error.is_connect() || error.is_builder();
+                let why = reasons(&error);
+                Err(match is_away {
+                    true => self.away(&why),
+                    false if is_garbled(&error) => self.garbled(self.lost(&why)),
+                    false => self.lost(&why),
+                })
+            }
+        }
+    }
+
+    fn request(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> RequestBuilder {
+        let Asking { method, headers, body } = asking;
+        let request = self.client.request(method.clone(), self.url.clone());
+        // Ours go last: they replace what was given under the same name.
+        let mut request = request.headers(self.given.clone()).headers(headers.clone());
+        if let Some(bearer) = bearer {
+            request = request.header(AUTHORIZATION, bearer.clone());
+        }
+        if body.is_empty() { request } else { request.body(body.clone()) }
+    }
+
+    /// The same the shorter way.
+    async fn directly(
+        &self,
+        direct: &Direct,
+        asking: &Asking,
+        bearer: Option<&HeaderValue>,
+    ) -> Result<Response, PeerError> {
+        let mut url = Cow::Borrowed(&self.url);
+        let mut way = Cow::Borrowed(direct);
+        let mut redirects = 0;
+        loop {
+            let request = way.request(asking, bearer);
+            let response = match way.send(request).await {
+                Ok(response) => Response::Plain(response),
+                Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
+                Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),
+                Err(Unanswered::Garbled(why)) => return Err(self.garbled(self.lost(&why))),
+            };
+            let next = match redirects < REDIRECTS_MAX {
+                true => elsewhere(&url, response.status(), response.headers()),
+                false => None,
+            };
+            let Some((next, next_way)) = next.and_then(|next| way.at(&next).map(|way| (next, way)))
+            else {
+                return Ok(response);
+            };
+            (url, way) = (Cow::Owned(next), Cow::Owned(next_way));
+            redirects += 1;
+        }
+    }
+
+    /// The error of a request that was refused with this status, or not sent at all.
+    fn troubled(&self, status: Option<StatusCode>, trouble: Trouble) -> PeerError {
+        let how = if status.is_some() { HowFar::Failed } else { HowFar::NotSent };
+        let forbidden = status == Some(StatusCode::FORBIDDEN);
+        let kind = match trouble.kind {
+            TroubleKind::Login => PeerErrorKind::Login,
+            TroubleKind::Scope => PeerErrorKind::Scope,
+            TroubleKind::Refused if forbidden => PeerErrorKind::Forbidden,
+            TroubleKind::Refused => PeerErrorKind::Unauthorized,
+            TroubleKind::Away => PeerErrorKind::Unreachable,
+        };
+        let what = match trouble.kind {
+            TroubleKind::Login | TroubleKind::Scope => trouble.why,
+            TroubleKind::Refused | TroubleKind::Away => {
+                format!("wants a login, but {}", trouble.why)
+            }
+        };
+        let error = self.error(how, kind, &self.told(&what));
+        match trouble.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
+    /// No one can be reached there.
+    fn away(&self, why: &str) -> PeerError {
+        let what = format!("cannot be reached: {}", self.told(why));
+        self.error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
+            .hint("check that it runs and that the URL names it")
+    }
+
+    /// It was sent, and no one knows the outcome.
+    fn lost(&self, why: &str) -> PeerError {
+        let what = format!("closed the connection before it answered: {}", self.told(why));
+        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+    }
+}
+
+fn name(url: &Url) -> String {
+    format!("{}{}", place(url), url.path())
+}
+
+fn misfit(what: String) -> PeerError {
+    unusable(format!("the server's URL cannot be used: {what}"))
+        .hint("write it as `https://example.com/mcp`")
+}
+
+fn unusable(message: String) -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Stage;
+
+    fn endpoint(url: &str, secret: &str) -> Endpoint {
+        let headers = [("authorization".to_owned(), Secret::new(secret))];
+        Endpoint::new(url, &headers, &Stage::new().parts()).unwrap()
+    }
+
+    #[test]
+    fn what_is_told_holds_no_secret() {
+        let endpoint =
+            endpoint("http://user:hushhush@a.test:81/mcp?key=letmein#part", "Bearer abcdef");
+        assert_eq!(endpoint.name, "http://a.test:81/mcp");
+        let said = "no `abcdef`,\n `Bearer abcdef`, letmein or hushhush\u{7}";
+        assert_eq!(endpoint.told(said), "no `***`, `***`, *** or ***");
+        assert_eq!(endpoint.told(&"x".repeat(1_000)).len(), TOLD_CHARS_MAX);
+    }
+
+    #[test]
+    fn only_urls_of_the_web_are_taken() {
+        for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
+            let error = Endpoint::new(url, &[], &Stage::new().parts()).err().unwrap();
+            assert_eq!(error.how, HowFar::NotSent);
+            assert!(error.message.contains("URL"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn another_address_is_of_the_same_origin() {
+        let endpoint = endpoint("http://a.test/sse", "x");
+        let at = |place: &str| endpoint.at(place).map(|endpoint| endpoint.url.to_string());
+        assert_eq!(at("/messages?id=1").as_deref(), Some("http://a.test/messages?id=1"));
+        assert_eq!(at("http://a.test:80/m").as_deref(), Some("http://a.test/m"));
+        for place in ["https://a.test/m", "http://b.test/m", "//b.test/m", "http://a.test:81/m"] {
+            assert_eq!(at(place), None, "{place}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The headers of what is sent: those that the operator gave, and those that a version asks for.
+
+use super::super::line::{Outgoing, PeerError, PeerErrorKind};
+use super::super::params::Params;
+use crate::config::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kernel::tool::call::HowFar;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION, MODERN, TRACEPARENT};
+
+/// What a client that comes back saw last.
+const LAST_EVENT_ID: &str = "last-event-id";
+/// The type of one message.
+pub(super) const JSON: &str = "application/json";
+/// The type of a stream of messages.
+pub(super) const EVENTS: &str = "text/event-stream";
+/// The method of most requests.
+const CALL: &str = "tools/call";
+const BOTH: &str = "application/json, text/event-stream";
+
+/// Names that most requests say. What is static need not be read letter by letter each time.
+static VERSION: HeaderName = HeaderName::from_static(HEADER_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(HEADER_METHOD);
+static NAME: HeaderName = HeaderName::from_static(HEADER_NAME);
+
+/// These are the connection's: an operator cannot set them.
+const CONNECTION: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// These say what we send: many configurations repeat them, and ours are right.
+const OURS: [&str; 7] = [
+    "accept",
+    "content-type",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "mcp-method",
+    "mcp-name",
+];
+
+/// The operator's headers; what is wrong with them is reported without their values.
+pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap, PeerError> {
+    let mut given = HeaderMap::new();
+    for (name, value) in headers {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| misfit(format!("`{name}` is not the name of a header")))?;
+        if CONNECTION.contains(&key.as_str()) {
+            return Err(misfit(format!("header `{name}` cannot be set: it is the connection's")));
+        }
+        if OURS.contains(&key.as_str()) {
+            continue;
+        }
+        let mut value = HeaderValue::from_str(value.expose())
+            .map_err(|_| misfit(format!("header `{name}` has characters that no header can")))?;
+        value.set_sensitive(true);
+        given.append(key, value);
+    }
+    Ok(given)
+}
+
+/// What every POST says of its body and of the answers that we take.
+pub(super) fn posted(mut more: HeaderMap) -> HeaderMap {
+    more.insert(ACCEPT, HeaderValue::from_static(BOTH));
+    more.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    more
+}
+
+/// What opens a stream, or takes one up again after an event.
+pub(super) fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
+    more.insert(ACCEPT, HeaderValue::from_static(EVENTS));
+    if let Some(last_id) = last_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
+        more.insert(LAST_EVENT_ID, last_id);
+    }
+    more
+}
+
+/// What a stateless message repeats of its body.
+pub(super) fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(&VERSION, encoded(version));
+    if let Some(method) = method {
+        headers.insert(&METHOD, encoded(method));
+    }
+    headers
+}
+
+/// What a stateless request repeats of its body, with what it is about and its arguments.
+pub(super) fn stateless_request(version: &str, request: &Outgoing) -> HeaderMap {
+    let mut headers = stateless(version, Some(&request.method));
+    if let Some(name) = &request.name {
+        headers.insert(&NAME, encoded(name));
+    }
+    for (name, value) in &request.param_headers {
+        // A tool whose arguments cannot be headers was left out when it was listed.
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// The same, and the span that a request names in its `_meta`, for who reads no bodies.
+pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
+    let named = params.said(TRACEPARENT).and_then(Value::as_str);
+    if let Some(span) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
+        headers.insert(TRACEPARENT, span);
+    }
+    headers
+}
+
+/// A value as a header: as it is where a header can hold it, else as `=?base64?..?=`.
+fn encoded(value: &str) -> HeaderValue {
+    // What most requests say need not be made again.
+    match value {
+        MODERN => return HeaderValue::from_static(MODERN),
+        CALL => return HeaderValue::from_static(CALL),
+        _ => {}
+    }
+    let visible = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let bare = !value.starts_with(' ') && !value.ends_with(' ');
+    // It would be taken for the other way to write it.
+    let mistakable = value.starts_with("=?base64?") && value.ends_with("?=");
+    let plain = (visible && bare && !mistakable).then(|| HeaderValue::from_str(value).ok());
+    plain.flatten().unwrap_or_else(|| {
+        let written = format!("=?base64?{}?=", STANDARD.encode(value));
+        HeaderValue::from_str(&written).unwrap_or(HeaderValue::from_static(""))
+    })
+}
+
+fn misfit(message: String) -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+        .hint("correct the headers of this server in its configuration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wire::jsonrpc::Id;
+
+    #[test]
+    fn what_no_header_can_hold_is_encoded() {
+        for (value, expected) in [
+            ("math.add", "math.add"),
+            ("us west 1", "us west 1"),
+            ("", ""),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("a://ü", "=?base64?YTovL8O8?="),
+            ("\tx", "=?base64?CXg=?="),
+            ("a\r\nb", "=?base64?YQ0KYg==?="),
+            ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+        ] {
+            assert_eq!(encoded(value).to_str().unwrap(), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_stateless_request_repeats_itself() {
+        let request = Outgoing {
+            id: Id::number(1),
+            method: "tools/call".to_owned(),
+            params: Params::default(),
+            name: Some("wörk".to_owned()),
+            param_headers: vec![
+                ("mcp-param-region".to_owned(), "=?base64?ZXU=?=".to_owned()),
+                ("Mcp-Param-Size".to_owned(), "42".to_owned()),
+            ],
+            timeout_ms: 1,
+            is_watched: false,
+            result_bytes_max: 1,
+        };
+        let headers = stateless_request("2026-07-28", &request);
+        let header = |name: &str| headers.get(name).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(header("mcp-protocol-version"), "2026-07-28");
+        assert_eq!(header("mcp-method"), "tools/call");
+        assert_eq!(header("mcp-name"), "=?base64?d8O2cms=?=");
+        assert_eq!(header("mcp-param-region"), "=?base64?ZXU=?=");
+        assert_eq!(header("mcp-param-size"), "42");
+    }
+
+    #[test]
+    fn a_span_is_named_in_both_places_or_in_none() {
+        let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let headers = traced(HeaderMap::new(), &json!({"_meta": {"traceparent": span}}).into());
+        assert_eq!(headers["traceparent"], span);
+        for params in [json!(null), json!({}), json!({"_meta": {}}), json!({"traceparent": span})] {
+            let headers = traced(HeaderMap::new(), &params.clone().into());
+            assert!(headers.is_empty(), "{params}");
+        }
+    }
+
+    #[test]
+    fn the_operators_headers_are_checked_and_never_shown() {
+        let secret = |name: &str, value: &str| [(name.to_owned(), Secret::new(value))];
+        let good = given(&secret("Authorization", "Bearer abc")).unwrap();
+        assert!(!format!("{good:?}").contains("abc"));
+        assert!(given(&secret("Accept", "text/html")).unwrap().is_empty());
+        for (name, value) in [("a b", "x"), ("Host", "elsewhere"), ("X-Key", "hidden\n")] {
+            let error = given(&secret(name, value)).unwrap_err();
+            assert!(error.message.contains(name), "{}", error.message);
+            assert!(!error.message.contains("hidden"), "{}", error.message);
+        }
+    }
+}

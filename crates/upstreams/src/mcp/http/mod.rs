@@ -1,0 +1,239 @@
+//! An MCP server behind a URL: streamable HTTP, in both eras. The stateless version posts requests
+//! that speak for themselves, and closing an answer cancels; the older ones keep a session, have a
+//! stream for what belongs to no request, and take a lost stream up again.
+
+mod message;
+mod headers;
+mod waiting;
+mod agreed;
+mod direct;
+mod response;
+mod endpoint;
+mod answer;
+mod stream;
+mod shared;
+mod follow;
+mod news;
+mod sse_legacy;
+#[cfg(test)]
+mod tests;
+
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use crate::RemoteParts;
+use crate::config::Secret;
+use crate::oauth::Account;
+use agreed::INITIALIZE;
+use answer::Answer;
+use endpoint::Endpoint;
+use follow::Follow;
+use futures::future::BoxFuture;
+use kernel::tool::call::HowFar;
+use message::Message;
+use reqwest::header::HeaderMap;
+use response::Response;
+use shared::{Cancel, Shared};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+use wire::jsonrpc::{Frame, Id};
+use wire::mcp::HEADER_SESSION;
+
+pub(crate) use sse_legacy::SseLine;
+
+/// The client's word that the session can begin.
+const INITIALIZED: &str = "notifications/initialized";
+/// How long the other side may take to end a session that we let go of.
+const DELETE_MS: u64 = 2_000;
+
+/// A line over HTTP.
+pub(crate) struct HttpLine {
+    shared: Arc<Shared>,
+    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+}
+
+impl HttpLine {
+    /// A line to this URL, with these headers on everything, and the token of our account there.
+    /// Nothing is sent yet.
+    #[allow(clippy::new_ret_no_self, reason = "the maker of a line need not know which it is")]
+    pub(crate) fn new(
+        url: &str,
+        headers: Vec<(String, Secret)>,
+        account: Option<Arc<Account>>,
+        parts: &RemoteParts,
+    ) -> Result<Arc<dyn Line>, PeerError> {
+        let endpoint = Endpoint::new(url, &headers, parts)?;
+        let (shared, heard) = Shared::new(endpoint.with_account(account), parts.clone());
+        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
+    }
+
+    async fn ask(&self, request: Outgoing) -> Result<Replies, PeerError> {
+        let shared = &self.shared;
+        if shared.is_closed() {
+            return Err(shared.closed_error(HowFar::NotSent));
+        }
+        let begins = request.method == INITIALIZE;
+        if begins {
+            shared.begin_anew();
+        }
+        let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
+        let mut manner = shared.agreed().manner(&request);
+        let told = (manner.legacy && !begins).then(|| manner.clone());
+        let mut cancel = Cancel::new(shared, &request.id, told);
+        // A stream of the stateless version cannot be taken up again: these are sent once.
+        let headers = match manner.legacy {
+            true => manner.headers.clone(),
+            false => std::mem::take(&mut manner.headers),
+        };
+        let posting = pin!(self.post(&request, headers, manner.in_session));
+        let answered = match request.is_watched {
+            true => Some(posting.await),
+            false => shared.parts.within(request.timeout_ms, posting).await,
+        };
+        match answered.unwrap_or_else(|| Err(shared.late(request.timeout_ms))) {
+            Ok(Answer::One(message)) => {
+                cancel.done();
+                self.replies(&request.id, [message])
+            }
+            Ok(Answer::Several(messages)) => {
+                cancel.done();
+                self.replies(&request.id, messages)
+            }
+            Ok(Answer::Events(response)) => {
+                // The session began with the answer's head: its stream is taken up again in it.
+                let manner = if begins { shared.agreed().manner_of_message(None) } else { manner };
+                let (follow, replies) = Follow::new(shared, &request, (manner, cancel, deadline));
+                shared.parts.spawn.task("mcp stream", Box::pin(follow.stream(response)));
+                Ok(replies)
+            }
+            Err(error) => {
+                cancel.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &Outgoing,
+        headers: HeaderMap,
+        in_session: bool,
+    ) -> Result<Answer, PeerError> {
+        let shared = &self.shared;
+        let headers = headers::traced(headers, &request.params);
+        let response = shared.endpoint.post(headers, request.message()).await?;
+        if request.method == INITIALIZE && response.status().is_success() {
+            self.began(&response);
+        }
+        let bytes_max = request.result_bytes_max;
+        let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
+        read.inspect(|_| shared.endpoint.understood())
+    }
+
+    /// Takes in the session that `initialize` began.
+    fn began(&self, response: &Response) {
+        let mut id = response.headers().get(HEADER_SESSION).cloned();
+        if let Some(id) = &mut id {
+            id.set_sensitive(true);
+        }
+        self.shared.agreed().began(id);
+    }
+
+    /// The replies of an answer that came as a whole: ours is the last of them.
+    fn replies(
+        &self,
+        id: &Id,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Replies, PeerError> {
+        let (mut told, mut ours) = (Vec::new(), None);
+        for message in messages {
+            match message {
+                Message::Told(incoming) => told.push(incoming),
+                Message::Answer { id: Some(other), answer } if other != *id => {
+                    self.shared.waiting.deliver(&other, answer);
+                }
+                Message::Answer { id: Some(_), answer } => ours = Some(answer),
+                Message::Answer { id: None, answer: Incoming::Error(error) } => {
+                    ours = Some(Incoming::Error(error));
+                }
+                Message::Answer { id: None, .. } => {}
+            }
+        }
+        let Some(ours) = ours else {
+            let what = "answered, but not what it was asked";
+            let endpoint = &self.shared.endpoint;
+            return Err(endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what));
+        };
+        Ok(Replies::Whole(told.into_iter(), Some(ours)))
+    }
+
+    async fn tell(&self, message: String) -> Result<(), PeerError> {
+        let shared = &self.shared;
+        if shared.is_closed() {
+            return Err(shared.closed_error(HowFar::NotSent));
+        }
+        let method = method_of(&message);
+        let manner = shared.agreed().manner_of_message(method.as_deref());
+        shared.tell(manner, message, shared.parts.limits.call_timeout_ms).await?;
+        if method.as_deref() == Some(INITIALIZED) {
+            shared.agreed().initialized();
+            self.listen();
+        }
+        Ok(())
+    }
+
+    /// Begins to listen for news, once the session is open on both sides.
+    fn listen(&self) {
+        let shared = &self.shared;
+        let turn = shared.turn();
+        let begins = shared.agreed().begin_listening();
+        if let Some(manner) = begins {
+            let listening = news::listen(shared.clone(), manner, turn);
+            shared.parts.spawn.task("mcp news", Box::pin(listening));
+        }
+    }
+
+    async fn end(&self) {
+        let shared = &self.shared;
+        let kept = shared.agreed().kept_session().filter(|_| !shared.is_closed());
+        shared.close();
+        if let Some(manner) = kept {
+            // Best effort: a session that is not used any more ends by itself.
+            let _ = shared.parts.within(DELETE_MS, shared.endpoint.delete(manner.headers)).await;
+        }
+    }
+}
+
+impl Line for HttpLine {
+    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies, PeerError>> {
+        Box::pin(self.ask(request))
+    }
+
+    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<(), PeerError>> {
+        Box::pin(self.tell(message))
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn agreed(&self, version: &str) {
+        self.shared.agreed().agree(version);
+        self.listen();
+    }
+
+    fn close<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(self.end())
+    }
+}
+
+impl Drop for HttpLine {
+    fn drop(&mut self) {
+        // The tasks behind it end with it.
+        self.shared.close();
+    }
+}
+
+fn method_of(message: &str) -> Option<String> {
+    let frame: Frame<'_> = serde_json::from_str(message).ok()?;
+    frame.method.map(|method| method.into_owned())
+}

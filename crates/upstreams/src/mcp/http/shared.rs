@@ -1,0 +1,165 @@
+//! What a line and the tasks behind it share: the way to the other side, what was agreed with it,
+//! who waits for what, and when all of it is over.
+
+use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::agreed::{Agreed, Manner};
+use super::answer;
+use super::endpoint::Endpoint;
+use super::waiting::Waiting;
+use crate::RemoteParts;
+use kernel::tool::call::HowFar;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, watch};
+use wire::jsonrpc::{self, Id};
+
+/// How many pieces of news wait to be heard; the stream that brings them waits with them.
+const NEWS_MAX: usize = 64;
+/// The turn after the last.
+const CLOSED: u64 = u64::MAX;
+/// How long a cancellation may take to be sent.
+const CANCEL_MS: u64 = 5_000;
+
+/// What is shared.
+pub(super) struct Shared {
+    /// The way to the other side.
+    pub(super) endpoint: Endpoint,
+    /// Time, tasks and limits.
+    pub(super) parts: RemoteParts,
+    /// Who waits for an answer on another stream.
+    pub(super) waiting: Waiting,
+    /// Where news go.
+    pub(super) news: mpsc::Sender<Incoming>,
+    agreed: Mutex<Agreed>,
+    /// Each handshake begins a new turn: streams of the one before are let go.
+    turn: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// The beginning of a line, and where its news come out.
+    pub(super) fn new(
+        endpoint: Endpoint,
+        parts: RemoteParts,
+    ) -> (Arc<Self>, mpsc::Receiver<Incoming>) {
+        let (news, heard) = mpsc::channel(NEWS_MAX);
+        let shared = Self {
+            endpoint,
+            parts,
+            waiting: Waiting::default(),
+            news,
+            agreed: Mutex::default(),
+            turn: watch::Sender::new(0),
+        };
+        (Arc::new(shared), heard)
+    }
+
+    /// What was agreed so far.
+    pub(super) fn agreed(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handshake begins: what was agreed before counts no more.
+    pub(super) fn begin_anew(&self) {
+        *self.agreed() = Agreed::Nothing;
+        self.turn.send_modify(|turn| {
+            if *turn != CLOSED {
+                *turn += 1;
+            }
+        });
+    }
+
+    /// The turn that it is.
+    pub(super) fn turn(&self) -> u64 {
+        *self.turn.borrow()
+    }
+
+    /// Waits until this turn is over.
+    pub(super) async fn turned(&self, mine: u64) {
+        let mut turn = self.turn.subscribe();
+        drop(turn.wait_for(|turn| *turn != mine).await);
+    }
+
+    /// Ends everything.
+    pub(super) fn close(&self) {
+        self.turn.send_replace(CLOSED);
+    }
+
+    /// Whether it is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.turn() == CLOSED
+    }
+
+    /// Waits until it is closed.
+    pub(super) async fn closed(&self) {
+        let mut turn = self.turn.subscribe();
+        drop(turn.wait_for(|turn| *turn == CLOSED).await);
+    }
+
+    /// The error of whatever is under way when it is closed, or begins later.
+    pub(super) fn closed_error(&self, how: HowFar) -> PeerError {
+        self.endpoint.error(how, PeerErrorKind::Closed, "is not connected any more")
+    }
+
+    /// The error of what took too long.
+    pub(super) fn late(&self, ms: u64) -> PeerError {
+        let what = format!("did not answer within {ms} ms");
+        self.endpoint.error(HowFar::Unknown, PeerErrorKind::Timeout, &what)
+    }
+
+    /// Sends a message that has no answer, within so many milliseconds.
+    pub(super) async fn tell(
+        &self,
+        manner: Manner,
+        message: String,
+        ms: u64,
+    ) -> Result<(), PeerError> {
+        let telling = async {
+            let response = self.endpoint.post(manner.headers, message).await?;
+            answer::accepted(&self.endpoint, response, manner.in_session).await
+        };
+        self.parts.within(ms, telling).await.unwrap_or_else(|| Err(self.late(ms)))
+    }
+}
+
+/// A request under way in a version with a handshake. Unless it is done, the other side is notified
+/// that no one waits for it any more. (The stateless version needs no words: the stream is closed.)
+pub(super) struct Cancel(Option<(Arc<Shared>, Id, Manner)>);
+
+impl Cancel {
+    /// How to notify it; nothing to send where there is none.
+    pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<Manner>) -> Self {
+        Self(manner.map(|manner| (shared.clone(), id.clone(), manner)))
+    }
+
+    /// There is nothing to cancel any more.
+    pub(super) fn done(&mut self) {
+        self.0 = None;
+    }
+
+    /// As `done`, if this error says that the other side does nothing any more.
+    pub(super) fn failed(&mut self, error: &PeerError) {
+        if error.how != HowFar::Unknown {
+            self.done();
+        }
+    }
+}
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        let Some((shared, id, manner)) = self.0.take().filter(|(shared, ..)| !shared.is_closed())
+        else {
+            return;
+        };
+        let id: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
+        let params = json!({"requestId": id, "reason": "no one waits for the answer any more"});
+        let message = jsonrpc::notification("notifications/cancelled", &params);
+        let spawn = shared.parts.spawn.clone();
+        spawn.task(
+            "mcp cancel",
+            Box::pin(async move {
+                // Best effort: what it cannot reach ends by itself.
+                let _ = shared.tell(manner, message, CANCEL_MS).await;
+            }),
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! MCP servers as upstreams: how they are reached, in both eras, and what tools and shelves of one
+//! of them share.
+
+mod params;
+mod line;
+mod http;
+mod stdio;
+mod requests;
+mod levels;
+mod calls;
+mod handshake;
+mod peer;
+mod lists;
+mod questions;
+mod tool;
+mod shelf;
+mod connection;
+#[cfg(test)]
+mod scripted;
+
+use super::RemoteParts;
+use super::config::UpstreamConfig;
+use super::oauth::Account;
+use kernel::tool::call::HowFar;
+use line::{Line, PeerError, PeerErrorKind};
+use lists::Lists;
+use peer::Peer;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{broadcast, watch};
+
+pub(crate) use connection::supervisor::{dial, keep};
+pub(crate) use shelf::RemoteShelf;
+pub(crate) use tool::LOGIN_PAGE;
+
+/// How long a call waits for a server that is being connected to.
+const CONNECTING_MS: u64 = 2_000;
+
+/// How often one call asks again because its server wants more.
+const ROUNDS_MAX: u32 = 16;
+
+/// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
+const UPDATES_MAX: usize = 64;
+
+/// How many opened pages wait for those interested; those that are missed are checked later.
+const OPENED_MAX: usize = 256;
+
+/// What the tools and the shelf of one upstream share: who it is, the way to it, what it listed
+/// last. It outlives connections, and so do they.
+pub(crate) struct Link {
+    /// What the operator says of it.
+    pub(crate) config: UpstreamConfig,
+    /// Time, limits and so on.
+    pub(crate) parts: RemoteParts,
+    /// Calls that wait for an answer of our caller's.
+    pub(crate) pending: questions::Pending,
+    /// Our account there, if it has logins.
+    pub(crate) account: Option<Arc<Account>>,
+    connection: watch::Sender<Connection>,
+    lists: Mutex<Arc<Lists>>,
+    updates: broadcast::Sender<String>,
+    opened: broadcast::Sender<String>,
+    /// The line in use, connected or not, so that it is closed whatever happens to its user.
+    line: Mutex<Option<Arc<dyn Line>>>,
+}
+
+/// The way to an upstream.
+#[derive(Clone)]
+enum Connection {
+    /// It is being found.
+    Connecting,
+    /// Here it is.
+    Ready(Arc<Peer>),
+    /// There is none now, for this reason.
+    Failing(PeerError),
+}
+
+impl Link {
+    /// A link to an upstream that is being connected to.
+    pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts) -> Self {
+        Self {
+            account: Account::new(&config, &parts),
+            config,
+            parts,
+            pending: questions::Pending::default(),
+            connection: watch::Sender::new(Connection::Connecting),
+            lists: Mutex::default(),
+            updates: broadcast::Sender::new(UPDATES_MAX),
+            opened: broadcast::Sender::new(OPENED_MAX),
+            line: Mutex::default(),
+        }
+    }
+
+    /// The server. While it is being connected to, this waits a little; while it is away, the
+    /// answer comes at once. Nothing was sent where this fails.
+    pub(crate) async fn peer(&self) -> Result<Arc<Peer>, PeerError> {
+        if let Connection::Ready(peer) = &*self.connection.borrow()
+            && !peer.is_lost()
+        {
+            return Ok(peer.clone());
+        }
+        match self.parts.within(CONNECTING_MS, self.settled()).await {
+            Some(Connection::Ready(peer)) => Ok(peer),
+            Some(Connection::Failing(error)) => Err(self.away(error)),
+            Some(Connection::Connecting) | None => {
+                let message = format!("not connected yet after {CONNECTING_MS} ms");
+                let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message);
+                Err(self.away(error))
+            }
+        }
+    }
+
+    /// The version that is spoken with it, while it is connected.
+    pub(crate) fn version(&self) -> Option<Arc<str>> {
+        match &*self.connection.borrow() {
+            Connection::Ready(peer) => Some(peer.version().clone()),
+            Connection::Connecting | Connection::Failing(_) => None,
+        }
+    }
+
+    /// The page where someone logs in, if a login is under way.
+    pub(crate) fn login_url(&self) -> Option<String> {
+        self.account.as_ref()?.login_url()
+    }
+
+    /// Waits until no login is under way; for ever where there are no logins.
+    pub(crate) async fn login_over(&self) {
+        match &self.account {
+            Some(account) => account.login_over().await,
+            None => pending().await,
+        }
+    }
+
+    /// What it listed last; nothing before it was first heard.
+    pub(crate) fn lists(&self) -> Arc<Lists> {
+        self.last_lists().clone()
+    }
+
+    /// The URIs of resources that it says have changed, from now on.
+    pub(crate) fn updates(&self) -> broadcast::Receiver<String> {
+        self.updates.subscribe()
+    }
+
+    /// Takes and gives the keys of pages that were opened, of those that calls wanted opened first.
+    pub(crate) fn opened_pages(&self) -> &broadcast::Sender<String> {
+        &self.opened
+    }
+
+    /// Waits until it is known whether there is a way.
+    async fn settled(&self) -> Connection {
+        let is_settled = |connection: &Connection| match connection {
+            Connection::Connecting => false,
+            Connection::Ready(peer) => !peer.is_lost(),
+            // Someone has logged in, and it will be connected to at once.
+            Connection::Failing(error) if error.kind.wants_login() => {
+                self.account.as_ref().is_none_or(|account| account.waits_for_login())
+            }
+            Connection::Failing(_) => true,
+        };
+        let mut connection = self.connection.subscribe();
+        let settled = connection.wait_for(is_settled).await;
+        settled.map_or(Connection::Connecting, |connection| connection.clone())
+    }
+
+    /// Why it cannot be used now, and what to do.
+    fn away(&self, error: PeerError) -> PeerError {
+        if error.kind.wants_login() {
+            return PeerError { how: HowFar::NotSent, ..error };
+        }
+        let hint = error.hint.unwrap_or_else(|| {
+            format!("it is tried again by itself; it is configured in {}", self.config.origin)
+        });
+        let message = format!("it cannot be reached now: {}", error.message);
+        PeerError { how: HowFar::NotSent, kind: error.kind, message, hint: Some(hint) }
+    }
+
+    /// A resource has changed.
+    fn tell_update(&self, uri: &str) {
+        // An error means that no one watches.
+        let _ = self.updates.send(uri.to_owned());
+    }
+
+    /// A page that it wanted opened was opened.
+    fn tell_opened(&self, page: &str) {
+        // An error means that no one waits.
+        let _ = self.opened.send(page.to_owned());
+    }
+
+    /// From now on this is the way.
+    fn set(&self, connection: Connection) {
+        self.connection.send_replace(connection);
+    }
+
+    /// Keeps the line that is in use from now on.
+    fn hold(&self, line: Arc<dyn Line>) {
+        *self.held_line() = Some(line);
+    }
+
+    /// Closes the line in use. One that does not end in time is left alone.
+    async fn hang_up(&self) {
+        // It stays held until it is closed: if we are stopped here, another one does it.
+        let line = self.held_line().clone();
+        let Some(line) = line else { return };
+        let ms = self.parts.limits.stop_wait_ms;
+        if self.parts.within(ms, line.close()).await.is_none() {
+            let upstream = self.config.name.as_str();
+            tracing::warn!(upstream, limit_ms = ms, "an upstream's line did not close in time");
+        }
+        *self.held_line() = None;
+    }
+
+    fn held_line(&self) -> MutexGuard<'_, Option<Arc<dyn Line>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_lists(&self) -> MutexGuard<'_, Arc<Lists>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,235 @@
+//! One connected MCP server: a line, and what was agreed over it.
+
+use super::calls::{Calls, News};
+use super::levels::{Levels, Wish};
+use super::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use super::params::Params;
+use super::requests::Requests;
+use crate::RemoteParts;
+use crate::mcp::handshake::era_change;
+use crate::mcp::handshake::hello::{self, Greeted};
+use kernel::limits::Limits;
+use kernel::tool::call::{Abilities, LogLevel};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, watch};
+use wire::jsonrpc::{Id, RpcError};
+
+pub(crate) use super::requests::{AskError, Request};
+pub(crate) use crate::mcp::handshake::hello::Era;
+
+/// How many pieces of news wait to be heard that came with the answer to a request.
+const ASIDE_MAX: usize = 64;
+/// How long a server may take to learn from which level on its log is wanted.
+const LEVEL_MS: u64 = 2_000;
+
+/// A connected server.
+pub(crate) struct Peer {
+    requests: Arc<Requests>,
+    greeted: Greeted,
+    calls: Arc<Calls>,
+    levels: Levels,
+    /// Grows when an answer suggests that the server is not of its era any more.
+    doubts: watch::Sender<u64>,
+    /// Whether what belongs to a call may come outside of it.
+    hears_news: bool,
+    news: Mutex<Option<News>>,
+}
+
+impl Peer {
+    /// Connects: finds out which era the server is of, the one that it was of last time first.
+    pub(crate) async fn connect(
+        line: Arc<dyn Line>,
+        parts: &RemoteParts,
+        known_era: Option<Era>,
+    ) -> Result<Peer, PeerError> {
+        let heard = line.news();
+        let hears_news = heard.is_some();
+        let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
+        let requests = Arc::new(Requests::new(line, parts.clone(), aside));
+        let greeted = hello::greet(&requests, known_era).await?;
+        requests.begin();
+        Ok(Peer {
+            requests,
+            greeted,
+            calls: Arc::default(),
+            levels: Levels::default(),
+            doubts: watch::Sender::new(0),
+            hears_news,
+            news: Mutex::new(Some(News::new(heard, set_aside))),
+        })
+    }
+
+    /// Asks and gives the answer. What comes before it is heard as news, or refused.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        params: Value,
+        name: Option<&str>,
+        timeout_ms: u64,
+    ) -> Result<Value, AskError> {
+        self.request(Request { name, ..Request::new(method, params, timeout_ms) }).await
+    }
+
+    /// The same for a request that says more.
+    pub(crate) async fn request(&self, mut request: Request<'_>) -> Result<Value, AskError> {
+        request.params = self.introduced(request.params, request.can);
+        let method = request.method;
+        let answered = self.requests.ask(request).await;
+        match &answered {
+            Err(AskError::Rpc(error)) => self.wonder(method, error),
+            Err(AskError::Peer(error)) => self.note(error),
+            Ok(_) => {}
+        }
+        answered
+    }
+
+    /// Sends a request that is a call: gives all that comes back for it, the answer last. Dropping
+    /// it cancels the call.
+    pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+        let token = request.params.said("progressToken").cloned();
+        let outgoing = self.outgoing(request);
+        // A stateless server asks nothing on the way; without a token it tells nothing either.
+        let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
+        if !self.hears_news || is_told_apart {
+            return self.requests.open(outgoing).await.inspect_err(|error| self.note(error));
+        }
+        // Not waited for: a server may ask something elsewhere before it begins to answer here.
+        let requests = self.requests.clone();
+        let opening = Box::pin(async move { requests.open(outgoing).await });
+        Ok(self.calls.join(token, opening, &*self.requests.parts().spawn))
+    }
+
+    /// Sends a request whose answer is a stream of news, and is not a call.
+    pub(crate) async fn listen(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+        self.requests.open(self.outgoing(request)).await
+    }
+
+    /// Answers a request of the server's.
+    pub(crate) async fn reply(
+        &self,
+        id: &Id,
+        answer: Result<Value, RpcError>,
+    ) -> Result<(), PeerError> {
+        self.requests.reply(id, answer).await
+    }
+
+    /// Answers a request of the server's that belongs to no call.
+    pub(crate) async fn serve(&self, id: &Id, method: &str) {
+        let ms = self.limits().upstream_connect_timeout_ms;
+        // A failure is noted, and a server that does not listen misses the answer.
+        let _ = self.requests.parts().within(ms, self.requests.serve(id, method)).await;
+    }
+
+    /// Has its log sent from this level on, for as long as the wish is kept. Only servers with a
+    /// handshake get a request of its own for this, and only those that have a log.
+    pub(crate) async fn hear_log(&self, level: LogLevel) -> Option<Wish> {
+        if self.era() == Era::Modern || !self.capabilities()["logging"].is_object() {
+            return None;
+        }
+        let wish = self.levels.wish(level);
+        let mut told = self.levels.told.lock().await;
+        let lowest = self.levels.lowest();
+        if *told == lowest {
+            return Some(wish);
+        }
+        // The one who waits here may leave: then no one knows which level the server has.
+        *told = None;
+        let asked = self.ask("logging/setLevel", json!({"level": lowest}), None, LEVEL_MS).await;
+        if let Err(error) = asked {
+            tracing::debug!(?lowest, %error, "could not set the log level of an upstream");
+        }
+        // A server that refuses it is not asked for the same again.
+        *told = lowest;
+        Some(wish)
+    }
+
+    /// Which era it is of.
+    pub(crate) fn era(&self) -> Era {
+        self.greeted.era
+    }
+
+    /// What it can.
+    pub(crate) fn capabilities(&self) -> &Value {
+        &self.greeted.capabilities
+    }
+
+    /// The version that is spoken.
+    pub(crate) fn version(&self) -> &Arc<str> {
+        &self.greeted.version
+    }
+
+    /// The limits that hold for it.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.requests.parts().limits
+    }
+
+    /// What it says of itself; null where it says nothing.
+    pub(crate) fn server(&self) -> &Value {
+        &self.greeted.server
+    }
+
+    /// The calls under way.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// What it says outside of any request. Given once.
+    pub(crate) fn news(&self) -> Option<News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Where to put news that came with the answer to a request.
+    pub(crate) fn aside(&self) -> &mpsc::Sender<Incoming> {
+        self.requests.aside()
+    }
+
+    /// Notes a failure: after some nothing can go well until we connect again, and after some the
+    /// server may be another one.
+    pub(crate) fn note(&self, error: &PeerError) {
+        self.requests.note(error);
+        if era_change::is_refused(error) {
+            self.doubt();
+        }
+    }
+
+    /// Notes an error that it answered with: after some it may be another server.
+    pub(crate) fn wonder(&self, method: &str, error: &RpcError) {
+        if era_change::is_unheard_of(method, error, self.capabilities()) {
+            self.doubt();
+        }
+    }
+
+    /// Wakes when the server may be another one.
+    pub(crate) fn doubts(&self) -> watch::Receiver<u64> {
+        self.doubts.subscribe()
+    }
+
+    fn doubt(&self) {
+        self.doubts.send_modify(|doubts| *doubts += 1);
+    }
+
+    /// Whether the connection is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.requests.is_lost()
+    }
+
+    /// Waits until the connection is lost, and says how.
+    pub(crate) async fn lost(&self) -> Option<PeerError> {
+        let mut lost = self.requests.lost();
+        let lost = lost.wait_for(Option::is_some).await;
+        lost.ok().and_then(|error| error.clone())
+    }
+
+    fn outgoing(&self, mut request: Request<'_>) -> Outgoing {
+        request.params = self.introduced(request.params, request.can);
+        self.requests.number(request)
+    }
+
+    fn introduced(&self, params: Params, can: Abilities) -> Params {
+        match self.greeted.era {
+            Era::Modern => hello::introduced(params, can),
+            Era::Legacy => params,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Calls and tasks of a server that wait for an answer it asked us for. There are never more than a
+//! limit, and none is kept for ever: what is dropped here is cancelled on the other side.
+
+use super::super::levels::Wish;
+use super::super::line::Replies;
+use super::super::peer::Peer;
+use crate::RemoteParts;
+use futures::future::{Either, select};
+use kernel::contracts::Spawn;
+use kernel::tool::call::{Abilities, Call, Caller, Want};
+use kernel::values::ids::ToolName;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use wire::jsonrpc::Id;
+
+/// How long a call is kept for an answer.
+pub(crate) const KEPT_MS: u64 = 600_000;
+/// How long the other side may take to hear that a task is cancelled.
+const CANCEL_MS: u64 = 10_000;
+
+/// Whose call it is: no one else continues with it, nor it with other arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Whose {
+    caller: Caller,
+    tool: ToolName,
+    arguments: Arc<Value>,
+}
+
+impl Whose {
+    /// Of this call.
+    pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
+        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        // What a caller calls directly may go on in a run, which administers nothing.
+        let caller = Caller { admin: false, ..caller.clone() };
+        Self { caller, tool, arguments }
+    }
+}
+
+/// A call under way.
+pub(crate) struct Talk {
+    /// With whom.
+    pub(crate) peer: Arc<Peer>,
+    /// What comes back; dropping it cancels the call.
+    pub(crate) replies: Replies,
+    /// How many questions it asked so far.
+    pub(crate) questions: u32,
+    /// What it asked for that its caller lacks.
+    pub(crate) lacks: Abilities,
+    /// That its caller wants to hear the log.
+    pub(crate) _log: Option<Wish>,
+}
+
+/// What a server asked in the middle of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Question {
+    /// The id of its request.
+    pub(crate) id: Id,
+    /// Our key for it.
+    pub(crate) key: String,
+    /// What it wants.
+    pub(crate) want: Want,
+}
+
+/// A task of a server, which is cancelled when this is dropped, unless it is over.
+pub(crate) struct Running {
+    /// Where it runs.
+    pub(crate) peer: Arc<Peer>,
+    /// Its id there.
+    pub(crate) id: String,
+    /// Whether it is over.
+    pub(crate) over: bool,
+    /// Whether its id is written down: who comes back for it finds it without us.
+    pub(crate) recorded: bool,
+    spawn: Arc<dyn Spawn>,
+}
+
+impl Running {
+    /// A task that is not over.
+    pub(crate) fn new(peer: Arc<Peer>, id: String, parts: &RemoteParts) -> Self {
+        Self { peer, id, over: false, recorded: false, spawn: parts.spawn.clone() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let (peer, id) = (self.peer.clone(), std::mem::take(&mut self.id));
+        let cancel = async move {
+            let params = json!({"taskId": id});
+            // No one waits for it, and it ends by itself some day.
+            if let Err(error) = peer.ask("tasks/cancel", params, Some(&id), CANCEL_MS).await {
+                tracing::debug!(task = id, "an upstream's task could not be cancelled: {error}");
+            }
+        };
+        self.spawn.task("cancel upstream task", Box::pin(cancel));
+    }
+}
+
+/// What waits for an answer.
+pub(crate) enum Kept {
+    /// A call, in the middle of which this was asked.
+    Talk(Talk, Question),
+    /// A task.
+    Task(Running),
+}
+
+/// What waits for an answer, by token; and how many watch each resource.
+#[derive(Default)]
+pub(crate) struct Pending {
+    kept: Arc<Mutex<VecDeque<Entry>>>,
+    watched: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Oldest first.
+struct Entry {
+    token: String,
+    whose: Whose,
+    kept: Kept,
+    /// Its timer ends when this is dropped.
+    _timer: oneshot::Sender<()>,
+}
+
+impl Pending {
+    /// Keeps it until it is taken, or for as long as the limits allow; gives its token.
+    pub(crate) fn keep(&self, parts: &RemoteParts, whose: Whose, kept: Kept) -> String {
+        let token = format!("{:032x}", parts.entropy.bits());
+        let (timer, taken) = oneshot::channel();
+        let entry = Entry { token: token.clone(), whose, kept, _timer: timer };
+        let crowded = {
+            let mut all = lock(&self.kept);
+            all.push_back(entry);
+            let surplus = all.len().saturating_sub(parts.limits.upstream_pending_max.max(1));
+            all.drain(..surplus).collect::<Vec<Entry>>()
+        };
+        // Outside of the lock: what is dropped may start a task.
+        crowded.into_iter().for_each(let_go);
+        let over = parts.clock.sleep_until(parts.clock.now().plus_ms(KEPT_MS));
+        let (all, late) = (Arc::downgrade(&self.kept), token.clone());
+        let timer = async move {
+            if let Either::Left(_) = select(over, taken).await
+                && let Some(all) = all.upgrade()
+                && let Some(entry) = remove(&all, |entry| entry.token == late)
+            {
+                let_go(entry);
+            }
+        };
+        parts.spawn.task("upstream pending", Box::pin(timer));
+        token
+    }
+
+    /// What is kept under this token, if it is this call's.
+    pub(crate) fn take(&self, token: &str, whose: &Whose) -> Option<Kept> {
+        let found = |entry: &Entry| entry.token == token && entry.whose == *whose;
+        remove(&self.kept, found).map(|entry| entry.kept)
+    }
+
+    /// What is kept under this token can go: no one will answer it. Whether there was something.
+    pub(crate) fn forget(&self, token: &str) -> bool {
+        // Outside of the lock: what is dropped may start a task.
+        remove(&self.kept, |entry| entry.token == token).is_some()
+    }
+
+    /// Someone watches this resource.
+    pub(crate) fn watch(&self, uri: &str) {
+        *lock(&self.watched).entry(uri.to_owned()).or_default() += 1;
+    }
+
+    /// Someone watches it no more; whether no one does any more.
+    pub(crate) fn unwatch(&self, uri: &str) -> bool {
+        let mut watched = lock(&self.watched);
+        let Some(watchers) = watched.get_mut(uri) else { return false };
+        *watchers = watchers.saturating_sub(1);
+        let left = *watchers == 0;
+        if left {
+            watched.remove(uri);
+        }
+        left
+    }
+
+    /// Whether someone watches it.
+    pub(crate) fn is_watched(&self, uri: &str) -> bool {
+        lock(&self.watched).contains_key(uri)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.kept).len()
+    }
+}
+
+/// Lets go of what no one came back for in time, which cancels it on the other side. A task whose
+/// id is written down continues there: the one who has the answer finds it, however late.
+fn let_go(mut entry: Entry) {
+    if let Kept::Task(running) = &mut entry.kept {
+        running.over |= running.recorded;
+    }
+}
+
+fn remove(all: &Mutex<VecDeque<Entry>>, found: impl FnMut(&Entry) -> bool) -> Option<Entry> {
+    let mut all = lock(all);
+    let at = all.iter().position(found)?;
+    all.remove(at)
+}
+
+/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

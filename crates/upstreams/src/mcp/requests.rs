@@ -1,0 +1,230 @@
+//! Requests of ours, numbered, each waited for as long as it may take; and what we answer to
+//! requests of the server's that belong to no call.
+
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::params::Params;
+use crate::RemoteParts;
+use kernel::tool::call::{Abilities, HowFar};
+use serde_json::{Value, json};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, watch};
+use wire::jsonrpc::{self, INVALID_REQUEST, Id, METHOD_NOT_FOUND, RpcError};
+
+/// The server asks a person something.
+pub(crate) const ELICIT: &str = "elicitation/create";
+/// The server asks our caller's model something.
+pub(crate) const SAMPLE: &str = "sampling/createMessage";
+/// The server asks for our caller's folders.
+pub(crate) const ROOTS: &str = "roots/list";
+
+/// One request of ours.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Request<'a> {
+    /// What is asked.
+    pub(crate) method: &'a str,
+    /// With which parameters.
+    pub(crate) params: Params,
+    /// What it is about, if that goes into a header.
+    pub(crate) name: Option<&'a str>,
+    /// Arguments that are repeated as headers.
+    pub(crate) param_headers: Vec<(String, String)>,
+    /// What the caller it is asked for can do, which a stateless server learns.
+    pub(crate) can: Abilities,
+    /// How long the answer may take.
+    pub(crate) timeout_ms: u64,
+    /// The one who asks watches the time, and drops what takes longer.
+    pub(crate) is_watched: bool,
+}
+
+impl<'a> Request<'a> {
+    /// A request about nothing in particular.
+    pub(crate) fn new(method: &'a str, params: impl Into<Params>, timeout_ms: u64) -> Self {
+        let (params, param_headers, can) = (params.into(), Vec::new(), Abilities::PERSON);
+        Self { method, params, name: None, param_headers, can, timeout_ms, is_watched: false }
+    }
+}
+
+/// Why a request got no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum AskError {
+    /// There is no answer.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// The answer is an error.
+    #[error("the server answered with error {}: {}", .0.code, .0.message)]
+    Rpc(RpcError),
+}
+
+impl From<RpcError> for AskError {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
+
+/// Sends requests over one line, and notes when it is of no use any more.
+pub(crate) struct Requests {
+    line: Arc<dyn Line>,
+    parts: RemoteParts,
+    last_id: AtomicU64,
+    lost: watch::Sender<Option<PeerError>>,
+    /// Where notifications go that come with the answer to a request but are of general interest.
+    aside: mpsc::Sender<Incoming>,
+}
+
+impl Requests {
+    /// Requests over this line.
+    pub(crate) fn new(
+        line: Arc<dyn Line>,
+        parts: RemoteParts,
+        aside: mpsc::Sender<Incoming>,
+    ) -> Self {
+        Self { line, parts, last_id: AtomicU64::new(0), lost: watch::Sender::new(None), aside }
+    }
+
+    /// The line.
+    pub(crate) fn line(&self) -> &Arc<dyn Line> {
+        &self.line
+    }
+
+    /// Time, limits and so on.
+    pub(crate) fn parts(&self) -> &RemoteParts {
+        &self.parts
+    }
+
+    /// Where notifications of general interest go.
+    pub(crate) fn aside(&self) -> &mpsc::Sender<Incoming> {
+        &self.aside
+    }
+
+    /// A request with an id of its own.
+    pub(crate) fn number(&self, request: Request<'_>) -> Outgoing {
+        Outgoing {
+            id: Id::number(self.last_id.fetch_add(1, Ordering::Relaxed) + 1),
+            method: request.method.to_owned(),
+            params: request.params,
+            name: request.name.map(str::to_owned),
+            param_headers: request.param_headers,
+            timeout_ms: request.timeout_ms,
+            is_watched: request.is_watched,
+            result_bytes_max: self.parts.limits.call_output_bytes_max,
+        }
+    }
+
+    /// Sends a request and gives all that comes back for it.
+    pub(crate) async fn open(&self, outgoing: Outgoing) -> Result<Replies, PeerError> {
+        self.line.request(outgoing).await.inspect_err(|error| self.note(error))
+    }
+
+    /// Sends a request and gives its answer.
+    pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Value, AskError> {
+        let timeout_ms = request.timeout_ms;
+        let method = request.method.to_owned();
+        let request = Request { is_watched: true, ..request };
+        let answering = pin!(self.answer(request));
+        let answered = self.parts.within(timeout_ms, answering).await;
+        let answered =
+            answered.unwrap_or_else(|| Err(AskError::Peer(took_too_long(&method, timeout_ms))));
+        if let Err(AskError::Peer(error)) = &answered {
+            self.note(error);
+        }
+        answered
+    }
+
+    async fn answer(&self, request: Request<'_>) -> Result<Value, AskError> {
+        let method = request.method.to_owned();
+        let mut replies = self.open(self.number(request)).await?;
+        while let Some(incoming) = replies.recv().await {
+            match incoming {
+                Incoming::Result(result) => return Ok(result),
+                Incoming::Error(error) => return Err(error.into()),
+                Incoming::Broken(error) => return Err(error.into()),
+                // No one may be there to hear it, and it says only that lists changed.
+                Incoming::Notification { .. } => drop(self.aside.try_send(incoming)),
+                Incoming::Request { id, method, .. } => self.serve(&id, &method).await?,
+            }
+        }
+        Err(AskError::Peer(no_answer(&method)))
+    }
+
+    /// Answers a request of the server's that belongs to no call.
+    pub(crate) async fn serve(&self, id: &Id, method: &str) -> Result<(), PeerError> {
+        self.reply(id, own_answer(method)).await
+    }
+
+    /// Answers a request of the server's.
+    pub(crate) async fn reply(
+        &self,
+        id: &Id,
+        answer: Result<Value, RpcError>,
+    ) -> Result<(), PeerError> {
+        let message = match answer {
+            Ok(result) => jsonrpc::result(id, &result.to_string()),
+            Err(error) => jsonrpc::error(Some(id), &error),
+        };
+        self.line.send(message).await.inspect_err(|error| self.note(error))
+    }
+
+    /// Notes a failure: after some nothing can go well until we connect again.
+    pub(crate) fn note(&self, error: &PeerError) {
+        if error.kind.loses_connection() {
+            self.lost.send_replace(Some(error.clone()));
+        }
+    }
+
+    /// The server is known now: what failed on the way there does not count.
+    pub(crate) fn begin(&self) {
+        self.lost.send_replace(None);
+    }
+
+    /// Whether the connection is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
+    /// How the connection is lost, once it is.
+    pub(crate) fn lost(&self) -> watch::Receiver<Option<PeerError>> {
+        self.lost.subscribe()
+    }
+}
+
+/// What we answer without asking anybody.
+fn own_answer(method: &str) -> Result<Value, RpcError> {
+    match method {
+        "ping" => Ok(json!({})),
+        // A server has no business in our own folders, and an empty list says so without an error.
+        ROOTS => Ok(json!({"roots": []})),
+        ELICIT | SAMPLE => Err(RpcError::new(
+            INVALID_REQUEST,
+            "no one can be asked: the request belongs to no call, or to one of several; ask for \
+             one call at a time",
+        )),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{method}` here"))),
+    }
+}
+
+fn took_too_long(method: &str, ms: u64) -> PeerError {
+    let message = format!("no answer to `{method}` within {ms} ms");
+    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+}
+
+fn no_answer(method: &str) -> PeerError {
+    let message = format!("the connection was lost before `{method}` was answered");
+    PeerError::new(HowFar::Unknown, PeerErrorKind::Closed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_requests_are_answered_without_asking_anybody() {
+        assert_eq!(own_answer("ping"), Ok(json!({})));
+        assert_eq!(own_answer(ROOTS), Ok(json!({"roots": []})));
+        let code = |method| own_answer(method).unwrap_err().code;
+        assert_eq!(code(ELICIT), INVALID_REQUEST);
+        assert_eq!(code(SAMPLE), INVALID_REQUEST);
+        assert_eq!(code("tools/call"), METHOD_NOT_FOUND);
+    }
+}

@@ -1,0 +1,363 @@
+//! A line to a child process: one message a line, on its standard input and output. One child
+//! serves all callers. It ends when it is let go of, and when we end; what it floods us with is
+//! held up or left out, and when it ends, everyone who still waits for it is notified.
+
+mod ending;
+mod lines;
+mod log;
+mod outbox;
+mod demux;
+#[cfg(test)]
+mod tests;
+
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use crate::children::{self, Pipes, Process, Program, Unstarted};
+use crate::{RemoteParts, Secret};
+use demux::{Demux, Heard, Watched};
+use ending::Ending;
+use futures::future::{BoxFuture, Either, pending, select};
+use kernel::tool::call::HowFar;
+use lines::{Budget, Read};
+use log::Log;
+use outbound::redaction::Hidden;
+use outbox::{Outbox, Pending, Place, Queued, Ticket};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::BufReader;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::jsonrpc::{self, Id, RpcError};
+
+/// How much is read of a child at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How much that no one waits for is read in a tenth of a second, before the child has to wait: a
+/// message costs one, and each KiB of it one more.
+const UNASKED_MAX: u64 = 1_000;
+const UNASKED_SPAN_MS: u64 = 100;
+const KIB: usize = 1024;
+/// How many lines that are no messages may come before the next message.
+const GARBAGE_MAX: u32 = 1_000;
+/// How long a notification or response may wait for room.
+const SEND_WAIT_MS: u64 = 10_000;
+/// How long the last words of a child that ended may take to be read.
+const DRAIN_MS: u64 = 1_000;
+/// How long a child that closed a pipe may take to end: its exit code says more than that.
+const SETTLE_MS: u64 = 300;
+/// How much longer than its grace a child may take to end before no one waits for it any more.
+const CLOSE_MORE_MS: u64 = 2_000;
+
+const INITIALIZE: &str = "initialize";
+
+/// A line to a child process.
+pub(crate) struct ChildLine {
+    shared: Arc<Shared>,
+    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+}
+
+/// What the tasks of a line share.
+struct Shared {
+    name: Arc<str>,
+    /// The credentials that the process was given, which it shall not be heard to say.
+    hidden: Arc<Hidden>,
+    parts: RemoteParts,
+    demux: Demux,
+    outbox: Outbox,
+    /// Raised when the child shall end.
+    stop: watch::Sender<bool>,
+    /// Raised when it has ended and was reaped.
+    ended: watch::Sender<bool>,
+}
+
+impl ChildLine {
+    /// Starts the program. Must be called on a tokio runtime.
+    pub(crate) fn start(
+        name: &str,
+        command: &str,
+        args: &[String],
+        env: &[(String, Secret)],
+        cwd: Option<&Path>,
+        parts: &RemoteParts,
+    ) -> Result<Arc<dyn Line>, PeerError> {
+        let program = Program { command, args, env, cwd };
+        let started = children::start(&program, parts.supervisor.as_deref());
+        let (process, pipes) = started.map_err(not_started)?;
+        let Pipes { stdin, stdout, stderr } = pipes;
+        let bytes_max = parts.limits.call_output_bytes_max;
+        let hidden = Arc::new(Hidden::of_child(env, args));
+        let (demux, news) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
+        let (outbox, queue) = Outbox::new();
+        let shared = Arc::new(Shared {
+            name: name.into(),
+            hidden,
+            parts: parts.clone(),
+            demux,
+            outbox,
+            stop: watch::Sender::new(false),
+            ended: watch::Sender::new(false),
+        });
+        let (mute, silence) = oneshot::channel();
+        let spawn = &parts.spawn;
+        spawn.task("upstream input", Box::pin(speak(shared.clone(), stdin, queue)));
+        spawn.task("upstream output", Box::pin(listen(shared.clone(), stdout, mute)));
+        spawn.task("upstream log", Box::pin(note(shared.clone(), stderr)));
+        spawn.task("upstream process", Box::pin(keep(shared.clone(), process, silence)));
+        Ok(Arc::new(Self { shared, news: Mutex::new(Some(news)) }))
+    }
+}
+
+impl Line for ChildLine {
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>> {
+        Box::pin(self.shared.request(request))
+    }
+
+    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
+        Box::pin(async move {
+            self.shared.demux.replied(&message);
+            let place = self.shared.place(message.len(), SEND_WAIT_MS).await?;
+            place.put(message, None);
+            Ok(())
+        })
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn agreed(&self, _version: &str) {
+        // A pipe carries every version the same way.
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.end(Ending::closed());
+            let limits = &self.shared.parts.limits;
+            let wait_ms = limits.upstream_stop_ms.saturating_add(CLOSE_MORE_MS);
+            let ended = raised(self.shared.ended.subscribe());
+            if self.shared.parts.within(wait_ms, ended).await.is_none() {
+                tracing::warn!(upstream = %self.shared.name, "its process does not end");
+            }
+        })
+    }
+}
+
+impl Drop for ChildLine {
+    fn drop(&mut self) {
+        self.shared.end(Ending::closed());
+    }
+}
+
+impl Shared {
+    async fn request(self: &Arc<Self>, request: Outgoing) -> Result<Replies, PeerError> {
+        let message = request.message();
+        let place = self.place(message.len(), request.timeout_ms).await?;
+        // From here on nothing waits, so that a request is open and on its way, or neither.
+        let ticket = Arc::new(Ticket::default());
+        let (replies, watched) = self.demux.open(&request, ticket.clone())?;
+        place.put(message, Some(Pending { key: watched.key.clone(), ticket }));
+        self.parts.spawn.task("upstream request", Box::pin(attend(self.clone(), watched)));
+        Ok(replies.into())
+    }
+
+    /// Room for a message, which no one waits for longer than this.
+    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<Place, PeerError> {
+        if let Some(over) = self.demux.over() {
+            return Err(over.error(HowFar::NotSent));
+        }
+        match self.parts.within(wait_ms, self.outbox.place(bytes)).await {
+            Some(Some(place)) => Ok(place),
+            Some(None) => {
+                let over = self.demux.over().unwrap_or_else(Ending::closed);
+                Err(over.error(HowFar::NotSent))
+            }
+            None => {
+                let message = format!("its process has not read its input for {wait_ms} ms");
+                Err(PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    /// Nothing continues from here: those who wait are notified, and the process is ended.
+    fn end(&self, ending: Ending) {
+        if self.demux.end(&ending) {
+            let why = ending.error(HowFar::Unknown);
+            tracing::debug!(upstream = %self.name, "the line is over: {why}");
+        }
+        self.stop.send_replace(true);
+    }
+
+    /// Tells the other side that no one waits for a request any more.
+    async fn cancel(&self, key: &str, method: &str, reason: &str) {
+        // The one request that must not be cancelled.
+        if method == INITIALIZE {
+            return;
+        }
+        let message = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":\
+             {{\"requestId\":{key},\"reason\":\"{reason}\"}}}}"
+        );
+        // If there is no room even now, the other side has more to worry about.
+        if let Ok(place) = self.place(message.len(), SEND_WAIT_MS).await {
+            place.put(message, None);
+        }
+    }
+}
+
+/// A program that is not there is a server that is not.
+fn not_started(why: Unstarted) -> PeerError {
+    let Unstarted { message, hint } = why;
+    let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message);
+    PeerError { hint: hint.map(str::to_owned), ..error }
+}
+
+/// Done when the flag is raised, or no one can raise it any more.
+async fn raised(mut flag: watch::Receiver<bool>) {
+    let _ = flag.wait_for(|raised| *raised).await;
+}
+
+/// Watches an open request until it is over, too late, or no one waits for it any more.
+async fn attend(shared: Arc<Shared>, watched: Watched) {
+    let Watched { key, replies, mut due } = watched;
+    let left = loop {
+        let then = *due.borrow_and_update();
+        let late: BoxFuture<'static, ()> = match then {
+            Some(then) => shared.parts.clock.sleep_until(then),
+            None => Box::pin(pending()),
+        };
+        let renewed = pin!(due.changed());
+        match select(pin!(replies.closed()), select(late, renewed)).await {
+            Either::Left(_) => break true,
+            Either::Right((Either::Left(_), _)) => break false,
+            Either::Right((Either::Right((Ok(()), _)), _)) => {}
+            // It was answered.
+            Either::Right((Either::Right((Err(_), _)), _)) => return,
+        }
+    };
+    let Some(open) = shared.demux.close(&key) else { return };
+    let (how, method) = (open.how_far(), open.method.clone());
+    if !left {
+        let message = format!("no answer to `{method}` in time");
+        open.answer(Incoming::Broken(PeerError::new(how, PeerErrorKind::Timeout, message)));
+    }
+    if how != HowFar::NotSent {
+        let reason = if left { "no one waits for it" } else { "it took too long" };
+        shared.cancel(&key, &method, reason).await;
+    }
+}
+
+/// Writes to the child until it shall end. Its standard input is closed when this is over.
+async fn speak(shared: Arc<Shared>, mut stdin: ChildStdin, mut queue: mpsc::Receiver<Queued>) {
+    let unsent = {
+        let writing = pin!(outbox::write(&mut stdin, &mut queue));
+        let stopped = pin!(raised(shared.stop.subscribe()));
+        match select(writing, stopped).await {
+            Either::Left((unsent, _)) => unsent,
+            Either::Right(_) => return,
+        }
+    };
+    if let Some(open) = unsent.and_then(|key| shared.demux.close(&key)) {
+        open.answer(Incoming::Broken(Ending::deaf().error(HowFar::NotSent)));
+    }
+    // Most likely it ended, and how it did is known in a moment.
+    shared.parts.within(SETTLE_MS, raised(shared.stop.subscribe())).await;
+    shared.end(Ending::deaf());
+}
+
+/// Reads what the child says until it says no more; `mute` is dropped then.
+async fn listen(shared: Arc<Shared>, stdout: ChildStdout, mute: oneshot::Sender<()>) {
+    let reading = pin!(read(&shared, stdout));
+    // A stranger may hold the pipe when the child is gone.
+    let ended = pin!(raised(shared.ended.subscribe()));
+    select(reading, ended).await;
+    drop(mute);
+}
+
+async fn read(shared: &Shared, stdout: ChildStdout) {
+    let clock = &shared.parts.clock;
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, stdout);
+    let mut budget = Budget::new(clock.clone(), UNASKED_MAX, UNASKED_SPAN_MS);
+    let mut log = Log::new(&shared.name, "stdout", shared.hidden.clone(), clock.clone());
+    let mut garbage = 0;
+    loop {
+        let line = match lines::next(&mut input, || shared.demux.line_bytes_max()).await {
+            Ok(Read::Whole(line)) => line,
+            Ok(Read::TooLong(_)) => {
+                return shared.end(Ending::too_long(shared.demux.line_bytes_max()));
+            }
+            Ok(Read::End) | Err(_) => return,
+        };
+        let Heard { unasked, answers, garbage: is_garbage, refused } = shared.demux.take(&line);
+        for id in refused {
+            shared.outbox.try_say(busy(&id));
+        }
+        if is_garbage {
+            log.line(&line);
+            garbage += 1;
+        } else if unasked + answers > 0 {
+            garbage = 0;
+        }
+        if garbage >= GARBAGE_MAX {
+            return shared.end(Ending::garbage(garbage));
+        }
+        if answers == 0 {
+            let kib = u64::try_from(line.len() / KIB).unwrap_or(u64::MAX);
+            budget.spend_in_time(u64::from(unasked.max(1)).saturating_add(kib)).await;
+        }
+    }
+}
+
+/// What we answer when no one here can take a request.
+fn busy(id: &Id) -> String {
+    let error = RpcError::new(jsonrpc::INTERNAL_ERROR, "too many requests wait here; ask later");
+    jsonrpc::error(Some(id), &error)
+}
+
+/// Logs what the child says of itself.
+async fn note(shared: Arc<Shared>, stderr: ChildStderr) {
+    let clock = &shared.parts.clock;
+    let log = Log::new(&shared.name, "stderr", shared.hidden.clone(), clock.clone());
+    let copying = pin!(log::copy(stderr, log, clock.clone()));
+    let ended = pin!(raised(shared.ended.subscribe()));
+    select(copying, ended).await;
+}
+
+/// What happens first to a child.
+enum First {
+    Ended(String),
+    Mute,
+    Told,
+}
+
+/// Watches over the process: tells everyone when it ends, ends it when it shall, and reaps it.
+async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::Receiver<()>) {
+    let (clock, stop_ms) = (&*shared.parts.clock, shared.parts.limits.upstream_stop_ms);
+    match first(&shared, &mut process, &mut silence).await {
+        First::Ended(how) => {
+            // What it started may hold its pipes, and what it said last is still to be read.
+            process.kill();
+            shared.parts.within(DRAIN_MS, &mut silence).await;
+            shared.end(Ending::exited(&how));
+        }
+        First::Mute => {
+            let how = shared.parts.within(SETTLE_MS, process.ended()).await;
+            shared.end(how.map_or_else(Ending::mute, |how| Ending::exited(&how)));
+            process.stop(clock, stop_ms).await;
+        }
+        First::Told => process.stop(clock, stop_ms).await,
+    }
+    process.finish().await;
+    shared.ended.send_replace(true);
+}
+
+async fn first(
+    shared: &Shared,
+    process: &mut Process,
+    silence: &mut oneshot::Receiver<()>,
+) -> First {
+    let told = pin!(raised(shared.stop.subscribe()));
+    match select(pin!(process.ended()), select(told, silence)).await {
+        Either::Left((how, _)) => First::Ended(how),
+        Either::Right((Either::Left(_), _)) => First::Told,
+        Either::Right((Either::Right(_), _)) => First::Mute,
+    }
+}

@@ -1,0 +1,256 @@
+//! One invocation of a call in hand: how it is sent and listened to, and how its answer is read.
+//! Dropping it cancels the call on the other side.
+
+use super::super::Link;
+use super::super::line::{Incoming, PeerError};
+use super::super::params::Params;
+use super::super::peer::{Era, Peer, Request};
+use super::{RemoteTool, broken, for_the_next_hop, refused, told};
+use crate::mcp::questions::{Carried, KEPT_MS, Talk, Whose, missing, pages};
+use kernel::tool::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
+use kernel::values::fault::Fault;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::{Id, RpcError};
+use wire::mcp::{META_IDEMPOTENCY_KEY, META_LOG_LEVEL, TRACEPARENT};
+
+/// The method.
+const CALL: &str = "tools/call";
+/// What to do about a caller that lacks something.
+const LACKING: &str = "call it with a client that has it; in a run only a person can be asked";
+
+/// One invocation.
+#[derive(Clone, Copy)]
+pub(super) struct Calling<'a> {
+    /// What is called.
+    pub(super) tool: &'a RemoteTool,
+    /// For whom.
+    pub(super) caller: &'a Caller,
+    /// With what.
+    pub(super) call: &'a Call,
+}
+
+/// What a server sends that matters to a call.
+pub(super) enum Heard {
+    /// The answer.
+    Answer(Value),
+    /// The answer, if it is an error.
+    Refused(RpcError),
+    /// A request of its own.
+    Asked(Id, String, Value),
+}
+
+impl<'a> Calling<'a> {
+    /// The upstream.
+    pub(super) fn link(self) -> &'a Arc<Link> {
+        &self.tool.link
+    }
+
+    /// The connected server.
+    pub(super) async fn peer(self) -> Result<Arc<Peer>, ToolError> {
+        self.link().peer().await.map_err(|error| self.broken(&error))
+    }
+
+    /// Whose call it is.
+    pub(super) fn whose(self) -> Whose {
+        Whose::of(self.caller, self.call)
+    }
+
+    /// How long one request of it may take. The gate brings the time of the call itself, and may
+    /// wait as long again for a call that comes late.
+    pub(super) fn request_ms(self) -> u64 {
+        let most = self.call.timeout_ms.saturating_mul(2);
+        self.link().config.timeout_ms.map_or(most, |own| own.min(most))
+    }
+
+    /// Sends the call, with answers to what its server asked before.
+    pub(super) async fn open(
+        self,
+        peer: &Arc<Peer>,
+        answers: Map<String, Value>,
+        state: Option<Value>,
+    ) -> Result<Talk, ToolError> {
+        let modern = peer.era() == Era::Modern;
+        let log = match self.call.teller.log_level() {
+            Some(level) => Box::pin(peer.hear_log(level)).await,
+            None => None,
+        };
+        let mut timeout_ms = self.request_ms();
+        let mut param_headers = Vec::new();
+        if modern {
+            param_headers = self.tool.mirrored.headers(&self.call.arguments);
+        } else {
+            // It may be kept until somebody answers what the server asks.
+            timeout_ms = timeout_ms.saturating_add(KEPT_MS);
+        }
+        let request = Request {
+            name: Some(&self.tool.name),
+            param_headers,
+            can: self.call.can,
+            // The gate does, and the time of the upstream itself is watched above. With a handshake
+            // a call may be kept beyond that.
+            is_watched: modern,
+            ..Request::new(CALL, self.params(modern, answers, state), timeout_ms)
+        };
+        let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
+        let (peer, lacks) = (peer.clone(), Abilities::default());
+        Ok(Talk { peer, replies, questions: 0, lacks, _log: log })
+    }
+
+    fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {
+        let mut params = Params::of_call(self.tool.name.clone(), self.call.arguments.clone());
+        if !answers.is_empty() {
+            params.set("inputResponses", answers);
+        }
+        if let Some(state) = state {
+            params.set("requestState", state);
+        }
+        if self.tool.takes_key {
+            params.say(META_IDEMPOTENCY_KEY, json!(self.call.id));
+        }
+        if let Some(trace) = self.call.place.trace {
+            params.say(TRACEPARENT, json!(trace));
+        }
+        if self.call.teller.is_heard() {
+            let token = format!("{:032x}", self.link().parts.entropy.bits());
+            params.say("progressToken", token);
+            if let Some(level) = self.call.teller.log_level().filter(|_| modern) {
+                params.say(META_LOG_LEVEL, json!(level));
+            }
+        }
+        params
+    }
+
+    /// Answers what the server asked.
+    pub(super) async fn reply(
+        self,
+        talk: &Talk,
+        id: &Id,
+        answer: Result<Value, RpcError>,
+    ) -> Result<(), ToolError> {
+        talk.peer.reply(id, answer).await.map_err(|error| {
+            // The call that asked is under way, whatever becomes of the answer.
+            let how = if error.kind.wants_login() { HowFar::Unknown } else { error.how };
+            self.broken(&PeerError { how, ..error })
+        })
+    }
+
+    /// The next message that matters; what is only told is passed on.
+    pub(super) async fn hear(self, talk: &mut Talk) -> Result<Heard, ToolError> {
+        while let Some(incoming) = talk.replies.recv().await {
+            match incoming {
+                Incoming::Notification { method, params } => self.tell(talk, method, params),
+                Incoming::Request { id, method, params } => {
+                    return Ok(Heard::Asked(id, method, params));
+                }
+                Incoming::Result(result) => return Ok(Heard::Answer(result)),
+                Incoming::Error(error) => {
+                    talk.peer.wonder(CALL, &error);
+                    return Ok(Heard::Refused(error));
+                }
+                Incoming::Broken(error) => {
+                    talk.peer.note(&error);
+                    return Err(self.broken(&error));
+                }
+            }
+        }
+        let message = self.named("the connection was lost before the call was answered");
+        Err(ToolError::unknown("UpstreamClosed", message)
+            .hint("look at the other side whether it happened"))
+    }
+
+    fn tell(self, talk: &Talk, method: String, params: Value) {
+        match method.as_str() {
+            "notifications/progress" => {
+                let Some(progress) = params["progress"].as_f64() else { return };
+                let message = params["message"].as_str().map(str::to_owned);
+                let total = params["total"].as_f64();
+                self.call.teller.tell(Told::Progress { progress, total, message });
+            }
+            "notifications/message" => {
+                let level = serde_json::from_value(params["level"].clone());
+                let level = level.unwrap_or(LogLevel::Info);
+                let logger = params["logger"].as_str().map(str::to_owned);
+                let data = params["data"].clone();
+                self.call.teller.tell(Told::Log { level, logger, data });
+            }
+            // Of general interest, if anybody has room for it: that a list changed.
+            _ => {
+                let _ = talk.peer.aside().try_send(Incoming::Notification { method, params });
+            }
+        }
+    }
+
+    /// The tool's result: its output, or the failure that it says it is.
+    pub(super) fn done(self, result: Value) -> Result<ToolOutput, ToolError> {
+        let Value::Object(mut result) = result else {
+            return Err(self.not_understood("an answer that is no object"));
+        };
+        for_the_next_hop(&mut result);
+        match result.get("content") {
+            Some(Value::Array(_)) => {}
+            Some(_) => return Err(self.not_understood("`content` that is no list")),
+            // Some servers leave it out where there is a structure.
+            None => drop(result.insert("content".to_owned(), json!([]))),
+        }
+        if result.get("isError") != Some(&Value::Bool(true)) {
+            return Ok(ToolOutput::Value(Value::Object(result)));
+        }
+        let words = words(&result);
+        Err(ToolError::failed("ToolFailed", words).content(Value::Object(result)))
+    }
+
+    /// The server refused the call: for good, or until someone has opened pages.
+    pub(super) fn refused(self, error: &RpcError) -> Result<ToolOutput, ToolError> {
+        let pages = pages(error);
+        if pages.is_empty() {
+            let failed = ToolError::new(HowFar::Failed, refused(&self.link().config, error));
+            let lacks = missing(error, self.call.can);
+            return Err(if lacks.is_none() { failed } else { failed.lacks(lacks) });
+        }
+        let asked = pages.keys().cloned().collect();
+        Ok(Carried { asked, pages: true, ..Carried::default() }.wanting(pages))
+    }
+
+    /// The way to the server failed.
+    pub(super) fn broken(self, error: &PeerError) -> ToolError {
+        ToolError::new(error.how, broken(&self.link().config, error))
+    }
+
+    /// The server wants what no one can give it, or no one that has this.
+    pub(super) fn impossible(self, what: &str, lacks: Abilities) -> ToolError {
+        if lacks.is_none() {
+            return ToolError::failed("UpstreamError", self.named(what))
+                .hint("nothing here can answer that; call the tool without a gateway between");
+        }
+        ToolError::failed("InputWanted", self.named(what)).hint(LACKING).lacks(lacks)
+    }
+
+    /// The server refused a call after it could not have what it asked for.
+    pub(super) fn refused_without(self, lacks: Abilities, error: &RpcError) -> ToolError {
+        let (code, words) = (error.code, told(&error.message));
+        let what = format!("its caller lacks what it asked for; it answered error {code}: {words}");
+        self.impossible(&what, lacks)
+    }
+
+    /// It answered, but not in MCP: the call may have happened.
+    pub(super) fn not_understood(self, what: &str) -> ToolError {
+        let fault = Fault::new("UpstreamNotMcp", self.named(&format!("it gave {}", told(what))));
+        ToolError::new(HowFar::Unknown, fault)
+    }
+
+    /// A sentence about the upstream.
+    pub(super) fn named(self, what: &str) -> String {
+        format!("upstream `{}`: {what}", self.link().config.name)
+    }
+}
+
+/// The texts of a result.
+fn words(result: &Map<String, Value>) -> String {
+    let blocks = result.get("content").and_then(Value::as_array);
+    let texts = blocks.into_iter().flatten().filter_map(|block| block["text"].as_str());
+    match texts.collect::<Vec<_>>().join("\n").as_str() {
+        "" => "the tool failed and did not say why".to_owned(),
+        texts => told(texts),
+    }
+}

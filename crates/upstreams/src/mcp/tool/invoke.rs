@@ -1,0 +1,196 @@
+//! The course of a call: made, or taken up again where its server had asked for something; called
+//! in rounds where the server is stateless, listened to where it asks on the way.
+
+use super::super::ROUNDS_MAX;
+use super::super::peer::{Era, Peer};
+use super::super::requests::{ELICIT, SAMPLE};
+use super::calling::{Calling, Heard};
+use super::task;
+use crate::mcp::questions::{
+    Carried, Kept, Question, Round, Running, Talk, defaults, filled, key, nobody, read,
+};
+use kernel::tool::call::{ToolError, ToolOutput, Want};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::jsonrpc::{Id, RpcError};
+
+impl Calling<'_> {
+    /// Calls, or continues with a call; where someone must log in first, that is wanted.
+    pub(in crate::mcp::tool) async fn run(self) -> Result<ToolOutput, ToolError> {
+        self.timely().await.or_else(|error| self.wanting_login(error))
+    }
+
+    /// The same within the time that the upstream may take.
+    async fn timely(self) -> Result<ToolOutput, ToolError> {
+        let config = &self.link().config;
+        let Some(ms) = config.timeout_ms else { return self.go().await };
+        let answered = self.link().parts.within(ms, Box::pin(self.go())).await;
+        answered.unwrap_or_else(|| {
+            let message = format!("upstream `{}` did not answer within {ms} ms", config.name);
+            let hint = format!("raise its `timeout_ms` in {}, or look at it", config.origin);
+            Err(ToolError::unknown("UpstreamTimeout", message).hint(hint))
+        })
+    }
+
+    /// Most calls come for the first time. What is rare is kept apart from what every call moves
+    /// around: here and below that is what the boxes are for.
+    async fn go(self) -> Result<ToolOutput, ToolError> {
+        if self.call.given.state.is_null() {
+            return self.make(Carried::default()).await;
+        }
+        Box::pin(self.go_on()).await
+    }
+
+    /// Takes a call up again whose server had asked for something.
+    async fn go_on(self) -> Result<ToolOutput, ToolError> {
+        let carried = Carried::read(&self.call.given.state);
+        let kept = carried.pending.as_deref();
+        let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
+        if carried.pages {
+            self.pages_were_opened(&carried)?;
+            self.wait_for_login(&carried).await;
+        }
+        if let Some(id) = &carried.task {
+            let running = match kept {
+                Some(Kept::Task(running)) => running,
+                // It outlives us: a task is found by its id.
+                _ => Running::new(self.peer().await?, id.clone(), &self.link().parts),
+            };
+            return task::resume(self, running, &carried).await;
+        }
+        match kept {
+            Some(Kept::Talk(talk, question)) if !talk.peer.is_lost() => {
+                return self.converse(talk, Some(question)).await;
+            }
+            // The call is gone, with the connection, a restart or its time: it is made again.
+            gone => drop(gone),
+        }
+        self.make(carried).await
+    }
+
+    /// Makes the call, with what its server carried along if it was made before.
+    async fn make(self, carried: Carried) -> Result<ToolOutput, ToolError> {
+        let peer = self.peer().await?;
+        match peer.era() {
+            Era::Modern => self.in_rounds(peer, carried).await,
+            Era::Legacy => {
+                let talk = self.open(&peer, Map::new(), None).await?;
+                self.converse(talk, None).await
+            }
+        }
+    }
+
+    /// A stateless server is called again until it has what it needs, or someone must be asked.
+    async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput, ToolError> {
+        let mut answers = carried.answers(&self.call.given);
+        let mut state = carried.request_state;
+        for _ in 0..=ROUNDS_MAX {
+            let talk = self.open(&peer, std::mem::take(&mut answers), state.take()).await?;
+            let result = match self.answer(talk).await? {
+                Ok(result) => result,
+                Err(error) => return self.refused(&error),
+            };
+            match result.get("resultType").and_then(Value::as_str) {
+                None | Some("complete") => return self.done(result),
+                Some("task") => return Box::pin(task::begin(self, peer, result)).await,
+                Some("input_required") => match Round::read(&result, self.call.can) {
+                    Round::Wants(wants) => return Ok(wants),
+                    Round::Again(more, next) => (answers, state) = (more, next),
+                    Round::Impossible(what, lacks) => return Err(self.impossible(&what, lacks)),
+                },
+                Some(kind) => return Err(self.not_understood(&format!("an answer `{kind}`"))),
+            }
+        }
+        let message = format!("it still wanted more after {ROUNDS_MAX} rounds");
+        Err(ToolError::failed("UpstreamError", self.named(&message)))
+    }
+
+    /// The answer to a request of the stateless version, in which nothing is asked on the way.
+    async fn answer(self, mut talk: Talk) -> Result<Result<Value, RpcError>, ToolError> {
+        loop {
+            match self.hear(&mut talk).await? {
+                Heard::Answer(result) => return Ok(Ok(result)),
+                Heard::Refused(error) => return Ok(Err(error)),
+                Heard::Asked(id, method, _) => Box::pin(talk.peer.serve(&id, &method)).await,
+            }
+        }
+    }
+
+    /// Listens to a server of the older versions, and answers what it asks, or has it asked.
+    async fn converse(
+        self,
+        mut talk: Talk,
+        mut question: Option<Question>,
+    ) -> Result<ToolOutput, ToolError> {
+        loop {
+            if let Some(asked) = question.take() {
+                match self.call.given.inputs.get(&asked.key) {
+                    Some(answer) => {
+                        let answer = filled(answer.clone(), defaults(&asked.want).as_ref());
+                        self.reply(&talk, &asked.id, Ok(answer)).await?;
+                    }
+                    None => return Ok(self.keep(talk, asked)),
+                }
+            }
+            match self.hear(&mut talk).await? {
+                Heard::Answer(result) => return self.done(result),
+                Heard::Refused(error) if !talk.lacks.is_none() => {
+                    return Err(self.refused_without(talk.lacks, &error));
+                }
+                Heard::Refused(error) => return self.refused(&error),
+                Heard::Asked(id, method, params) => {
+                    question = self.question(&mut talk, id, &method, &params).await?;
+                }
+            }
+        }
+    }
+
+    /// What the server asks, if someone can be asked; else it learns that no one can.
+    async fn question(
+        self,
+        talk: &mut Talk,
+        id: Id,
+        method: &str,
+        params: &Value,
+    ) -> Result<Option<Question>, ToolError> {
+        match read(method, params) {
+            // It may go on without; whether it could is for it to say.
+            Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
+                talk.lacks = talk.lacks.and(&want);
+                self.reply(talk, &id, Err(nobody(&want))).await?;
+                Ok(None)
+            }
+            Ok(want) => {
+                talk.questions += 1;
+                Ok(Some(Question { id, key: key(talk.questions, &want, params), want }))
+            }
+            Err(error) if [ELICIT, SAMPLE].contains(&method) => {
+                self.reply(talk, &id, Err(error)).await?;
+                Ok(None)
+            }
+            Err(_) => {
+                talk.peer.serve(&id, method).await;
+                Ok(None)
+            }
+        }
+    }
+
+    fn pages_were_opened(self, carried: &Carried) -> Result<(), ToolError> {
+        let inputs = &self.call.given.inputs;
+        let opened = |key: &String| inputs.get(key).is_some_and(|said| said["action"] == "accept");
+        if carried.asked.iter().all(opened) {
+            return Ok(());
+        }
+        let message = self.named("a page had to be opened first, and that was declined");
+        Err(ToolError::not_sent("Declined", message))
+    }
+
+    /// Keeps the call until its question is answered.
+    fn keep(self, talk: Talk, question: Question) -> ToolOutput {
+        let inputs = BTreeMap::from([(question.key.clone(), question.want.clone())]);
+        let link = self.link();
+        let token = link.pending.keep(&link.parts, self.whose(), Kept::Talk(talk, question));
+        Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)
+    }
+}

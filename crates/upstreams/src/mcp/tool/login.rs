@@ -1,0 +1,48 @@
+//! A call that meets a server which wants a login: the caller is shown the page, and the call
+//! continues when someone has logged in. The account there is everybody's, so the page is only
+//! shown to callers where they may administer; elsewhere the error says who logs in. In a run the
+//! page is shown to the person who answers its ask, and no one knows beforehand who that is: what
+//! holds for all callers holds there.
+
+use super::super::line::PeerErrorKind;
+use super::calling::Calling;
+use crate::mcp::questions::Carried;
+use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
+use std::collections::BTreeMap;
+
+/// Our key for the page, which no server's can be.
+pub(crate) const LOGIN_PAGE: &str = "waypost-login";
+
+impl Calling<'_> {
+    /// The page of the login that this error is about, if there is one and the call can begin
+    /// again; else the error.
+    pub(super) fn wanting_login(self, error: ToolError) -> Result<ToolOutput, ToolError> {
+        let words = [PeerErrorKind::Login.word(), PeerErrorKind::Scope.word()];
+        // What has begun must not be done twice.
+        let has_begun =
+            error.how == HowFar::Unknown || Carried::read(&self.call.given.state).task.is_some();
+        let wants_login = words.contains(&error.fault.name.as_str()) && !has_begun;
+        let offered = wants_login && self.may_log_in();
+        let Some(url) = self.link().login_url().filter(|_| offered) else { return Err(error) };
+        let message = format!("{}; log in there, then this call continues", error.fault.message);
+        let inputs = BTreeMap::from([(LOGIN_PAGE.to_owned(), Want::Url { message, url })]);
+        let carried =
+            Carried { asked: vec![LOGIN_PAGE.to_owned()], pages: true, ..Carried::default() };
+        Ok(carried.wanting(inputs))
+    }
+
+    fn may_log_in(self) -> bool {
+        let places = self.link().parts.login.as_ref();
+        self.caller.admin || places.is_some_and(|places| places.shown_to_callers)
+    }
+
+    /// Where the caller was shown such a page: waits a while for the login. To open a page is not
+    /// to have logged in, and a person who did so need not be asked again and again meanwhile.
+    pub(super) async fn wait_for_login(self, carried: &Carried) {
+        if carried.asked.iter().any(|key| key == LOGIN_PAGE) && self.link().login_url().is_some() {
+            let ms = self.call.timeout_ms / 2;
+            // One that is not over by then is wanted again.
+            let _ = self.link().parts.within(ms, self.link().login_over()).await;
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A server that does what a test says, on a stage where time stands still: the test hears what is
+//! asked of it and answers, in either era.
+
+use super::RemoteTool;
+use crate::RemoteParts;
+use crate::config::{OauthConfig, UpstreamConfig, UpstreamKind};
+use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use crate::mcp::lists::Lists;
+use crate::mcp::peer::{Era, Peer};
+use crate::mcp::{Connection, Link};
+use crate::stage::Stage;
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::limits::Limits;
+use kernel::tool::call::{
+    Abilities, Call, CallPlace, Caller, Given, Listener, LogLevel, Teller, Told, ToolError,
+    ToolOutput, Wants,
+};
+use kernel::values::ids::CallId;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+use wire::jsonrpc::{Id, RpcError};
+use wire::mcp::{LEGACY, MODERN};
+
+/// How many messages wait in one stream.
+const STREAM_MAX: usize = 16;
+
+/// One upstream on its stage.
+pub(crate) struct Scene {
+    /// Time and tasks.
+    pub(crate) stage: Stage,
+    /// The upstream.
+    pub(crate) link: Arc<Link>,
+    /// Its other end, in the test's hands.
+    pub(crate) server: Server,
+}
+
+impl Scene {
+    /// A connected server of this era.
+    pub(crate) fn new(era: Era) -> Self {
+        Self::with(era, |_, _| {})
+    }
+
+    /// The same, configured and limited otherwise.
+    pub(crate) fn with(era: Era, change: impl FnOnce(&mut UpstreamConfig, &mut Limits)) -> Self {
+        let stage = Stage::new();
+        let mut config = UpstreamConfig {
+            name: "up".to_owned(),
+            prefix: "up.".to_owned(),
+            kind: UpstreamKind::Http {
+                url: "http://up.test/mcp".to_owned(),
+                headers: Vec::new(),
+                oauth: OauthConfig::default(),
+            },
+            trusted: false,
+            journal: true,
+            timeout_ms: None,
+            origin: "waypost.toml:1".to_owned(),
+        };
+        let mut limits = Limits::default();
+        change(&mut config, &mut limits);
+        let parts = RemoteParts { limits: Arc::new(limits), ..stage.parts() };
+        let link = Arc::new(Link::new(config, parts));
+        let server = stage.run(connect(&link, era));
+        Self { stage, link, server }
+    }
+
+    /// A tool that it lists with these members beside its name.
+    pub(crate) fn tool(&self, more: Value) -> Option<Arc<dyn Tool>> {
+        let mut listed = json!({"name": "t", "inputSchema": {"type": "object"}});
+        for (key, value) in more.as_object().unwrap() {
+            listed[key] = value.clone();
+        }
+        RemoteTool::listed(self.link.clone(), listed).ok()
+    }
+
+    /// Lists these.
+    pub(crate) fn list(&self, lists: Lists) {
+        *self.link.last_lists() = Arc::new(lists);
+    }
+
+    /// It is away from now on.
+    pub(crate) fn lose(&self, error: PeerError) {
+        self.link.set(Connection::Failing(error));
+    }
+
+    /// Another connection to it.
+    pub(crate) async fn connect_anew(&mut self, era: Era) {
+        self.server = connect(&self.link, era).await;
+    }
+}
+
+async fn connect(link: &Arc<Link>, era: Era) -> Server {
+    let (asked, requests) = mpsc::unbounded_channel();
+    let (told, messages) = mpsc::unbounded_channel();
+    let line = Arc::new(Ours { asked, told });
+    let peer = Peer::connect(line, &link.parts, Some(era)).await.unwrap();
+    link.set(Connection::Ready(Arc::new(peer)));
+    let mut server = Server { requests, messages };
+    if era == Era::Legacy {
+        assert_eq!(server.told().await["method"], "notifications/initialized");
+    }
+    server
+}
+
+/// The test's end of the line.
+pub(crate) struct Server {
+    requests: mpsc::UnboundedReceiver<Asked>,
+    messages: mpsc::UnboundedReceiver<Value>,
+}
+
+/// A request of ours, with the way back.
+pub(crate) struct Asked {
+    pub(crate) request: Outgoing,
+    params: Value,
+    /// What comes back for it.
+    pub(crate) replies: mpsc::Sender<Incoming>,
+}
+
+impl Server {
+    /// The next request, whatever it is.
+    pub(crate) async fn next(&mut self) -> Asked {
+        self.requests.recv().await.unwrap()
+    }
+
+    /// The next request, which must be of this method.
+    pub(crate) async fn asked(&mut self, method: &str) -> Asked {
+        let asked = self.next().await;
+        assert_eq!(asked.request.method, method, "{:?}", asked.request.params);
+        asked
+    }
+
+    /// Whether nothing is asked now.
+    pub(crate) fn is_idle(&mut self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+
+    /// The next notification or response.
+    pub(crate) async fn told(&mut self) -> Value {
+        self.messages.recv().await.unwrap()
+    }
+}
+
+impl Asked {
+    /// Its parameters.
+    pub(crate) fn params(&self) -> &Value {
+        &self.params
+    }
+
+    /// Answers with a result.
+    pub(crate) async fn answer(&self, result: Value) {
+        self.send(Incoming::Result(result)).await;
+    }
+
+    /// Answers with an error.
+    pub(crate) async fn fail(&self, error: RpcError) {
+        self.send(Incoming::Error(error)).await;
+    }
+
+    /// Tells something on the way.
+    pub(crate) async fn tell(&self, method: &str, params: Value) {
+        self.send(Incoming::Notification { method: method.to_owned(), params }).await;
+    }
+
+    /// Asks something on the way.
+    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) {
+        let (id, method) = (Id::number(id), method.to_owned());
+        self.send(Incoming::Request { id, method, params }).await;
+    }
+
+    /// Sends it, whatever it is.
+    pub(crate) async fn send(&self, incoming: Incoming) {
+        self.replies.send(incoming).await.unwrap();
+    }
+}
+
+/// Our end of the line.
+struct Ours {
+    asked: mpsc::UnboundedSender<Asked>,
+    told: mpsc::UnboundedSender<Value>,
+}
+
+/// What the server can, in both eras.
+fn capabilities() -> Value {
+    json!({"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {},
+        "logging": {}})
+}
+
+impl Line for Ours {
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>> {
+        let (replies, received) = mpsc::channel(STREAM_MAX);
+        let greeting = match request.method.as_str() {
+            "server/discover" => {
+                Some(json!({"supportedVersions": [MODERN], "capabilities": capabilities()}))
+            }
+            "initialize" => {
+                Some(json!({"protocolVersion": LEGACY[0], "capabilities": capabilities()}))
+            }
+            _ => None,
+        };
+        match greeting {
+            Some(greeting) => replies.try_send(Incoming::Result(greeting)).unwrap(),
+            // A test that is over hears nothing more.
+            None => {
+                let params = request.params.to_value();
+                drop(self.asked.send(Asked { request, params, replies }));
+            }
+        }
+        Box::pin(std::future::ready(Ok(received.into())))
+    }
+
+    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
+        drop(self.told.send(serde_json::from_str(&message).unwrap()));
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+        None
+    }
+
+    fn agreed(&self, _version: &str) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Who calls.
+pub(crate) fn caller() -> Caller {
+    Caller::new("default", "local")
+}
+
+/// A call with this given.
+pub(crate) fn call(arguments: Value, given: Given) -> Call {
+    Call {
+        id: CallId(7),
+        tool: "up.t".into(),
+        arguments: Arc::new(arguments),
+        timeout_ms: 30_000,
+        output_bytes_max: 1_000_000,
+        given: Arc::new(given),
+        can: Abilities::PERSON,
+        teller: Teller::default(),
+        place: CallPlace::default(),
+    }
+}
+
+/// Calls a tool of the stage.
+pub(crate) async fn called(tool: &dyn Tool, given: Given) -> Result<ToolOutput, ToolError> {
+    tool.call(&caller(), &call(json!({}), given)).await
+}
+
+/// What a call wants.
+pub(crate) fn wants(called: Result<ToolOutput, ToolError>) -> Wants {
+    match called {
+        Ok(ToolOutput::Wants(wants)) => *wants,
+        other => panic!("something should be wanted: {other:?}"),
+    }
+}
+
+/// The same with an answer to each of its wants.
+pub(crate) fn given(wants: &Wants, answer: &Value) -> Given {
+    let inputs = wants.inputs.keys().map(|key| (key.clone(), answer.clone())).collect();
+    Given { inputs, state: wants.state.clone() }
+}
+
+/// A result of one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+/// Keeps what it hears.
+#[derive(Default)]
+pub(crate) struct Ear(pub(crate) Mutex<Vec<Told>>);
+
+impl Listener for Ear {
+    fn hear(&self, told: Told) {
+        self.0.lock().unwrap().push(told);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        Some(LogLevel::Notice)
+    }
+}

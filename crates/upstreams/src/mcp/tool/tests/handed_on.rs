@@ -1,0 +1,349 @@
+//! Tests of what a gateway hands on: the caller's model and folders, the level of its log, tasks,
+//! the names of pages.
+
+use super::super::super::peer::Era;
+use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
+use crate::mcp::questions::KEPT_MS;
+use futures::future::{join, join3};
+use kernel::contracts::Tool;
+use kernel::tool::call::{Abilities, Call, Given, HowFar, LogLevel, Teller, ToolOutput, Want};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::jsonrpc::RpcError;
+use wire::mcp::{META_CAPABILITIES, MISSING_CAPABILITY, TASKS};
+
+const PROGRAM: Abilities = Abilities { sample: true, roots: true, ..Abilities::PERSON };
+
+fn turn() -> Value {
+    let content = json!({"type": "text", "text": "?"});
+    json!({"messages": [{"role": "user", "content": content}], "maxTokens": 9})
+}
+
+fn said() -> Value {
+    json!({"role": "assistant", "content": {"type": "text", "text": "!"}, "model": "m"})
+}
+
+fn able(can: Abilities, given: Given) -> Call {
+    Call { can, ..call(json!({}), given) }
+}
+
+#[test]
+fn a_stateless_server_is_told_what_this_caller_can_and_asks_for_it() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            let declared = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {},
+                "roots": {}, "extensions": {TASKS: {}}});
+            assert_eq!(asked.params()["_meta"][META_CAPABILITIES], declared);
+            let requests = json!({"turn": {"method": "sampling/createMessage", "params": turn()},
+                "where": {"method": "roots/list"}});
+            let result = json!({"resultType": "input_required", "inputRequests": requests});
+            asked.answer(result).await;
+        };
+        let first = able(PROGRAM, Given::default());
+        let (first, ()) = join(tool.call(&caller, &first), server).await;
+        let wanted = wants(first);
+        assert_eq!(wanted.inputs["turn"], Want::Sample { request: Arc::new(turn()) });
+        assert_eq!(wanted.inputs["where"], Want::Roots);
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            assert_eq!(asked.params()["inputResponses"]["turn"], said());
+            asked.answer(text("!")).await;
+        };
+        let second = able(PROGRAM, given(&wanted, &said()));
+        let (second, ()) = join(tool.call(&caller, &second), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("!"))));
+    });
+}
+
+#[test]
+fn a_server_is_told_of_whose_span_a_call_is_a_part() {
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for era in [Era::Modern, Era::Legacy] {
+        let scene = Scene::new(era);
+        let tool = scene.tool(json!({})).unwrap();
+        let Scene { stage, server: mut other, .. } = scene;
+        let caller = caller();
+        stage.run(async {
+            for traced in [Some(span), None] {
+                let server = async {
+                    let asked = other.asked("tools/call").await;
+                    assert_eq!(asked.params()["_meta"]["traceparent"].as_str(), traced);
+                    asked.answer(text("!")).await;
+                };
+                let mut call = call(json!({}), Given::default());
+                call.place.trace = traced.map(|span| span.parse().unwrap());
+                let (said, ()) = join(tool.call(&caller, &call), server).await;
+                assert_eq!(said, Ok(ToolOutput::Value(text("!"))));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_stateless_server_that_needs_more_than_the_caller_has_says_so() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let server = async {
+        let asked = other.asked("tools/call").await;
+        assert_eq!(asked.params()["_meta"][META_CAPABILITIES].get("sampling"), None);
+        let data = json!({"requiredCapabilities": {"sampling": {}}});
+        asked.fail(RpcError::new(MISSING_CAPABILITY, "no model").data(data)).await;
+    };
+    let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
+    let error = called.unwrap_err();
+    assert_eq!(error.how, HowFar::Failed);
+    assert_eq!(error.lacks, Some(Abilities { sample: true, ..Abilities::default() }));
+}
+
+#[test]
+fn a_server_with_a_handshake_gets_what_it_asks_for_on_the_way() {
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "sampling/createMessage", turn()).await;
+            asked
+        };
+        let first = able(PROGRAM, Given::default());
+        let (first, asked) = join(tool.call(&caller, &first), server).await;
+        let wanted = wants(first);
+        let want = wanted.inputs.values().next();
+        assert_eq!(want, Some(&Want::Sample { request: Arc::new(turn()) }));
+        let server = async {
+            assert_eq!(other.told().await["result"], said());
+            asked.answer(text("!")).await;
+        };
+        let second = able(PROGRAM, given(&wanted, &said()));
+        let (second, ()) = join(tool.call(&caller, &second), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("!"))));
+    });
+}
+
+#[test]
+fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
+    for (method, params) in [("sampling/createMessage", turn()), ("roots/list", Value::Null)] {
+        let scene = Scene::new(Era::Legacy);
+        let tool = scene.tool(json!({})).unwrap();
+        let Scene { stage, server: mut other, .. } = scene;
+        stage.run(async {
+            let server = async {
+                let asked = other.asked("tools/call").await;
+                asked.ask(1, method, params.clone()).await;
+                assert_eq!(other.told().await["error"]["code"], -32601, "{method}");
+                asked.answer(text("without")).await;
+            };
+            let (went_on, ()) = join(called(&*tool, Given::default()), server).await;
+            assert_eq!(went_on, Ok(ToolOutput::Value(text("without"))), "{method}");
+            let server = async {
+                let asked = other.asked("tools/call").await;
+                asked.ask(2, method, params.clone()).await;
+                other.told().await;
+                asked.fail(RpcError::new(-32603, "I need that")).await;
+            };
+            let (failed, ()) = join(called(&*tool, Given::default()), server).await;
+            let error = failed.unwrap_err();
+            assert!(error.fault.message.contains("I need that"), "{error:?}");
+            let lacks = error.lacks.unwrap();
+            let is_roots = method == "roots/list";
+            assert_eq!((lacks.sample, lacks.roots), (!is_roots, is_roots));
+        });
+    }
+}
+
+struct Deaf(LogLevel);
+
+impl kernel::tool::call::Listener for Deaf {
+    fn hear(&self, _told: kernel::tool::call::Told) {}
+
+    fn log_level(&self) -> Option<LogLevel> {
+        Some(self.0)
+    }
+}
+
+fn listening(level: LogLevel) -> Call {
+    Call { teller: Teller::new(Arc::new(Deaf(level))), ..call(json!({}), Given::default()) }
+}
+
+#[test]
+fn the_level_of_the_log_is_told_once_and_is_the_lowest_that_is_wanted() {
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let (warning, info) = (listening(LogLevel::Warning), listening(LogLevel::Info));
+    stage.run(async {
+        // Two at once, of which the second wants to hear more.
+        let server = async {
+            let told = other.asked("logging/setLevel").await;
+            assert_eq!(told.params()["level"], "warning");
+            told.answer(json!({})).await;
+            let mut calls = Vec::new();
+            for _ in 0..2 {
+                let next = other.next().await;
+                match next.request.method.as_str() {
+                    "logging/setLevel" => {
+                        assert_eq!(next.params()["level"], "info");
+                        next.answer(json!({})).await;
+                    }
+                    _ => calls.push(next),
+                }
+            }
+            if calls.len() < 2 {
+                calls.push(other.asked("tools/call").await);
+            }
+            for asked in calls {
+                asked.answer(text("done")).await;
+            }
+        };
+        let calls = join3(tool.call(&caller, &warning), tool.call(&caller, &info), server);
+        let (first, second, ()) = calls.await;
+        assert!(first.is_ok() && second.is_ok());
+        // Nobody wants that much any more.
+        for (call, level) in [(&warning, Some("warning")), (&warning, None)] {
+            let server = async {
+                if let Some(level) = level {
+                    let told = other.asked("logging/setLevel").await;
+                    assert_eq!(told.params()["level"], level);
+                    // What it thinks of that is its own business.
+                    told.fail(RpcError::new(-32601, "no")).await;
+                }
+                other.asked("tools/call").await.answer(text("done")).await;
+            };
+            let (called, ()) = join(tool.call(&caller, call), server).await;
+            assert!(called.is_ok());
+        }
+        // Who does not listen changes nothing.
+        let server = async { other.asked("tools/call").await.answer(text("done")).await };
+        assert!(join(called(&*tool, Given::default()), server).await.0.is_ok());
+    });
+}
+
+#[test]
+fn a_task_is_handed_to_who_comes_back_for_it() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, link } = scene;
+    let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+    let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+    stage.run(async {
+        let mut admin = caller();
+        admin.admin = true;
+        let server = async { other.asked("tools/call").await.answer(made.clone()).await };
+        let first = able(Abilities::RUN, Given::default());
+        let (first, ()) = join(tool.call(&admin, &first), server).await;
+        let wanted = wants(first);
+        assert!(wanted.inputs.is_empty(), "nothing is asked for: {wanted:?}");
+        assert_eq!((&wanted.state["task"], link.pending.count()), (&json!("1"), 1));
+        // The run that looks at it is the caller's, but never an administrator's.
+        let again = able(Abilities::RUN, given(&wanted, &Value::Null));
+        let server = async { other.asked("tasks/get").await.answer(done.clone()).await };
+        let (second, ()) = join(tool.call(&caller(), &again), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("done"))));
+        assert_eq!(link.pending.count(), 0, "or it would be cancelled later");
+        // After a restart it is found by its id.
+        let mut later = again.clone();
+        let state = json!({"task": "1", "pending": "gone"});
+        later.given = Arc::new(Given { state, ..Given::default() });
+        let server = async { other.asked("tasks/get").await.answer(done.clone()).await };
+        let (third, ()) = join(tool.call(&caller(), &later), server).await;
+        assert_eq!(third, Ok(ToolOutput::Value(text("done"))));
+        assert!(other.is_idle());
+    });
+}
+
+#[test]
+fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, link } = scene;
+    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let asking = json!({"taskId": "1", "status": "input_required", "inputRequests": {
+        "who": {"method": "elicitation/create", "params": form}}});
+    let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+    stage.run(async {
+        let server = async {
+            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+            other.asked("tools/call").await.answer(made).await;
+        };
+        let caller = caller();
+        let call = able(Abilities::RUN, Given::default());
+        let begun = wants(join(tool.call(&caller, &call), server).await.0);
+        let server = async { other.asked("tasks/get").await.answer(asking.clone()).await };
+        let looking = able(Abilities::RUN, given(&begun, &Value::Null));
+        let wanted = wants(join(tool.call(&caller, &looking), server).await.0);
+        stage.pass(2 * KEPT_MS).await;
+        assert_eq!(link.pending.count(), 0, "it is not kept for ever");
+        assert!(other.is_idle(), "but it goes on there");
+
+        let server = async {
+            other.asked("tasks/update").await.answer(json!({})).await;
+            other.asked("tasks/get").await.answer(done.clone()).await;
+        };
+        let accepted = json!({"action": "accept", "content": {}});
+        let answered = able(Abilities::RUN, given(&wanted, &accepted));
+        let (called, ()) = join(tool.call(&caller, &answered), server).await;
+        assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
+        assert!(other.is_idle());
+
+        // Nobody will answer: what is not kept any more is cancelled as well.
+        tool.forget(&wanted.state);
+        let cancelled = other.asked("tasks/cancel").await;
+        assert_eq!(cancelled.params()["taskId"], "1");
+    });
+}
+
+#[test]
+fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
+    let scene = Scene::new(Era::Modern);
+    let tool: Arc<dyn Tool> = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let server = async {
+        let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+        other.asked("tools/call").await.answer(made).await;
+        let error = json!({"code": -32603, "message": "no disk"});
+        let failed = json!({"taskId": "1", "status": "failed", "error": error});
+        other.asked("tasks/get").await.answer(failed).await;
+    };
+    let ear = Arc::new(Ear::default());
+    let call = Call { teller: Teller::new(ear), ..call(json!({}), Given::default()) };
+    let caller = caller();
+    let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
+    assert_eq!(called.unwrap_err().fault.name, "UpstreamTaskFailed");
+}
+
+#[test]
+fn a_page_that_is_asked_for_in_a_call_is_known_by_its_name_there() {
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    stage.run(async {
+        let page = json!({"mode": "url", "message": "sign in", "url": "https://a.test/in",
+            "elicitationId": "e-7"});
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "elicitation/create", page).await;
+            asked
+        };
+        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let wanted = wants(first);
+        let names: Vec<&str> = wanted.inputs.keys().map(|key| tool.page_name(key)).collect();
+        assert_eq!(names, ["e-7"]);
+        assert!(!tool.can_be_asked_anew(&wanted.state), "it waits for the answer");
+        let opened = json!({"action": "accept"});
+        let server = async {
+            assert_eq!(other.told().await["result"], opened);
+            asked.answer(text("in")).await;
+        };
+        let (second, ()) = join(called(&*tool, given(&wanted, &opened)), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("in"))));
+    });
+}

@@ -1,0 +1,39 @@
+//! How secrets stand in what is kept of them: in the clear, for the vault seals all of it. Nowhere
+//! else are they written.
+
+/// A secret.
+pub(super) mod exposed {
+    use crate::config::Secret;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes it.
+    pub(crate) fn serialize<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(secret.expose())
+    }
+
+    /// Reads it.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+        String::deserialize(from).map(Secret::new)
+    }
+}
+
+/// The same for a secret that may not be there.
+pub(super) mod exposed_maybe {
+    use crate::config::Secret;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes it.
+    pub(crate) fn serialize<S: Serializer>(
+        secret: &Option<Secret>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        secret.as_ref().map(Secret::expose).serialize(to)
+    }
+
+    /// Reads it.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Secret::new))
+    }
+}

@@ -1,0 +1,211 @@
+//! Requests to a token endpoint: what is asked for and what comes of it. No secret of either side
+//! is ever told.
+
+use super::client::Client;
+use super::place;
+use super::trouble::Trouble;
+use super::web::{Ground, Posted, Web, shown, told};
+use crate::config::Secret;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use serde_json::Value;
+
+/// Tokens are not believed to be good for longer: ten years.
+const LASTS_S_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+
+/// The fields of such requests that no one else should read.
+const SECRETS: [&str; 3] = ["code", "code_verifier", "refresh_token"];
+
+/// A request to a token endpoint.
+pub(super) struct Asking<'a> {
+    /// Where.
+    pub(super) endpoint: &'a str,
+    /// Where that is.
+    pub(super) ground: Ground,
+    /// By whom.
+    pub(super) client: &'a Client,
+    /// For what.
+    pub(super) fields: &'a [(&'a str, &'a str)],
+}
+
+/// What is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The token.
+    pub(super) access: Secret,
+    /// What it is renewed with.
+    pub(super) refresh: Option<Secret>,
+    /// How long it is good.
+    pub(super) lasts_ms: Option<u64>,
+}
+
+/// Why nothing is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NotGiven {
+    /// The server never gives it.
+    Denied {
+        /// Its word for why.
+        error: String,
+        /// What it says, in a sentence.
+        why: String,
+    },
+    /// It may be given later.
+    Away(Trouble),
+}
+
+impl NotGiven {
+    /// Whether the server does not know us any more as the client that we say we are.
+    pub(super) fn is_unknown_client(&self) -> bool {
+        match self {
+            NotGiven::Denied { error, .. } => {
+                matches!(error.as_str(), "invalid_client" | "unauthorized_client")
+            }
+            NotGiven::Away(_) => false,
+        }
+    }
+
+    /// As trouble.
+    pub(super) fn trouble(self) -> Trouble {
+        match self {
+            NotGiven::Denied { why, .. } => Trouble::refused(why),
+            NotGiven::Away(trouble) => trouble,
+        }
+    }
+}
+
+/// Asks for a token.
+pub(super) async fn ask(web: &Web, asking: &Asking<'_>) -> Result<Given, NotGiven> {
+    let url = place::endpoint("its `token_endpoint`", asking.endpoint);
+    let url = url.map_err(NotGiven::Away)?;
+    let signed = asking.client.signed(asking.fields);
+    let basic = signed.0.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let basic = basic.map(|value| value.trim_start_matches("Basic ").to_owned());
+    let posted = web.post(asking.ground, &url, signed).await.map_err(NotGiven::Away)?;
+    let is_secret = |field: &&(&str, &str)| SECRETS.contains(&field.0);
+    let mut secrets: Vec<&str> =
+        asking.fields.iter().filter(is_secret).map(|field| field.1).collect();
+    secrets.extend(asking.client.secret.as_ref().map(Secret::expose));
+    secrets.extend(basic.as_deref());
+    read(&posted, &shown(&url), &secrets)
+}
+
+/// Gives a token back, so that it is good for nothing any more. Best effort.
+pub(super) async fn revoke(web: &Web, asking: &Asking<'_>) {
+    let Ok(url) = place::endpoint("its `revocation_endpoint`", asking.endpoint) else { return };
+    let signed = asking.client.signed(asking.fields);
+    match web.post(asking.ground, &url, signed).await {
+        Ok(posted) if posted.status.is_success() => {}
+        Ok(posted) => tracing::debug!(status = %posted.status, "a token was not taken back"),
+        Err(trouble) => tracing::debug!(%trouble, "a token was not taken back"),
+    }
+}
+
+fn read(posted: &Posted, endpoint: &str, secrets: &[&str]) -> Result<Given, NotGiven> {
+    let Posted { status, body } = posted;
+    if !status.is_success() || body["error"].is_string() {
+        return Err(not_given(posted, endpoint, secrets));
+    }
+    let denied = |why: &str| NotGiven::Denied {
+        error: String::new(),
+        why: format!("`{endpoint}` gave a token that cannot be used: {why}"),
+    };
+    let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty());
+    let access = text("access_token").ok_or_else(|| denied("there is none"))?;
+    if HeaderValue::from_str(access).is_err() {
+        return Err(denied("no header can hold it"));
+    }
+    if text("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+        return Err(denied("it is not a bearer token"));
+    }
+    let lasts_s = match &body["expires_in"] {
+        // Some servers write the number as a text.
+        Value::String(text) => text.parse::<u64>().ok(),
+        number => number.as_u64(),
+    };
+    // One that is over when it is given would be renewed for every request; the server itself says
+    // when it is.
+    let lasts_s = lasts_s.filter(|seconds| *seconds > 0);
+    Ok(Given {
+        access: access.into(),
+        refresh: text("refresh_token").map(Secret::from),
+        lasts_ms: lasts_s.map(|seconds| seconds.min(LASTS_S_MAX) * 1_000),
+    })
+}
+
+fn not_given(posted: &Posted, endpoint: &str, secrets: &[&str]) -> NotGiven {
+    let Posted { status, body } = posted;
+    let error = body["error"].as_str().unwrap_or_default();
+    let description = body["error_description"].as_str().unwrap_or_default();
+    let why = match told(&format!("{error} {description}"), secrets).as_str() {
+        "" => format!("`{endpoint}` gave no token: {status}"),
+        words => format!("`{endpoint}` gave no token: {words} ({status})"),
+    };
+    let passes = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down")
+        || status.is_server_error()
+        || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+    match passes {
+        true => NotGiven::Away(Trouble::away(why)),
+        false => NotGiven::Denied { error: error.to_owned(), why },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn given(status: u16, body: Value) -> Result<Given, NotGiven> {
+        let posted = Posted { status: StatusCode::from_u16(status).unwrap(), body };
+        read(&posted, "https://as.test/token", &["the-code"])
+    }
+
+    #[test]
+    fn a_token_is_read() {
+        let full = given(
+            200,
+            json!({"access_token": "a", "token_type": "bearer", "expires_in": "60",
+                "refresh_token": "r"}),
+        );
+        let full = full.unwrap();
+        assert_eq!((full.access, full.refresh), ("a".into(), Some("r".into())));
+        assert_eq!(full.lasts_ms, Some(60_000));
+        let bare = given(200, json!({"access_token": "a", "refresh_token": ""})).unwrap();
+        assert_eq!((bare.refresh, bare.lasts_ms), (None, None));
+        let long = given(200, json!({"access_token": "a", "expires_in": u64::MAX})).unwrap();
+        assert_eq!(long.lasts_ms, Some(LASTS_S_MAX * 1_000));
+        for none in [json!(0), json!("0"), json!(-1), json!("soon"), Value::Null] {
+            let given = given(200, json!({"access_token": "a", "expires_in": none})).unwrap();
+            assert_eq!(given.lasts_ms, None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_denied() {
+        for body in [
+            json!({}),
+            Value::Null,
+            json!({"access_token": ""}),
+            json!({"access_token": "a\nb"}),
+            json!({"access_token": "a", "token_type": "DPoP"}),
+            json!({"access_token": "a", "error": "invalid_grant"}),
+        ] {
+            assert!(matches!(given(200, body), Err(NotGiven::Denied { .. })));
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_told_apart_from_what_does_not() {
+        let body = json!({"error": "invalid_grant", "error_description": "`the-code` is old"});
+        let Err(NotGiven::Denied { error, why }) = given(400, body) else { panic!("it is denied") };
+        assert_eq!(error, "invalid_grant");
+        assert!(why.contains("`***` is old"), "{why}");
+        let unknown = given(401, json!({"error": "invalid_client"})).unwrap_err();
+        assert!(unknown.is_unknown_client());
+        for (status, error) in
+            [(503, ""), (429, ""), (500, "invalid_grant"), (400, "temporarily_unavailable")]
+        {
+            let answered = given(status, json!({"error": error}));
+            assert!(matches!(answered, Err(NotGiven::Away(_))), "{status} {error}");
+        }
+    }
+}

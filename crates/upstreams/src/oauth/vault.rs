@@ -1,0 +1,168 @@
+//! A vault in memory, and holds for vaults that one process has for itself.
+
+use futures::future::ready;
+use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, VaultError, Vaulted};
+use kernel::values::secret::Secret;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A vault that lasts as long as the process.
+pub struct MemoryVault {
+    entries: Mutex<Entries>,
+    holds: Holds,
+}
+
+#[derive(Default)]
+struct Entries {
+    kept: BTreeMap<String, Kept>,
+    /// The newest version, of any key.
+    newest: u64,
+}
+
+impl MemoryVault {
+    /// An empty vault. The clock says when holds end.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { entries: Mutex::default(), holds: Holds::new(clock) }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
+        if !expected.allows(self.kept.get(key).map(|kept| kept.version)) {
+            return Err(VaultError::Conflict(key.to_owned()));
+        }
+        self.newest += 1;
+        let kept = Kept { value: value.clone(), version: self.newest };
+        self.kept.insert(key.to_owned(), kept);
+        Ok(self.newest)
+    }
+}
+
+impl Vault for MemoryVault {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+        Box::pin(ready(Ok(self.entries().kept.get(key).cloned())))
+    }
+
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        Box::pin(ready(self.entries().write(key, value, expected)))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+        self.entries().kept.remove(key);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        Box::pin(ready(Ok(self.holds.hold(key, ms))))
+    }
+}
+
+/// Who holds which key, within one process.
+pub struct Holds {
+    clock: Arc<dyn Clock>,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Default)]
+struct Held {
+    keys: BTreeMap<String, Holding>,
+    /// How many holds there were.
+    made: u64,
+}
+
+/// One key that is held.
+struct Holding {
+    /// Which hold it is.
+    number: u64,
+    /// When it ends by itself, by `Clock::elapsed`.
+    until: Duration,
+}
+
+impl Holds {
+    /// No one holds anything. The clock says when holds end.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, held: Arc::default() }
+    }
+
+    /// Holds a key, as `Vault::hold` says.
+    pub fn hold(&self, key: &str, ms: u64) -> Option<Hold> {
+        let now = self.clock.elapsed();
+        let mut held = locked(&self.held);
+        if held.keys.get(key).is_some_and(|holding| now < holding.until) {
+            return None;
+        }
+        held.made += 1;
+        let number = held.made;
+        let until = now.saturating_add(Duration::from_millis(ms));
+        held.keys.insert(key.to_owned(), Holding { number, until });
+        let (all, key) = (self.held.clone(), key.to_owned());
+        Some(Hold::new(move || {
+            let mut held = locked(&all);
+            // It may have ended by itself, and be another's by now.
+            if held.keys.get(&key).is_some_and(|holding| holding.number == number) {
+                held.keys.remove(&key);
+            }
+        }))
+    }
+}
+
+fn locked(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Stage;
+    use futures::executor::block_on;
+
+    #[test]
+    fn a_write_over_what_another_wrote_is_a_conflict() {
+        let vault = MemoryVault::new(Arc::new(Stage::new()));
+        let write = |text: &str, expected| block_on(vault.write("k", &text.into(), expected));
+        let read = || block_on(vault.read("k")).unwrap().map(|kept| kept.value);
+        let conflict = Err(VaultError::Conflict("k".to_owned()));
+        assert_eq!(write("zero", Expected::Version(0)), conflict);
+        let first = write("one", Expected::Absent).unwrap();
+        assert_eq!(write("other", Expected::Absent), conflict);
+        let second = write("two", Expected::Version(first)).unwrap();
+        assert_eq!(write("other", Expected::Version(first)), conflict);
+        assert_eq!(read(), Some("two".into()), "what was refused left nothing behind");
+        let third = write("three", Expected::Any).unwrap();
+        assert!(first < second && second < third);
+        block_on(vault.remove("k")).unwrap();
+        assert_eq!((read(), write("other", Expected::Version(third))), (None, conflict));
+        assert!(write("four", Expected::Absent).unwrap() > third, "no version comes again");
+    }
+
+    #[test]
+    fn a_key_is_held_by_one_until_it_is_let_go_of_or_time_is_up() {
+        const HOLD_MS: u64 = 1_000;
+        let stage = Stage::new();
+        let holds = Holds::new(Arc::new(stage.clone()));
+        let first = holds.hold("k", HOLD_MS);
+        assert!(first.is_some() && holds.hold("k", HOLD_MS).is_none());
+        let other = holds.hold("other", HOLD_MS);
+        assert!(other.is_some(), "another key");
+        drop(first);
+        let second = holds.hold("k", HOLD_MS);
+        assert!(second.is_some(), "it was let go of");
+        stage.run(stage.pass(HOLD_MS - 1));
+        assert!(holds.hold("k", HOLD_MS).is_none());
+        stage.run(stage.pass(1));
+        let third = holds.hold("k", HOLD_MS);
+        assert!(third.is_some(), "it ended by itself");
+        drop(second);
+        assert!(holds.hold("k", HOLD_MS).is_none(), "who comes too late lets go of nothing");
+    }
+}

@@ -1,0 +1,108 @@
+//! One operation as a tool.
+
+use super::operation::Operation;
+use super::output;
+use super::parameter::KEY_HEADER;
+use super::request::Request;
+use super::send::Sender;
+use crate::config::UpstreamConfig;
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
+use outbound::answer::{Effect, Place};
+use outbound::trace::traced;
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The tool.
+pub(super) struct RestTool {
+    spec: Arc<ToolSpec>,
+    /// The server's name.
+    upstream: Arc<str>,
+    operation: Operation,
+    base: Url,
+    sender: Arc<Sender>,
+    /// How many bytes an answer may have, if that is less than an output may.
+    bytes_max: usize,
+    /// The same of one that goes into a blob while it comes.
+    blob_bytes_max: u64,
+}
+
+impl RestTool {
+    /// The tool of an operation at this server.
+    pub(super) fn new(
+        upstream: &UpstreamConfig,
+        operation: Operation,
+        base: Url,
+        sender: Arc<Sender>,
+        bytes_max: usize,
+        blob_bytes_max: u64,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: format!("{}{}", upstream.prefix, operation.name).into(),
+            title: operation.title.clone(),
+            description: operation.description.clone(),
+            input_schema: Arc::new(operation.input_schema.clone()),
+            output_schema: None,
+            reach: operation.reach,
+            idempotent: operation.idempotent,
+            tags: operation.tags.clone(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: !upstream.journal,
+            listed: None,
+        };
+        let (spec, upstream) = (Arc::new(spec), upstream.name.as_str().into());
+        Self { spec, upstream, operation, base, sender, bytes_max, blob_bytes_max }
+    }
+
+    async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        let mut request = Request::new(&self.operation, &self.base, &call.arguments)?;
+        if self.operation.keyed {
+            let key = HeaderValue::from_str(&call.id.to_string());
+            let key =
+                key.map_err(|_| ToolError::not_sent("BadKey", "the call's id is no header"))?;
+            request.headers.insert(KEY_HEADER, key);
+        }
+        traced(&mut request.headers, call.place.trace);
+        let effect = match self.operation.reach {
+            Reach::Reads => Effect::Reads,
+            Reach::Writes | Reach::Runs => Effect::Writes,
+        };
+        let bytes_max = self.bytes_max.min(call.output_bytes_max);
+        let blobs = call.place.blobs.clone().at_most(self.blob_bytes_max);
+        let place = Place { bytes_max, blobs: Some(&blobs) };
+        let answer = self.sender.send(request, effect, place).await?;
+        if let Some(blob) = answer.stored {
+            return Ok(ToolOutput::Blob(blob));
+        }
+        let hidden = self.sender.credentials.hidden();
+        Ok(ToolOutput::Value(output::value(&answer, &self.operation.method, hidden)))
+    }
+}
+
+impl Tool for RestTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rest })
+    }
+
+    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        Request::new(&self.operation, &self.base, arguments).map(drop)
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.send(call))
+    }
+}

@@ -1,0 +1,281 @@
+//! One upstream server, as the rest of the server sees it. What it shows never waits; a task of its
+//! own keeps it fresh.
+
+use super::RemoteParts;
+use super::config::{UpstreamConfig, UpstreamKind};
+use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
+use super::oauth::{Account, Pending, Returned};
+use super::{TOOLS_MAX, rest, rpc};
+use crate::state::{Board, Check, UpstreamState, UpstreamStatus};
+use futures::future::select;
+use kernel::contracts::Tool;
+use kernel::contracts::shelf::Shelf;
+use kernel::values::fault::Fault;
+use kernel::values::ids::ContentHash;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{broadcast, mpsc, watch};
+use tracing::Instrument;
+
+/// An upstream server.
+pub struct Upstream {
+    config: UpstreamConfig,
+    board: Arc<Board>,
+    shelf: Arc<dyn Shelf>,
+    /// Our account there, if it has logins.
+    account: Option<Arc<Account>>,
+    /// Tells which pages were opened.
+    opened: broadcast::Sender<String>,
+}
+
+impl Upstream {
+    /// Begins to keep this server.
+    pub(crate) fn start(config: UpstreamConfig, parts: &RemoteParts) -> Self {
+        let (board, checks) = Board::new(parts.clock.now());
+        let board = Arc::new(board);
+        let span = tracing::info_span!("upstream", name = %config.name);
+        let (shelf, account, opened) = match config.kind {
+            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
+                let link = Arc::new(Link::new(config.clone(), parts.clone()));
+                let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
+                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
+                let (account, opened) = (link.account.clone(), link.opened_pages().clone());
+                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
+                (shelf, account, opened)
+            }
+            UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => {
+                let loader = Loader {
+                    config: config.clone(),
+                    parts: parts.clone(),
+                    board: board.clone(),
+                    checks,
+                    failures: 0,
+                    document: None,
+                };
+                let kept = keep_loaded(loader, board.clone());
+                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
+                let shelf: Arc<dyn Shelf> = Arc::new(Bare);
+                // It never asks for a page.
+                (shelf, None, broadcast::Sender::new(1))
+            }
+        };
+        Self { config, board, shelf, account, opened }
+    }
+
+    /// Its stable name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// What the operator says of it.
+    pub fn config(&self) -> &UpstreamConfig {
+        &self.config
+    }
+
+    /// How it is.
+    pub fn status(&self) -> UpstreamStatus {
+        self.board.status()
+    }
+
+    /// The tools that it had when it was last heard.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.board.tools()
+    }
+
+    /// Grows when its tools, prompts or resources changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.board.changes()
+    }
+
+    /// Waits until it was tried for the first time: its tools are known then, or it is away.
+    pub async fn tried(&self) {
+        self.board.tried().await;
+    }
+
+    /// Its prompts and resources.
+    pub fn shelf(&self) -> Arc<dyn Shelf> {
+        self.shelf.clone()
+    }
+
+    /// The keys of pages that calls wanted opened and that were, from now on: as far as the server
+    /// tells, and logins that were finished here.
+    pub fn opened_pages(&self) -> broadcast::Receiver<String> {
+        self.opened.subscribe()
+    }
+
+    /// Connects now, if it is not connected, and lists what it has.
+    pub async fn check(&self) -> Result<UpstreamStatus, Fault> {
+        self.board.check().await
+    }
+
+    /// The page where someone logs in, if a login is under way: because it wants one (its state is
+    /// `Login`), because a call wants more than our token is good for, or because one was begun.
+    pub fn login_url(&self) -> Option<String> {
+        self.account.as_ref()?.login_url()
+    }
+
+    /// Begins a login afresh, also where there is a token, which stays in use until the login is
+    /// finished: the URL of the page. A fault if this upstream has no logins that a person does.
+    pub async fn begin_login(&self) -> Result<String, Fault> {
+        self.account()?.begin().await
+    }
+
+    /// Forgets the token and who we are known as there, and connects again. The token is given back
+    /// where the server takes it.
+    pub async fn log_out(&self) -> Result<(), Fault> {
+        self.account()?.log_out().await?;
+        self.board.look_soon();
+        Ok(())
+    }
+
+    /// Someone came back from this login.
+    pub(crate) async fn finish_login(
+        &self,
+        login: Pending,
+        returned: Returned,
+    ) -> Result<(), Fault> {
+        let finished = self.account()?.finish(login, returned).await;
+        // One that waits for a login connects by itself; any other has more than before, or less.
+        if self.board.status().state != UpstreamState::Login {
+            self.board.look_soon();
+        }
+        if finished.is_ok() {
+            // An error means that no one waits.
+            let _ = self.opened.send(LOGIN_PAGE.to_owned());
+        }
+        finished
+    }
+
+    fn account(&self) -> Result<&Arc<Account>, Fault> {
+        self.account.as_ref().ok_or_else(|| {
+            let message = format!("upstream `{}` has no logins", self.config.name);
+            Fault::new("LoginNotPossible", message).hint(
+                "only MCP servers behind a URL have them, and not with a fixed `Authorization`",
+            )
+        })
+    }
+
+    /// Lets it go; its session or process is ended on return, and what was done to our account
+    /// there is done: a token that is being renewed would be lost with us.
+    pub(crate) async fn stop(&self) {
+        self.board.begin_stop();
+        self.board.stopped().await;
+        if let Some(account) = &self.account {
+            account.at_rest().await;
+        }
+    }
+
+    /// Lets it go, without waiting for it.
+    pub(crate) fn begin_stop(&self) {
+        self.board.begin_stop();
+    }
+}
+
+/// The shelf of a server that has only tools.
+struct Bare;
+
+impl Shelf for Bare {}
+
+/// Keeps the tools of a server without connections: they are loaded, and loaded again now and then.
+struct Loader {
+    config: UpstreamConfig,
+    parts: RemoteParts,
+    board: Arc<Board>,
+    checks: mpsc::Receiver<Check>,
+    failures: u32,
+    /// The document that the tools on the board were made of, if they were made of one.
+    document: Option<ContentHash>,
+}
+
+async fn keep_loaded(loader: Loader, board: Arc<Board>) {
+    select(pin!(loader.run()), pin!(board.stopping())).await;
+    board.end_stop();
+}
+
+impl Loader {
+    async fn run(mut self) {
+        let mut waiting: Option<Check> = None;
+        loop {
+            let loaded = self.load().await;
+            let wait_ms = match &loaded {
+                Ok(_) => self.parts.limits.upstream_list_interval_ms,
+                Err(_) => self.parts.backoff_ms(self.failures.saturating_add(1)),
+            };
+            let answer = self.take(loaded, wait_ms);
+            // Those who asked while it was loaded are answered as well; they may have gone.
+            let asked = waiting.take().into_iter();
+            for check in asked.chain(std::iter::from_fn(|| self.checks.try_recv().ok())) {
+                let _ = check.send(answer.clone());
+            }
+            let clock = &self.parts.clock;
+            let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
+            tokio::select! {
+                biased;
+                () = over => {}
+                check = self.checks.recv() => waiting = check,
+            }
+        }
+    }
+
+    /// Its tools as they are now; none if those on the board are.
+    async fn load(&mut self) -> Result<Option<Vec<Arc<dyn Tool>>>, Fault> {
+        match &self.config.kind {
+            UpstreamKind::Rest(config) => {
+                let known = self.document.as_ref();
+                let loaded = rest::load(&self.config, config, &self.parts, known).await?;
+                Ok(loaded.map(|rest::Loaded { tools, document }| {
+                    self.document = Some(document);
+                    tools
+                }))
+            }
+            UpstreamKind::Rpc { url, headers, .. } => {
+                let tools = rpc::load(&self.config, url, headers, &self.parts).await?;
+                Ok((!same(&tools, &self.board.tools())).then_some(tools))
+            }
+            UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(None),
+        }
+    }
+
+    fn take(
+        &mut self,
+        loaded: Result<Option<Vec<Arc<dyn Tool>>>, Fault>,
+        wait_ms: u64,
+    ) -> Result<UpstreamStatus, Fault> {
+        let upstream = self.config.name.as_str();
+        let now = self.parts.clock.now();
+        match loaded {
+            Ok(loaded) => {
+                self.failures = 0;
+                let changed = loaded.is_some();
+                if let Some(mut tools) = loaded {
+                    if tools.len() > TOOLS_MAX {
+                        let told = "an upstream has more tools than we take";
+                        tracing::warn!(upstream, tools_max = TOOLS_MAX, "{told}");
+                        tools.truncate(TOOLS_MAX);
+                    }
+                    self.board.replace_tools(tools);
+                }
+                self.board.ready(now);
+                if changed {
+                    self.board.tell_change();
+                }
+                Ok(self.board.status())
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures == 1 {
+                    tracing::warn!(upstream, %error, wait_ms, "an upstream cannot be loaded");
+                } else {
+                    tracing::debug!(upstream, %error, wait_ms, "an upstream is not loaded yet");
+                }
+                self.board.failing(now, error.clone());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether both say the same of themselves; then the ones that are there stay.
+fn same(new: &[Arc<dyn Tool>], old: &[Arc<dyn Tool>]) -> bool {
+    new.len() == old.len() && new.iter().zip(old).all(|(new, old)| new.spec() == old.spec())
+}
