@@ -47,7 +47,7 @@ fn a_file_is_tested_with_its_cases_offline() {
     let told = waypost(folder.path(), &words).code(0).says("2 handlers, 0 errors, 0 warnings");
     assert_eq!(
         told.stdout,
-        "CASE  REASON        ROAD\n\
+        "CASE  REASON        PATH\n\
          1     Missing ISIN  deterministic: lookup-enrich\n\
          2     missing isin  unknown -> agent\n"
     );
