@@ -1,7 +1,7 @@
 //! What doors send to the driver of a session.
 
 use crate::idempotency::Claim;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Result};
 use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// Where an answer goes.
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+pub(crate) type Answer<T> = oneshot::Sender<Result<T>>;
 
 /// Whether the session must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) enum Command {
 }
 
 /// Events that come in slices; a refusal says that no more come.
-pub(crate) type Slices = mpsc::Receiver<Result<Slice, Refusal>>;
+pub(crate) type Slices = mpsc::Receiver<Result<Slice>>;
 
 /// Some of the events that a session begins with.
 pub(crate) struct Slice {

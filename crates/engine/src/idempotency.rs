@@ -1,7 +1,7 @@
 //! Keyed requests that are under way. A repeat waits until the first one is durable or refused and
 //! then finds it in the store; the store refuses a key that is taken, so this only saves work.
 
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::Once;
 use kernel::contracts::Store;
 use kernel::journal::projection::OnceRow;
@@ -73,7 +73,7 @@ impl Keys {
         realm: &RealmId,
         subject: &Arc<str>,
         once: &Once,
-    ) -> Result<Turn, Refusal> {
+    ) -> Result<Turn> {
         let (route, key) = (once.route.clone(), once.key.clone());
         let name = Name { realm: realm.clone(), subject: subject.clone(), route, key };
         let claim = loop {

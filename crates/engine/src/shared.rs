@@ -12,7 +12,7 @@ use crate::idempotency::Keys;
 use crate::observe::counts::{Counters, Counts, Now};
 use crate::observe::observers::Observers;
 use crate::observe::sinks::Outboxes;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rest;
 use crate::suspects::Suspects;
 pub(crate) use crate::system::locks::lock;
@@ -207,7 +207,7 @@ impl Engine {
     }
 
     /// Whether work can be taken.
-    pub fn healthy(&self) -> Result<(), Refusal> {
+    pub fn healthy(&self) -> Result<()> {
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }

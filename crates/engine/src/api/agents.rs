@@ -3,7 +3,7 @@
 use crate::catalog::AgentFile;
 use crate::catalog::roster::{KnownAgent, Talked};
 use crate::handles::Catalog;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::RegisteredAgent;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Definition, StoreError};
@@ -46,7 +46,7 @@ impl Catalog<'_> {
         caller: &Caller,
         source: Value,
         expected: Option<u64>,
-    ) -> Result<RegisteredAgent, Refusal> {
+    ) -> Result<RegisteredAgent> {
         let (talked, _) = self.read_agent(&source).map_err(|found| invalid_agent(&found))?;
         let agent = talked.0.clone();
         self.may_define(caller, AGENT, agent.name.as_str())?;
@@ -64,7 +64,7 @@ impl Catalog<'_> {
     }
 
     /// Removes a stored agent. One that is only in a file cannot be removed here.
-    pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<(), Refusal> {
+    pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<()> {
         let realm = &caller.realm;
         let resource = Resource::Agent(name.as_str());
         self.may_define(caller, AGENT, name.as_str()).map_err(|refusal| {
@@ -86,7 +86,7 @@ impl Catalog<'_> {
 
     /// Adds the realm's stored agents to the catalog. One that no longer fits is left out and
     /// logged: the others must still serve.
-    pub async fn load_stored_agents(self, realm: &RealmId) -> Result<(), Refusal> {
+    pub async fn load_stored_agents(self, realm: &RealmId) -> Result<()> {
         for definition in self.shared.definitions.list(realm, AGENT).await? {
             match self.read_agent(&definition.body) {
                 Ok((talked, _)) => {
@@ -102,7 +102,7 @@ impl Catalog<'_> {
     }
 
     /// Refuses to change a stored definition that this caller may not change.
-    pub(crate) fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<(), Refusal> {
+    pub(crate) fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<()> {
         self.shared.gate.permit(caller, Act::Define, Resource::Definition { kind, name })
     }
 

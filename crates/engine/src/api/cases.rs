@@ -4,7 +4,7 @@
 use crate::command::Command;
 use crate::handles::Cases;
 use crate::idempotency::Turn;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{
     CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
 };
@@ -21,11 +21,7 @@ use std::sync::Arc;
 
 impl Cases<'_> {
     /// How often cases of a pipeline took which path, the most frequent first.
-    pub async fn tallies(
-        self,
-        caller: &Caller,
-        pipeline: &PipelineName,
-    ) -> Result<Vec<TallyRow>, Refusal> {
+    pub async fn tallies(self, caller: &Caller, pipeline: &PipelineName) -> Result<Vec<TallyRow>> {
         if !self.shared.gate.reads(caller, Resource::Pipeline(pipeline.as_str())) {
             return Ok(Vec::new());
         }
@@ -48,7 +44,7 @@ impl Cases<'_> {
         pipeline: &Arc<Pipeline>,
         case: Case,
         options: SubmitOptions,
-    ) -> Result<CaseReport, Refusal> {
+    ) -> Result<CaseReport> {
         let SubmitOptions { wait_ms, once, trace, mut occasion } = options;
         let resource = Resource::Pipeline(pipeline.name.as_str());
         self.shared.gate.permit(caller, Act::Submit, resource)?;
@@ -79,7 +75,7 @@ impl Cases<'_> {
     }
 
     /// Stands in a case's line until it is its turn; nothing where that takes too long.
-    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>, Refusal> {
+    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>> {
         let most = self.shared.limits.case_queue_max;
         let turn = self.shared.lines.clone().turn(key.clone(), most);
         match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
@@ -100,7 +96,7 @@ impl Cases<'_> {
         request: RunRequest,
         mut held: Held,
         deadline: Millis,
-    ) -> Result<CaseReport, Refusal> {
+    ) -> Result<CaseReport> {
         loop {
             let run = self.shared.runs().new_id();
             held.run = Some(run);

@@ -4,7 +4,7 @@
 use crate::catalog::roster::starting;
 use crate::command::{Command, Slice};
 use crate::handles::Sessions;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
@@ -24,7 +24,7 @@ const EVENTS_PER_READ: usize = 1_000;
 const SLICES_MAX: usize = 2;
 
 /// The text of an export, piece by piece. One that ends with a refusal is not whole.
-pub type Exported = BoxStream<'static, Result<String, Refusal>>;
+pub type Exported = BoxStream<'static, Result<String>>;
 
 impl Sessions<'_> {
     /// Makes a new session that begins as a copy of another, up to one of its events (default: the
@@ -34,7 +34,7 @@ impl Sessions<'_> {
         caller: &Caller,
         session: &SessionRef,
         at: Option<u64>,
-    ) -> Result<SessionRow, Refusal> {
+    ) -> Result<SessionRow> {
         let row = self.get_for(caller, Act::Fork, session).await?;
         if let Some(plan) = &row.plan {
             let (act, resource) = starting(plan);
@@ -85,7 +85,7 @@ impl Sessions<'_> {
     }
 
     /// The whole session as JSON: its journal, its history newest first, and its row.
-    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported, Refusal> {
+    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported> {
         let row = self.get_for(caller, Act::Export, session).await?;
         let mut reading = Reading::new(self.shared, &row.key, row.seq);
         // Whatever refuses it does so now, before anything is sent.
@@ -96,7 +96,7 @@ impl Sessions<'_> {
 }
 
 /// Reads the source a last time and hands on its copy.
-async fn copy(mut fork: Fork, mut reading: Reading, slices: mpsc::Sender<Result<Slice, Refusal>>) {
+async fn copy(mut fork: Fork, mut reading: Reading, slices: mpsc::Sender<Result<Slice>>) {
     loop {
         let (slice, is_over) = match reading.events().await {
             Ok(read) => {
@@ -195,7 +195,7 @@ impl Reading {
     }
 
     /// Whether the events from the oldest on are there, and not too many.
-    fn within(&self, oldest: u64) -> Result<(), Refusal> {
+    fn within(&self, oldest: u64) -> Result<()> {
         let (id, until) = (&self.key.id, self.until);
         if until < oldest {
             let message = format!("session `{id}` has no events before {oldest} any more");
@@ -235,7 +235,7 @@ enum At {
 impl Export {
     /// The next piece of its text; none after the last. Members come in the order of their names,
     /// as in every JSON object that we write.
-    async fn piece(mut self) -> Result<Option<(String, Self)>, Refusal> {
+    async fn piece(mut self) -> Result<Option<(String, Self)>> {
         let (piece, at) = match std::mem::replace(&mut self.at, At::End) {
             At::Start => {
                 let events = self.first.take().unwrap_or_default();
@@ -253,7 +253,7 @@ impl Export {
         Ok(Some((piece, self)))
     }
 
-    async fn history(&self, cursor: Option<String>) -> Result<(String, At), Refusal> {
+    async fn history(&self, cursor: Option<String>) -> Result<(String, At)> {
         let shared = &self.reading.shared;
         let is_first = cursor.is_none();
         let page = Page { cursor, limit: shared.limits.page_items_max };

@@ -4,7 +4,7 @@ use crate::catalog::models::Models;
 use crate::catalog::roster::starting;
 use crate::catalog::{Author, Filed, PipelineFile, PlanFile, ProjectFiles, invalid_plan};
 use crate::handles::Catalog;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::RegisteredPlan;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Definition, StoreError};
@@ -81,7 +81,7 @@ impl Catalog<'_> {
         caller: &Caller,
         source: Value,
         expected: Option<u64>,
-    ) -> Result<RegisteredPlan, Refusal> {
+    ) -> Result<RegisteredPlan> {
         let realm = &caller.realm;
         let read = self.shared.gate.read_plan_to_keep(caller, &source);
         let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
@@ -105,7 +105,7 @@ impl Catalog<'_> {
     }
 
     /// The newest version of a stored plan; none for a plan of the project's files.
-    pub async fn plan_version(self, caller: &Caller, id: &PlanId) -> Result<Option<u64>, Refusal> {
+    pub async fn plan_version(self, caller: &Caller, id: &PlanId) -> Result<Option<u64>> {
         if !self.shared.gate.reads(caller, starting(id).1) {
             return Ok(None);
         }
@@ -115,7 +115,7 @@ impl Catalog<'_> {
 
     /// Adds the realm's stored plans to the catalog. One that no longer fits is left out and
     /// logged: a tool may have gone since it was stored, and the others must still serve.
-    pub async fn load_stored_plans(self, realm: &RealmId) -> Result<(), Refusal> {
+    pub async fn load_stored_plans(self, realm: &RealmId) -> Result<()> {
         let stored = self.shared.definitions.list(realm, PLAN).await?;
         let coming: Vec<PlanId> =
             stored.iter().map(|definition| PlanId::from(definition.name.as_str())).collect();

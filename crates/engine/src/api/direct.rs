@@ -7,7 +7,7 @@ use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
 use crate::idempotency::{Claim, Turn};
-use crate::refusal::{Refusal, RefusalCode, TryLater};
+use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
@@ -56,7 +56,7 @@ impl Tools<'_> {
         tool: &ToolName,
         arguments: Value,
         wait_ms: u64,
-    ) -> Result<CallReport, Refusal> {
+    ) -> Result<CallReport> {
         self.call_once(caller, tool, arguments, None, wait_ms).await
     }
 
@@ -70,17 +70,13 @@ impl Tools<'_> {
         arguments: Value,
         once: Option<Once>,
         wait_ms: u64,
-    ) -> Result<CallReport, Refusal> {
+    ) -> Result<CallReport> {
         let request = CallRequest { once, ..CallRequest::new(tool.clone(), arguments, wait_ms) };
         self.call_with(caller, request).await
     }
 
     /// Calls a tool, or a plan as a tool.
-    pub async fn call_with(
-        self,
-        caller: &Caller,
-        request: CallRequest,
-    ) -> Result<CallReport, Refusal> {
+    pub async fn call_with(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
         let gate = &self.shared.gate;
         gate.permit_act(caller, Act::Call)?;
         let (tool, arguments) = (&request.tool, &request.arguments);
@@ -130,7 +126,7 @@ impl Tools<'_> {
         caller: &Caller,
         spec: &ToolSpec,
         request: CallRequest,
-    ) -> Result<CallReport, Refusal> {
+    ) -> Result<CallReport> {
         let slow = request.as_task && spec.pace != Pace::Quick;
         let plan = PlanId::from(spec.name.as_str());
         self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
@@ -152,7 +148,7 @@ impl Tools<'_> {
         caller: &Caller,
         request: CallRequest,
         sent: Unrecorded,
-    ) -> Result<CallReport, Refusal> {
+    ) -> Result<CallReport> {
         let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, occasion, .. } =
             request;
         let arguments = Arc::new(arguments);
@@ -215,7 +211,7 @@ impl Tools<'_> {
         caller: &Caller,
         request: CallRequest,
         direct: Direct,
-    ) -> Result<CallReport, Refusal> {
+    ) -> Result<CallReport> {
         let closure = self.one_step(&request.tool)?;
         let session = SessionId(self.shared.id_bits());
         let run = request.run.unwrap_or_else(|| self.shared.runs().new_id());
@@ -241,7 +237,7 @@ impl Tools<'_> {
     }
 
     /// The plan of a direct call: the tool, then its output as the answer.
-    fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>, Refusal> {
+    fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
         let source = json!({
             "planId": format!("call/{tool}"),
             "description": format!("a direct call of {tool}"),
@@ -326,7 +322,7 @@ fn called(report: RunReport) -> CallReport {
 
 /// What came of the run of one tool: one that found no place is refused like one that never became
 /// a run. The run of a plan is not, for its other steps may have done something.
-fn called_alone(report: RunReport) -> Result<CallReport, Refusal> {
+fn called_alone(report: RunReport) -> Result<CallReport> {
     let crowd = |fault: &&Fault| [RATE_LIMITED, TOO_MANY_CALLS].contains(&fault.name.as_str());
     let failed = report.run.status == RunStatus::Failed;
     match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {

@@ -5,7 +5,7 @@
 //! up.
 
 use crate::handles::{Asks, Runs, Sessions, Threads};
-use crate::refusal::{Refusal, RefusalKind};
+use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
 use crate::shared::Shared;
 use crate::waiting::deltas::{Deltas, Heard};
@@ -77,7 +77,7 @@ impl SessionStream {
     }
 
     /// What comes next, without waiting.
-    pub async fn look(&mut self) -> Result<SessionUpdate, Refusal> {
+    pub async fn look(&mut self) -> Result<SessionUpdate> {
         loop {
             if let Some((seq, body)) = self.take() {
                 return Ok(SessionUpdate::Event { seq, body });
@@ -100,7 +100,7 @@ impl SessionStream {
     }
 
     /// Reads the next page; where there is none, the session as it stands at this place.
-    async fn read(&mut self) -> Result<Option<SessionRow>, Refusal> {
+    async fn read(&mut self) -> Result<Option<SessionRow>> {
         let row = self.shared.sessions().get(&self.caller, &self.session).await?;
         if row.seq <= self.after {
             return Ok(Some(row));
@@ -163,7 +163,7 @@ impl RunStream {
     }
 
     /// The next update, waited for; none after the end.
-    pub async fn next(&mut self) -> Result<Option<RunUpdate>, Refusal> {
+    pub async fn next(&mut self) -> Result<Option<RunUpdate>> {
         loop {
             let update = self.look().await?;
             if update.is_some() || self.over {
@@ -174,7 +174,7 @@ impl RunStream {
     }
 
     /// The next update that is there without waiting.
-    pub async fn look(&mut self) -> Result<Option<RunUpdate>, Refusal> {
+    pub async fn look(&mut self) -> Result<Option<RunUpdate>> {
         if let Some(report) = self.snapshot.take() {
             return Ok(Some(RunUpdate::Snapshot(report)));
         }
@@ -213,7 +213,7 @@ impl RunStream {
 
     /// Waits for a commit, passes over what it brought, and gives the run as it is then: for
     /// those who report where a run is, and not how it came there.
-    pub async fn skip(&mut self) -> Result<RunReport, Refusal> {
+    pub async fn skip(&mut self) -> Result<RunReport> {
         self.journal.watch.changed().await;
         let report = self.report().await?;
         self.journal.page.clear();
@@ -253,7 +253,7 @@ impl RunStream {
     }
 
     /// Reads more of the journal; where there is no more, how the run stands.
-    async fn read(&mut self) -> Result<(), Refusal> {
+    async fn read(&mut self) -> Result<()> {
         if self.place != Place::Behind {
             let Some(row) = self.journal.read().await? else { return Ok(()) };
             let moves = row.run == Some(self.run) && row.status == RunStatus::Running;
@@ -278,13 +278,13 @@ impl RunStream {
         Ok(())
     }
 
-    async fn report(&self) -> Result<RunReport, Refusal> {
+    async fn report(&self) -> Result<RunReport> {
         self.journal.shared.runs().report(&self.journal.caller, self.run).await
     }
 
     /// Goes back to a place in the journal, or to the run's beginning. A place that is not kept any
     /// more is refused.
-    async fn go_back(&mut self, report: &RunReport, wanted: Option<u64>) -> Result<(), Refusal> {
+    async fn go_back(&mut self, report: &RunReport, wanted: Option<u64>) -> Result<()> {
         let (shared, session) = (self.journal.shared.clone(), &report.session);
         if let Some(after) = wanted {
             self.journal.after = after;
@@ -329,7 +329,7 @@ impl Sessions<'_> {
         caller: &Caller,
         session: &SessionRef,
         after: u64,
-    ) -> Result<(SessionRow, SessionStream), Refusal> {
+    ) -> Result<(SessionRow, SessionStream)> {
         let row = self.get(caller, session).await?;
         let stream = SessionStream::new(self.shared, caller, SessionRef::Id(row.id), &row.key);
         let mut stream = SessionStream { after, ..stream };
@@ -347,7 +347,7 @@ impl Runs<'_> {
         caller: &Caller,
         run: RunId,
         after: Option<u64>,
-    ) -> Result<RunStream, Refusal> {
+    ) -> Result<RunStream> {
         let report = self.report(caller, run).await?;
         let mut stream = self.follow_on(caller, &report);
         stream.deltas = Some(self.shared.listeners.listen(&report.session.key));
@@ -407,7 +407,7 @@ impl Shared {
         key: &SessionKey,
         up_to: u64,
         only: Option<RunId>,
-    ) -> Result<Option<(u64, RunId)>, Refusal> {
+    ) -> Result<Option<(u64, RunId)>> {
         let piece = self.limits.page_items_max.max(1) as u64;
         let mut last = up_to;
         while last > 0 {

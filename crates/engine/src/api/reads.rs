@@ -2,7 +2,7 @@
 
 use crate::gate::rights::{ask_of, run_of, session, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
-use crate::refusal::{Refusal, RefusalCode, no_session};
+use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{Inspection, RunReport};
 use crate::session_cache::Rested;
 use crate::waiting::feed::Watch;
@@ -21,7 +21,7 @@ use std::slice;
 
 impl Sessions<'_> {
     /// One session's row.
-    pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
+    pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow> {
         let found = self.shared.store.session(&caller.realm, &caller.meant(session)).await?;
         let found = found.filter(|row| self.shared.gate.reads(caller, session_of(row)));
         found.ok_or_else(|| no_session(session))
@@ -33,7 +33,7 @@ impl Sessions<'_> {
         caller: &Caller,
         act: Act,
         session: &SessionRef,
-    ) -> Result<SessionRow, Refusal> {
+    ) -> Result<SessionRow> {
         let row = self.get(caller, session).await?;
         self.shared.gate.permit(caller, act, session_of(&row))?;
         Ok(row)
@@ -45,7 +45,7 @@ impl Sessions<'_> {
         caller: &Caller,
         filter: &SessionFilter,
         page: &Page,
-    ) -> Result<Paged<SessionRow>, Refusal> {
+    ) -> Result<Paged<SessionRow>> {
         let Paged { items, next_cursor } =
             self.shared.store.sessions(&caller.realm, filter, page).await?;
         let items = self.shared.gate.readable(caller, items, session_of);
@@ -53,11 +53,7 @@ impl Sessions<'_> {
     }
 
     /// A session with its context.
-    pub async fn inspect(
-        self,
-        caller: &Caller,
-        session: &SessionRef,
-    ) -> Result<Inspection, Refusal> {
+    pub async fn inspect(self, caller: &Caller, session: &SessionRef) -> Result<Inspection> {
         let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
         let Some(Rested { session: state, .. }) = read else {
@@ -73,7 +69,7 @@ impl Sessions<'_> {
     }
 
     /// How many sessions of the caller's realm are not over, by status.
-    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenSessions>, Refusal> {
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenSessions>> {
         self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
         Ok(self.shared.store.open_sessions(&caller.realm).await?)
     }
@@ -84,7 +80,7 @@ impl Sessions<'_> {
         caller: &Caller,
         session: &SessionRef,
         page: &Page,
-    ) -> Result<Paged<HistoryItem>, Refusal> {
+    ) -> Result<Paged<HistoryItem>> {
         let row = self.get(caller, session).await?;
         Ok(self.shared.store.history(&row.key, HistoryFilter::default(), page).await?)
     }
@@ -96,7 +92,7 @@ impl Sessions<'_> {
         session: &SessionRef,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<(u64, String)>, Refusal> {
+    ) -> Result<Vec<(u64, String)>> {
         let row = self.get(caller, session).await?;
         Ok(self.shared.store.events(&row.key, after, limit).await?)
     }
@@ -104,7 +100,7 @@ impl Sessions<'_> {
     /// Removes a session that does not move, with all that belongs to it, once all sinks have
     /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
     /// Where a sink that has not passed them is not configured any more, it is refused at once.
-    pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+    pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<()> {
         let (shared, clock) = (self.shared, &self.shared.clock);
         let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
         let mut changes = REMOVE_LOOKS_MAX;
@@ -139,7 +135,7 @@ impl Sessions<'_> {
     }
 
     /// The same at once, with events that were not sent.
-    pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<(), Refusal> {
+    pub async fn remove_unsent(self, caller: &Caller, session: &SessionRef) -> Result<()> {
         let mut changes = REMOVE_LOOKS_MAX;
         loop {
             let row = self.removable(caller, session).await?;
@@ -155,7 +151,7 @@ impl Sessions<'_> {
     }
 
     /// A session that does not move.
-    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow, Refusal> {
+    async fn removable(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow> {
         let row = self.get_for(caller, Act::Remove, session).await?;
         if row.run.is_some() && !row.status.is_over() {
             let message = format!("session `{}` has an active run", row.key.id);
@@ -174,20 +170,20 @@ impl Sessions<'_> {
         (ttl_ms > 0).then_some(ttl_ms)
     }
 
-    fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<(), Refusal> {
+    fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<()> {
         let may = self.shared.gate.reads(caller, Resource::Blob(hash.as_str()));
         may.then_some(()).ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
     /// A blob of the caller's realm, to be read piece by piece.
-    pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob, Refusal> {
+    pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob> {
         self.may_read_blob(caller, hash)?;
         let found = self.shared.blobs.open(&caller.realm, hash, WHOLE).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 
     /// A blob of the caller's realm, unless it is too large to be read at once.
-    pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>, Refusal> {
+    pub async fn blob(self, caller: &Caller, hash: &ContentHash) -> Result<Vec<u8>> {
         let open = self.open_blob(caller, hash).await?;
         Ok(open.whole(self.shared.limits.blob_value_bytes_max).await?)
     }
@@ -195,7 +191,7 @@ impl Sessions<'_> {
 
 impl Runs<'_> {
     /// One run with its session's key.
-    pub(crate) async fn stored(self, caller: &Caller, run: RunId) -> Result<SessionRun, Refusal> {
+    pub(crate) async fn stored(self, caller: &Caller, run: RunId) -> Result<SessionRun> {
         let found = self.shared.store.run(&caller.realm, run).await?;
         let gate = &self.shared.gate;
         let found = found.filter(|run| gate.reads(caller, run_of(run)));
@@ -203,7 +199,7 @@ impl Runs<'_> {
     }
 
     /// One run with its session and its open asks.
-    pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+    pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
         let session = self.shared.sessions().get(caller, &SessionRef::Id(found.session)).await?;
         let filter =
@@ -222,7 +218,7 @@ impl Runs<'_> {
 
 impl Asks<'_> {
     /// One ask.
-    pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk, Refusal> {
+    pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk> {
         let found = self.shared.store.ask(&caller.realm, ask).await?;
         let found = found.filter(|ask| self.shared.gate.reads(caller, ask_of(ask)));
         found.ok_or_else(|| {
@@ -236,7 +232,7 @@ impl Asks<'_> {
         caller: &Caller,
         filter: &AskFilter,
         page: &Page,
-    ) -> Result<Paged<SessionAsk>, Refusal> {
+    ) -> Result<Paged<SessionAsk>> {
         let Paged { items, next_cursor } =
             self.shared.store.asks(&caller.realm, filter, page).await?;
         let items = self.shared.gate.readable(caller, items, ask_of);
@@ -244,7 +240,7 @@ impl Asks<'_> {
     }
 
     /// How many asks of the caller's realm are open, by kind.
-    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>, Refusal> {
+    pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>> {
         self.shared.gate.permit(caller, Act::Read, Resource::Server)?;
         Ok(self.shared.store.open_asks(&caller.realm).await?)
     }
@@ -259,12 +255,7 @@ impl Asks<'_> {
 impl Feed<'_> {
     /// The feed of the caller's realm after a cursor: one row for the events of one append. A row
     /// of a session that the caller may not read is empty: a reader passes it, and continues.
-    pub async fn rows(
-        self,
-        caller: &Caller,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<FeedRow>, Refusal> {
+    pub async fn rows(self, caller: &Caller, after: u64, limit: usize) -> Result<Vec<FeedRow>> {
         let mut rows = self.shared.store.feed(&caller.realm, after, limit).await?;
         if self.shared.gate.is_free(caller, Act::Read) {
             return Ok(rows);
@@ -281,7 +272,7 @@ impl Feed<'_> {
 
     /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
     /// second is the newest.
-    pub async fn bounds(self, caller: &Caller) -> Result<(u64, u64), Refusal> {
+    pub async fn bounds(self, caller: &Caller) -> Result<(u64, u64)> {
         let (store, realm) = (&self.shared.store, &caller.realm);
         Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
     }

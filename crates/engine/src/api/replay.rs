@@ -4,7 +4,7 @@
 use crate::command::Command;
 use crate::handles::{Asks, Runs};
 use crate::idempotency::{Turn, mismatch, removed};
-use crate::refusal::{Refusal, RefusalCode, RefusalKind};
+use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Shared;
 use kernel::journal::projection::OnceRow;
@@ -14,11 +14,7 @@ use kernel::values::ids::{AskId, RunId, SessionKey};
 
 impl Shared {
     /// Takes the request's key, or finds the outcome; nothing for a request without one.
-    pub(crate) async fn turn(
-        &self,
-        caller: &Caller,
-        once: Option<&Once>,
-    ) -> Result<Option<Turn>, Refusal> {
+    pub(crate) async fn turn(&self, caller: &Caller, once: Option<&Once>) -> Result<Option<Turn>> {
         let Some(once) = once else { return Ok(None) };
         let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
         if length == 0 || length > max {
@@ -38,7 +34,7 @@ impl Shared {
         caller: &Caller,
         once: Option<&Once>,
         refusal: Refusal,
-    ) -> Result<OnceRow, Refusal> {
+    ) -> Result<OnceRow> {
         // The code of a conflict in the store, no matter who met it first.
         if refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
@@ -57,19 +53,14 @@ impl Runs<'_> {
         caller: &Caller,
         row: &OnceRow,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let run = row.run.ok_or_else(|| removed(row))?;
         let report = self.settled(caller, run, wait_ms).await.map_err(|r| or_gone(r, row))?;
         Ok(RunReport { replayed: true, ..report })
     }
 
     /// A run once it ended or paused; one that still moves after so long as it is then.
-    pub async fn settled(
-        self,
-        caller: &Caller,
-        run: RunId,
-        wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    pub async fn settled(self, caller: &Caller, run: RunId, wait_ms: u64) -> Result<RunReport> {
         let report = self.report(caller, run).await?;
         if report.run.status != RunStatus::Running || wait_ms == 0 {
             return Ok(report);
@@ -92,7 +83,7 @@ impl Asks<'_> {
         session: &SessionKey,
         row: &OnceRow,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let report = self.shared.runs().repeated(caller, row, wait_ms).await?;
         if report.session.key == *session { Ok(report) } else { Err(mismatch(row)) }
     }
@@ -104,7 +95,7 @@ impl Asks<'_> {
         ask: AskId,
         row: &OnceRow,
         wait_ms: u64,
-    ) -> Result<ReplyReport, Refusal> {
+    ) -> Result<ReplyReport> {
         if row.ask != Some(ask) {
             return Err(mismatch(row));
         }

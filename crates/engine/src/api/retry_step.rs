@@ -1,7 +1,7 @@
 //! Trying again, without looking the ask up first.
 
 use crate::handles::Runs;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::RunReport;
 use kernel::ask::{Ask, AskBody, FixAction, Reply};
 use kernel::tool::call::Caller;
@@ -9,12 +9,7 @@ use kernel::values::ids::RunId;
 
 impl Runs<'_> {
     /// Answers the one open `Fix` of a run with `retry`, and waits like `Asks::reply`.
-    pub async fn retry(
-        self,
-        caller: &Caller,
-        run: RunId,
-        wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    pub async fn retry(self, caller: &Caller, run: RunId, wait_ms: u64) -> Result<RunReport> {
         let report = self.report(caller, run).await?;
         let asks = report.asks.iter().map(|open| &open.row.ask);
         let fixes: Vec<&Ask> = asks.filter(|ask| matches!(ask.body, AskBody::Fix { .. })).collect();

@@ -6,7 +6,7 @@ use crate::driver::drive;
 use crate::gate::rights::{run_of, session, session_of};
 use crate::handles::{Asks, Runs, Sessions};
 use crate::idempotency::{Claim, Turn};
-use crate::refusal::{Refusal, RefusalCode, no_session};
+use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
 use crate::system::clock::timeout;
@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 
 impl Sessions<'_> {
     /// Makes a session; under the client's key if it gives one.
-    pub async fn create(self, caller: &Caller, key: Option<String>) -> Result<SessionRow, Refusal> {
+    pub async fn create(self, caller: &Caller, key: Option<String>) -> Result<SessionRow> {
         let id = SessionId(self.shared.id_bits());
         let name = match key {
             Some(key) => self.shared.client_key(key)?,
@@ -51,7 +51,7 @@ impl Runs<'_> {
         caller: &Caller,
         request: RunRequest,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         self.start_as(caller, self.new_id(), request, wait_ms).await
     }
 
@@ -62,7 +62,7 @@ impl Runs<'_> {
         run: RunId,
         mut request: RunRequest,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         self.may_start(caller, &request).await?;
         let once = request.once.take();
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
@@ -80,7 +80,7 @@ impl Runs<'_> {
     }
 
     /// Refuses a run that this caller may not start, or not there.
-    async fn may_start(self, caller: &Caller, request: &RunRequest) -> Result<(), Refusal> {
+    async fn may_start(self, caller: &Caller, request: &RunRequest) -> Result<()> {
         let gate = &self.shared.gate;
         // To talk and to submit need the same scope.
         if gate.is_free(caller, Act::Run) {
@@ -118,7 +118,7 @@ impl Runs<'_> {
         run: RunId,
         (request, claim): (RunRequest, Option<Claim>),
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let closure = self.shared.closure_of(caller, request.target)?;
         if let Some(parameters) = &closure.main.parameters {
             self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
@@ -153,7 +153,7 @@ impl Runs<'_> {
         self,
         caller: &Caller,
         session: RunSession,
-    ) -> Result<(SessionKey, Presence, SessionId), Refusal> {
+    ) -> Result<(SessionKey, Presence, SessionId)> {
         let id = SessionId(self.shared.id_bits());
         match session {
             RunSession::New => {
@@ -193,7 +193,7 @@ impl Runs<'_> {
         run: RunId,
         wait_ms: u64,
         command: impl FnOnce(Answer<RunReport>) -> Command,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let answered = self.shared.ask(key, command);
         match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
             Some(report) => report,
@@ -202,30 +202,26 @@ impl Runs<'_> {
     }
 
     /// A run as its driver has it now.
-    pub(crate) async fn report_now(
-        self,
-        key: &SessionKey,
-        run: RunId,
-    ) -> Result<RunReport, Refusal> {
+    pub(crate) async fn report_now(self, key: &SessionKey, run: RunId) -> Result<RunReport> {
         self.shared.ask(key, |answer| Command::Report { run, answer }).await
     }
 
     /// Stops a run at its next step.
-    pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+    pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let by = caller.subject.clone();
         let command = |answer| Command::Pause { run, by, answer };
         self.change(caller, Act::Cancel, run, command).await
     }
 
     /// Lets a paused run go on.
-    pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+    pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let by = caller.subject.clone();
         let command = |answer| Command::Continue { run, by, answer };
         self.change(caller, Act::Answer, run, command).await
     }
 
     /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
-    pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport, Refusal> {
+    pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let by = caller.subject.clone();
         let command = |answer| Command::Cancel { run, by, answer };
         self.change(caller, Act::Cancel, run, command).await
@@ -237,7 +233,7 @@ impl Runs<'_> {
         act: Act,
         run: RunId,
         command: impl FnOnce(Answer<RunReport>) -> Command,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
         self.shared.gate.permit(caller, act, run_of(&found))?;
         self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
@@ -254,7 +250,7 @@ impl Asks<'_> {
         reply: Reply,
         once: Option<Once>,
         wait_ms: u64,
-    ) -> Result<ReplyReport, Refusal> {
+    ) -> Result<ReplyReport> {
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Some(Turn::Repeat(row)) => {
                 return self.repeated_reply(caller, ask, &row, wait_ms).await;
@@ -279,7 +275,7 @@ impl Asks<'_> {
         reply: Reply,
         by: Box<Replier>,
         wait_ms: u64,
-    ) -> Result<ReplyReport, Refusal> {
+    ) -> Result<ReplyReport> {
         let found = self.get(caller, ask).await?;
         let answered =
             self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
@@ -299,7 +295,7 @@ impl Asks<'_> {
         session: &SessionRef,
         mut resume: Resume,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let once = resume.once.take();
         let command = |by, answer| Command::Resume { resume, by, answer };
         self.resumed(caller, session, (once, wait_ms), command).await
@@ -314,7 +310,7 @@ impl Asks<'_> {
         replies: Vec<(AskId, Reply)>,
         once: Option<Once>,
         wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let command = |by, answer| Command::Replies { replies, by, answer };
         self.resumed(caller, session, (once, wait_ms), command).await
     }
@@ -327,7 +323,7 @@ impl Asks<'_> {
         session: &SessionRef,
         (once, wait_ms): (Option<Once>, u64),
         command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
-    ) -> Result<RunReport, Refusal> {
+    ) -> Result<RunReport> {
         let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
@@ -359,7 +355,7 @@ impl Shared {
         self: &Arc<Self>,
         key: &SessionKey,
         command: impl FnOnce(Answer<T>) -> Command,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         self.send(key, command(answer))?;
         answered.await.unwrap_or_else(|_| {
@@ -369,11 +365,7 @@ impl Shared {
     }
 
     /// Sends a command to a session's driver, starting one if there is none.
-    pub(crate) fn send(
-        self: &Arc<Self>,
-        key: &SessionKey,
-        mut command: Command,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn send(self: &Arc<Self>, key: &SessionKey, mut command: Command) -> Result<()> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
@@ -404,7 +396,7 @@ impl Shared {
         Ok(())
     }
 
-    fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>, Refusal> {
+    fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>> {
         match target {
             RunTarget::Plan(id) => self.catalog.closure(&caller.realm, &id),
             RunTarget::Inline(source) => {
@@ -417,7 +409,7 @@ impl Shared {
     }
 
     /// A key that a client chose, if it can be one.
-    fn client_key(&self, key: String) -> Result<Arc<str>, Refusal> {
+    fn client_key(&self, key: String) -> Result<Arc<str>> {
         let max = self.limits.client_id_chars_max;
         let length = key.chars().count();
         let wrong = if length == 0 || length > max {

@@ -5,7 +5,7 @@ use crate::api::agents::no_agent;
 use crate::catalog::roster::talk_id;
 use crate::command::Command;
 use crate::handles::Threads;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use kernel::contracts::SessionRef;
 use kernel::session::RunStatus;
@@ -17,12 +17,7 @@ impl Threads<'_> {
     /// Says something to an agent in a thread and waits until its run ends or pauses, at most so
     /// long. A thread has one run at a time: while another one is open this is a conflict that
     /// names its asks, unless it only waits for a login, which it then gives up.
-    pub async fn say(
-        self,
-        caller: &Caller,
-        saying: Saying<'_>,
-        wait_ms: u64,
-    ) -> Result<RunReport, Refusal> {
+    pub async fn say(self, caller: &Caller, saying: Saying<'_>, wait_ms: u64) -> Result<RunReport> {
         let Saying { agent, thread, text, once, trace, occasion } = saying;
         let agent = self.spoken_to(caller, agent)?;
         let request = RunRequest {
@@ -40,7 +35,7 @@ impl Threads<'_> {
         caller.key(Space::thread(), thread)
     }
 
-    fn spoken_to(self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName, Refusal> {
+    fn spoken_to(self, caller: &Caller, agent: Option<&AgentName>) -> Result<AgentName> {
         if let Some(name) = agent {
             let known = self.shared.catalog().agent(caller, name).ok_or_else(|| no_agent(name))?;
             return Ok(known.agent.name.clone());
@@ -69,7 +64,7 @@ impl Threads<'_> {
     /// A run of this thread that only waits for a login gives way to what is said now: it ends,
     /// durably, before the next one begins. Its driver decides, so that a login that is done
     /// meanwhile is not given up.
-    pub(crate) async fn give_up_login(self, caller: &Caller, thread: &str) -> Result<(), Refusal> {
+    pub(crate) async fn give_up_login(self, caller: &Caller, thread: &str) -> Result<()> {
         let named = SessionRef::Key { key: thread.into(), space: Some(Space::thread()) };
         let row = self.shared.store.session(&caller.realm, &caller.meant(&named)).await?;
         let open = [RunStatus::Waiting, RunStatus::Running];

@@ -2,7 +2,7 @@
 
 use crate::driver::said::Said;
 use crate::handles::Sessions;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rested;
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::conversation::llm::Message;
@@ -27,11 +27,7 @@ pub struct Transcript {
 
 impl Sessions<'_> {
     /// What was said in a session so far: committed state.
-    pub async fn transcript(
-        self,
-        caller: &Caller,
-        session: &SessionRef,
-    ) -> Result<Transcript, Refusal> {
+    pub async fn transcript(self, caller: &Caller, session: &SessionRef) -> Result<Transcript> {
         let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
         let Some(Rested { session: state, .. }) = read else {
@@ -49,7 +45,7 @@ impl Sessions<'_> {
     }
 
     /// Where the router led after the last words of a person, if there was one.
-    async fn last_route(self, key: &SessionKey, talk: &Talk) -> Result<Option<Route>, Refusal> {
+    async fn last_route(self, key: &SessionKey, talk: &Talk) -> Result<Option<Route>> {
         let said = talk.lines.iter().rev().find_map(|line| match line {
             Line::User(seq) => Some(*seq),
             Line::Base(_) | Line::Summary(_) | Line::Turn { .. } => None,

@@ -3,7 +3,7 @@
 
 use crate::catalog::registry::{Listed, Registry, ToolSource, bad_name};
 use crate::catalog::roster::{Roster, TALKS, starting};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::PIPELINES;
@@ -335,7 +335,7 @@ impl Catalog {
     }
 
     /// The closure of a catalog plan.
-    pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>, Refusal> {
+    pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>> {
         let changes = {
             let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
             let known = realms.get(realm);
@@ -355,7 +355,7 @@ impl Catalog {
     }
 
     /// The closure of a plan: all plans that it can reach, and the agents that these name.
-    pub(crate) fn close_over(&self, realm: &RealmId, main: Arc<Plan>) -> Result<Closure, Refusal> {
+    pub(crate) fn close_over(&self, realm: &RealmId, main: Arc<Plan>) -> Result<Closure> {
         let mut plans = BTreeMap::from([(main.id.clone(), main.clone())]);
         let mut agents = BTreeMap::new();
         let mut to_visit = vec![main.clone()];
@@ -386,12 +386,7 @@ impl Catalog {
     }
 
     /// An agent that a plan names.
-    fn agent_of(
-        &self,
-        realm: &RealmId,
-        plan: &Plan,
-        name: &AgentName,
-    ) -> Result<Arc<Agent>, Refusal> {
+    fn agent_of(&self, realm: &RealmId, plan: &Plan, name: &AgentName) -> Result<Arc<Agent>> {
         let known = self.agent(realm, name.as_str()).map(|known| known.agent);
         known.or_else(|| self.pipeline_agent(realm, name)).ok_or_else(|| {
             let message = format!("plan `{}` names agent `{name}`, which is gone", plan.id);

@@ -3,7 +3,7 @@
 use super::record::{EVENTS_PER_APPEND, no_session};
 use super::state::Driver;
 use crate::command::{Slice, Slices};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
@@ -14,11 +14,7 @@ use std::sync::Arc;
 impl Driver {
     /// Writes the events as they come and continues where they end, as after a restart. No one
     /// wakes a session of which only some slices are there.
-    pub(super) async fn adopt(
-        &mut self,
-        id: SessionId,
-        mut slices: Slices,
-    ) -> Result<SessionRow, Refusal> {
+    pub(super) async fn adopt(&mut self, id: SessionId, mut slices: Slices) -> Result<SessionRow> {
         self.session = Some(Session::new(id, self.key.clone()));
         self.asleep = true;
         loop {
@@ -57,7 +53,7 @@ impl Driver {
 
     /// A run's closure is brought along with its start: the session that both come from may be
     /// removed meanwhile.
-    async fn bring_closure(&mut self, event: &Event) -> Result<(), Refusal> {
+    async fn bring_closure(&mut self, event: &Event) -> Result<()> {
         if let Fact::RunStarted { closure, .. } = &event.fact {
             self.new_closure = self.shared.stored_closure(&self.key.realm, closure).await?;
         }
@@ -65,7 +61,7 @@ impl Driver {
     }
 
     /// The rest does not come: what was written is removed, for no one has learned of it.
-    async fn abandon(&mut self, id: SessionId, refusal: Refusal) -> Result<SessionRow, Refusal> {
+    async fn abandon(&mut self, id: SessionId, refusal: Refusal) -> Result<SessionRow> {
         let known = Known { id, fence: self.fence };
         if known.fence == Fence::NONE {
             return Err(refusal);
@@ -83,7 +79,7 @@ impl Shared {
         &self,
         realm: &RealmId,
         hash: &ContentHash,
-    ) -> Result<Option<Arc<StoredClosure>>, Refusal> {
+    ) -> Result<Option<Arc<StoredClosure>>> {
         let body = self.store.closure(realm, hash).await?;
         Ok(body.map(|body| Arc::new(StoredClosure { hash: hash.clone(), body })))
     }

@@ -1,6 +1,6 @@
 //! Blobs: the values in them, and those that calls put.
 
-use crate::refusal::Refusal;
+use crate::refusal::Result;
 use crate::shared::Shared;
 use crate::system::locks::lock;
 use futures::future::BoxFuture;
@@ -21,7 +21,7 @@ impl Shared {
         &self,
         realm: &RealmId,
         hash: &ContentHash,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Value>> {
         let Some(open) = self.blobs.open(realm, hash, WHOLE).await? else { return Ok(None) };
         if open.bytes > self.limits.blob_value_bytes_max {
             let blob = BlobRef { hash: hash.clone(), bytes: open.bytes };

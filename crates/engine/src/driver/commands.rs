@@ -2,7 +2,7 @@
 
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
-use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind};
+use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Resume, RunReport};
 use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl Driver {
     /// Obeys one command. An error means that memory and store may differ: the session is dropped.
-    pub(super) async fn obey(&mut self, command: Command) -> Result<(), Refusal> {
+    pub(super) async fn obey(&mut self, command: Command) -> Result<()> {
         let fresh = matches!(
             &command,
             Command::Run { start, .. } if start.presence == Presence::Fresh
@@ -90,7 +90,7 @@ impl Driver {
     }
 
     /// What comes before every command: the session is there, and as old as the clock says.
-    async fn prepare(&mut self, fresh: bool) -> Result<(), Refusal> {
+    async fn prepare(&mut self, fresh: bool) -> Result<()> {
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
             if refusal.kind() == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
@@ -104,11 +104,7 @@ impl Driver {
     }
 
     /// The caller that moved a run waits until it ended or paused.
-    fn await_run(
-        &mut self,
-        moved: Obeyed<RunId>,
-        answer: Answer<RunReport>,
-    ) -> Result<(), Refusal> {
+    fn await_run(&mut self, moved: Obeyed<RunId>, answer: Answer<RunReport>) -> Result<()> {
         match moved {
             Ok(Ok(run)) => {
                 self.waiters.push(Waiter::Run(run, answer));
@@ -129,14 +125,14 @@ impl Driver {
         Ok(Ok(session_row(session, session.updated_at)))
     }
 
-    async fn begin(&mut self, id: SessionId, owner: Option<Arc<str>>) -> Result<(), Refusal> {
+    async fn begin(&mut self, id: SessionId, owner: Option<Arc<str>>) -> Result<()> {
         let key = self.key.clone();
         self.session = Some(Session::new(id, key.clone()));
         let owner = owner.filter(|_| key.owner.is_none());
         self.record(Fact::SessionCreated { id, key, owner }).await
     }
 
-    async fn run(&mut self, start: StartRun, answer: Answer<RunReport>) -> Result<(), Refusal> {
+    async fn run(&mut self, start: StartRun, answer: Answer<RunReport>) -> Result<()> {
         let refusal = match (start.presence, &self.session) {
             (Presence::MustExist, None) => {
                 Some(Refusal::not_found("session", &self.key.id).hint("POST /sessions makes one"))
@@ -194,7 +190,7 @@ impl Driver {
         run: RunId,
         fact: Fact,
         answer: Answer<RunReport>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         let active = self.session.as_ref().and_then(|session| session.runs.get(&run));
         match active {
             None => {
@@ -270,7 +266,7 @@ impl Driver {
     }
 
     /// Nothing is open: the last decided ask's reply tells the caller what happened instead.
-    async fn nothing_open(&mut self, resume: &Resume) -> Result<Refusal, Refusal> {
+    async fn nothing_open(&mut self, resume: &Resume) -> Result<Refusal> {
         self.durable().await?;
         let Some(session) = &self.session else {
             return Ok(super::record::no_session());
@@ -324,7 +320,7 @@ impl Driver {
     }
 
     /// Whether a reply of this caller to an open ask counts. Nothing is recorded here.
-    pub(super) fn counts(&self, caller: &Caller, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+    pub(super) fn counts(&self, caller: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
         self.may_answer(caller, ask)?;
         let fits = check(ask, reply, self.shared.schemas.as_ref());
         fits.map_err(|bad| refuse_reply(ask, bad))?;
@@ -339,7 +335,7 @@ impl Driver {
         id: AskId,
         reply: Reply,
         by: &Replier,
-    ) -> Result<Option<(Ask, Decision)>, Refusal> {
+    ) -> Result<Option<(Ask, Decision)>> {
         if !matches!(refusal.code, RefusalCode::AskWithdrawn(_))
             || !is_on(Switch::WithdrawnAskAnswered)
         {
@@ -352,7 +348,7 @@ impl Driver {
     }
 
     /// A reply that rejects an agent's call says why: its model reads these words.
-    fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+    fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<()> {
         let Reply::Approve { decisions } = reply else { return Ok(()) };
         let session = self.session.as_ref();
         if session.and_then(|session| session.agent(ask.frame)).is_none() {
@@ -366,7 +362,7 @@ impl Driver {
 
     /// Edited arguments pass the gate before the reply counts, for who started the run and for who
     /// edits; if refused, the ask stays open.
-    fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<(), Refusal> {
+    fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
         let edits: Vec<_> = match (&ask.body, reply) {
             (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
                 .iter()
@@ -402,7 +398,7 @@ impl Driver {
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.
-    pub(super) async fn closed_ask(&mut self, id: AskId) -> Result<Refusal, Refusal> {
+    pub(super) async fn closed_ask(&mut self, id: AskId) -> Result<Refusal> {
         self.durable().await?;
         let found = self.shared.store.ask(&self.key.realm, id).await?;
         let Some(ask) = found.filter(|ask| ask.key == self.key) else {
@@ -425,10 +421,10 @@ impl Driver {
 }
 
 /// The inner error is the caller's and leaves everything as it was; the outer one is ours.
-pub(super) type Obeyed<T> = Result<Result<T, Refusal>, Refusal>;
+pub(super) type Obeyed<T> = Result<Result<T>>;
 
 /// Answers the caller; our own failure continues to drop the session.
-fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<(), Refusal> {
+fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<()> {
     match obeyed {
         Ok(result) => {
             drop(answer.send(result));

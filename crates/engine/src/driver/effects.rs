@@ -6,7 +6,7 @@ use super::state::{Done, Driver, Effect, Sight};
 use crate::gate::{Sending, Started};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::Published;
@@ -41,7 +41,7 @@ impl Driver {
     }
 
     /// Asks the gate's first half and records what it says.
-    pub(super) async fn judge(&mut self, call: CallId) -> Result<(), Refusal> {
+    pub(super) async fn judge(&mut self, call: CallId) -> Result<()> {
         let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
         if let Some(tool) = open.map(|open| open.request.tool.clone()) {
             self.shared.gate.await_tool(&tool).await;
@@ -137,7 +137,7 @@ impl Driver {
     }
 
     /// A closing run starts nothing new: reads are dropped at once, writes get time to finish.
-    pub(super) async fn close_calls(&mut self, run: RunId) -> Result<(), Refusal> {
+    pub(super) async fn close_calls(&mut self, run: RunId) -> Result<()> {
         let started = self.started_calls(run);
         let mut waits = false;
         for (call, repeatable) in started {
@@ -167,7 +167,7 @@ impl Driver {
         started.map(|(id, open)| (*id, open.repeatable())).collect()
     }
 
-    async fn give_up(&mut self, call: CallId, why: &str) -> Result<(), Refusal> {
+    async fn give_up(&mut self, call: CallId, why: &str) -> Result<()> {
         if let Some(abort) = self.aborts.remove(&call) {
             abort.abort();
         }
@@ -212,7 +212,7 @@ impl Driver {
     }
 
     /// Takes in what arrived.
-    pub(super) async fn finish(&mut self, done: Done) -> Result<(), Refusal> {
+    pub(super) async fn finish(&mut self, done: Done) -> Result<()> {
         match done {
             Done::Call(call, Some(started)) => self.called(call, started).await,
             Done::Late(call, Some(result)) => self.came_late(call, result).await,
@@ -254,7 +254,7 @@ impl Driver {
         }
     }
 
-    async fn called(&mut self, call: CallId, started: Started) -> Result<(), Refusal> {
+    async fn called(&mut self, call: CallId, started: Started) -> Result<()> {
         let Started { result, late, .. } = started;
         self.aborts.remove(&call);
         if let Some(late) = late {

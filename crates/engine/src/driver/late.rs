@@ -3,7 +3,7 @@
 
 use super::state::{Done, Driver};
 use crate::gate::Late;
-use crate::refusal::Refusal;
+use crate::refusal::Result;
 use crate::system::clock::timeout;
 use futures::FutureExt;
 use kernel::ask::AskBody;
@@ -30,7 +30,7 @@ impl Driver {
         &mut self,
         call: CallId,
         result: Result<ToolOutput, ToolError>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         match (output_of(call, result), self.open_fix(call)) {
             (Ok(output), None) if is_on(Switch::LateResultApplied) => {
                 let (settled, published) = (None, self.published(call));

@@ -5,7 +5,7 @@
 //! says that it was opened, that is a look between two of them.
 
 use super::state::Driver;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Ask, AskBody};
 use kernel::event::{Closing, Fact};
 use kernel::limits::Limits;
@@ -30,7 +30,7 @@ enum Wait {
 impl Driver {
     /// Looks whether a login is done, and says when to look again. Number 0 is the moment at which
     /// someone is asked: then there is nothing to see yet.
-    pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<(), Refusal> {
+    pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<()> {
         let Some((call, wants)) = self.awaited(ask) else { return Ok(()) };
         if look < LOOKS_MAX {
             let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, look));
@@ -46,14 +46,14 @@ impl Driver {
     }
 
     /// Looks at once. The times of the regular checks stay as they are.
-    pub(super) async fn look_now(&mut self, ask: AskId) -> Result<(), Refusal> {
+    pub(super) async fn look_now(&mut self, ask: AskId) -> Result<()> {
         match self.awaited(ask) {
             Some((call, Some(wants))) => self.send_for_a_look(call, wants).await,
             _ => Ok(()),
         }
     }
 
-    async fn send_for_a_look(&mut self, call: CallId, wants: Wants) -> Result<(), Refusal> {
+    async fn send_for_a_look(&mut self, call: CallId, wants: Wants) -> Result<()> {
         self.looking.insert(call, wants);
         let given = Arc::new(Given::default());
         self.record(Fact::CallResumed { call, given }).await
@@ -96,7 +96,7 @@ impl Driver {
         &mut self,
         call: CallId,
         result: Result<ToolOutput, ToolError>,
-    ) -> Result<Option<Result<ToolOutput, ToolError>>, Refusal> {
+    ) -> Result<Option<Result<ToolOutput, ToolError>>> {
         let before = self.looking.remove(&call);
         if self.session.as_ref().is_none_or(|session| session.login_of(call).is_none()) {
             return Ok(Some(result));
@@ -125,7 +125,7 @@ impl Driver {
         &mut self,
         run: RunId,
         by: Arc<str>,
-    ) -> Result<Result<RunId, Refusal>, Refusal> {
+    ) -> Result<Result<RunId>> {
         match self.wait_of(run) {
             Wait::Login => {
                 self.record(Fact::RunClosing { run, why: Closing::Cancelled(by) }).await?;
@@ -165,7 +165,7 @@ impl Driver {
     }
 
     /// No one need open a page for this call any more.
-    pub(super) async fn withdraw_login(&mut self, call: CallId) -> Result<(), Refusal> {
+    pub(super) async fn withdraw_login(&mut self, call: CallId) -> Result<()> {
         let session = self.session.as_ref();
         let ask = session.and_then(|session| session.login_of(call)).map(|ask| ask.id);
         match ask {

@@ -2,7 +2,7 @@
 //! then write, wait until that is durable, and only then tell anyone.
 
 use crate::command::Command;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Result};
 use crate::shared::{Shared, lock};
 use crate::suspects::Probation;
 use crate::system::clock::yield_now;
@@ -135,7 +135,7 @@ impl Driver {
     /// Decides and performs until nothing moves, tells those who wait, then waits for one thing.
     /// After a panic the session is loaded first: what was under way is taken over, as after a
     /// crash.
-    async fn turn(&mut self, commands: &mut Commands, panicked: bool) -> Result<(), Refusal> {
+    async fn turn(&mut self, commands: &mut Commands, panicked: bool) -> Result<()> {
         if panicked && self.session.is_none() {
             self.take_up_again().await?;
         }
@@ -156,7 +156,7 @@ impl Driver {
 
     /// Runs everything that can run now. Results that are there at once cost no write of their own:
     /// a run of read-only steps is one append.
-    async fn settle(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+    async fn settle(&mut self, commands: &mut Commands) -> Result<()> {
         loop {
             self.pump(commands).await?;
             match self.ready_result() {
@@ -168,7 +168,7 @@ impl Driver {
         self.tell().await
     }
 
-    async fn pump(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+    async fn pump(&mut self, commands: &mut Commands) -> Result<()> {
         loop {
             if let Some(call) = self.to_judge.pop() {
                 self.judge(call).await?;
@@ -198,7 +198,7 @@ impl Driver {
 
     /// What a run that never waits owes everybody else: other tasks get their turn, commands are
     /// obeyed, and the disk keeps up with the journal.
-    async fn breathe(&mut self, commands: &mut Commands) -> Result<(), Refusal> {
+    async fn breathe(&mut self, commands: &mut Commands) -> Result<()> {
         yield_now().await;
         while let Ok(command) = commands.try_recv() {
             self.obey(command).await?;

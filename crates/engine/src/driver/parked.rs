@@ -4,7 +4,7 @@
 
 use super::state::{Driver, Waiter};
 use crate::command::Command;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::{Shared, lock};
 use crate::system::panics::Panicked;
 use kernel::ask::Decision;
@@ -62,7 +62,7 @@ impl Driver {
 
     /// Loads the session after a panic: what was under way is taken over. Those who wait for
     /// something that was not recorded yet are refused.
-    pub(super) async fn take_up_again(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn take_up_again(&mut self) -> Result<()> {
         self.obey(Command::Wake).await?;
         let lost = Panicked("the request was not recorded yet; nothing was done".to_owned());
         for waiter in std::mem::take(&mut self.waiters) {
@@ -84,7 +84,7 @@ impl Driver {
         &mut self,
         run: RunId,
         reply: Option<(AskId, Option<Decision>)>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool> {
         let session = self.session.as_ref();
         let is_there = session.and_then(|session| session.run(run)).is_some();
         let (true, Some((ask, decision))) = (is_there, reply) else { return Ok(is_there) };

@@ -3,7 +3,7 @@
 use super::state::{Driver, Effect};
 use crate::driver::said::{KEPT_BYTES_MAX, is_said};
 use crate::observe::counts::count;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;
@@ -19,7 +19,7 @@ pub(super) const EVENTS_PER_APPEND: usize = 128;
 
 impl Driver {
     /// Records a fact and performs the effect that it names.
-    pub(super) async fn record(&mut self, fact: Fact) -> Result<(), Refusal> {
+    pub(super) async fn record(&mut self, fact: Fact) -> Result<()> {
         let fact = self.spilled(fact).await?;
         let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
         let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
@@ -46,7 +46,7 @@ impl Driver {
     }
 
     /// A large value goes to a blob, synced before the row that names it is queued.
-    async fn spilled(&mut self, mut fact: Fact) -> Result<Fact, Refusal> {
+    async fn spilled(&mut self, mut fact: Fact) -> Result<Fact> {
         let bytes_max = self.shared.limits.context_inline_bytes_max;
         if let Fact::FramesJoined { frame, blob, .. } = &mut fact {
             *blob = self.spill_join(*frame, bytes_max).await?;
@@ -62,11 +62,7 @@ impl Driver {
     }
 
     /// A large joined value goes to a blob of its own, so that the state stays small.
-    async fn spill_join(
-        &mut self,
-        frame: FrameId,
-        bytes_max: usize,
-    ) -> Result<Option<BlobRef>, Refusal> {
+    async fn spill_join(&mut self, frame: FrameId, bytes_max: usize) -> Result<Option<BlobRef>> {
         let frames = self.session.as_ref().map(|session| &session.frames);
         let state = frames.and_then(|frames| frames.get(&frame)).map(|frame| &frame.state);
         let Some(FrameState::Joining(join)) = state else { return Ok(None) };

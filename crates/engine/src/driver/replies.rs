@@ -6,7 +6,7 @@ use super::record::EVENTS_PER_APPEND;
 use super::state::Driver;
 use crate::command::Replier;
 use crate::gate::rights::facts;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Ask, Decision, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
@@ -69,7 +69,7 @@ impl Driver {
 
     /// Refuses an answer of who may not answer this ask; who may not even read it learns nothing of
     /// it.
-    pub(super) fn may_answer(&self, caller: &Caller, ask: &Ask) -> Result<(), Refusal> {
+    pub(super) fn may_answer(&self, caller: &Caller, ask: &Ask) -> Result<()> {
         let gate = &self.shared.gate;
         if gate.is_free(caller, Act::Answer) {
             return Ok(());

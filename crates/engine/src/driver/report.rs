@@ -1,7 +1,7 @@
 //! Notifies those who wait, once what they learn is durable.
 
 use super::state::{Driver, Waiter};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Result};
 use crate::request::{ReplyReport, RunReport};
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
@@ -11,7 +11,7 @@ use kernel::values::ids::RunId;
 
 impl Driver {
     /// Tells everyone whose run has ended or paused, or continues elsewhere where that is enough.
-    pub(super) async fn tell(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn tell(&mut self) -> Result<()> {
         if !self.waiters.iter().any(|waiter| self.is_settled(waiter)) {
             // No one to tell; but what is over must be durable before the session is let go.
             return if self.waiters.is_empty() && self.ticket.is_some() && self.is_idle() {
@@ -63,7 +63,7 @@ impl Driver {
     }
 
     /// A run as doors show it.
-    pub(super) fn report(&self, run: RunId) -> Result<RunReport, Refusal> {
+    pub(super) fn report(&self, run: RunId) -> Result<RunReport> {
         let session = self.session.as_ref().ok_or_else(|| Refusal::no_run(run))?;
         let found = session.run(run).ok_or_else(|| Refusal::no_run(run))?;
         Ok(RunReport {

@@ -2,7 +2,7 @@
 //! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store. Of
 //! a large result only what a model is shown of it is kept.
 
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use kernel::contracts::StoreError;
 use kernel::conversation::talk::Talk;
@@ -211,7 +211,7 @@ fn pieces(sequences: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 
 impl Shared {
     /// Fetches what is missing of a conversation; what is not there any more is noted as gone.
-    pub(crate) async fn gather(&self, key: &SessionKey, missing: Missing) -> Result<Said, Refusal> {
+    pub(crate) async fn gather(&self, key: &SessionKey, missing: Missing) -> Result<Said> {
         let Missing { sequences, mut blobs } = missing;
         let mut said = Said::default();
         for (first, last) in pieces(&sequences) {
@@ -247,7 +247,7 @@ impl Shared {
         key: &SessionKey,
         first: u64,
         last: u64,
-    ) -> Result<Vec<(u64, String)>, Refusal> {
+    ) -> Result<Vec<(u64, String)>> {
         let count = |from: u64| usize::try_from(last - from + 1).unwrap_or(usize::MAX);
         match self.store.events(key, first - 1, count(first)).await {
             Ok(events) => Ok(events),
@@ -261,7 +261,7 @@ impl Shared {
     }
 }
 
-fn read_fact(text: &str) -> Result<Fact, Refusal> {
+fn read_fact(text: &str) -> Result<Fact> {
     let unreadable = |why: String| {
         Refusal::new(RefusalCode::Unreadable, why)
             .hint("a newer release wrote this session: run that release")

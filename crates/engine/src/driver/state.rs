@@ -5,7 +5,7 @@ use crate::driver::said::Said;
 use crate::gate::Started;
 use crate::idempotency::Claim;
 use crate::observe::captured::Contents;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Result};
 use crate::request::{ReplyReport, RunReport};
 use crate::session_cache::Rested;
 use crate::shared::Shared;
@@ -79,9 +79,9 @@ pub(super) enum Done {
     /// A call that took too long came back after all, or did not.
     Late(CallId, Option<Result<ToolOutput, ToolError>>),
     /// A blob or a history came.
-    Fetched(FrameId, Want, Result<Value, Refusal>),
+    Fetched(FrameId, Want, Result<Value>),
     /// What was said in a frame's conversation came.
-    Gathered(FrameId, Result<Said, Refusal>),
+    Gathered(FrameId, Result<Said>),
     /// A model answered this turn and attempt, or did not; `None` when it was given up.
     Turned(FrameId, (u32, u32), Option<Box<Answered>>),
     /// A closing run's calls had time enough.
@@ -301,7 +301,7 @@ impl Driver {
     }
 
     /// Waits until all that was recorded is durable.
-    pub(super) async fn durable(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn durable(&mut self) -> Result<()> {
         self.flush();
         match self.ticket.take() {
             Some(ticket) => ticket.await.map_err(|error: StoreError| Refusal::from(error)),

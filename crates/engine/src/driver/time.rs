@@ -2,11 +2,11 @@
 //! woken by recovery when its time comes; one that is being driven looks at the clock itself.
 
 use super::state::{Alarm, Driver};
-use crate::refusal::Refusal;
+use crate::refusal::Result;
 
 impl Driver {
     /// Records all that time has decided by now.
-    pub(super) async fn keep_time(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn keep_time(&mut self) -> Result<()> {
         let now = self.shared.clock.now();
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
             self.record(fact).await?;

@@ -4,7 +4,7 @@ use super::record::no_session;
 use super::state::{Answered, Asked, Done, Driver, Flying};
 use crate::driver::said::{KEPT_BYTES_MAX, Missing, Said};
 use crate::observe::counts::{add, count};
-use crate::refusal::Refusal;
+use crate::refusal::Result;
 use crate::shared::Shared;
 use crate::system::clock::timeout;
 use crate::system::zones::here;
@@ -36,11 +36,7 @@ struct Asking {
 impl Driver {
     /// Begins the turn that a frame's agent wants; what has to be shown and is not at hand is
     /// fetched first, and the frame decides again when it is there.
-    pub(super) async fn take_turn(
-        &mut self,
-        frame: FrameId,
-        kind: TurnKind,
-    ) -> Result<(), Refusal> {
+    pub(super) async fn take_turn(&mut self, frame: FrameId, kind: TurnKind) -> Result<()> {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
         let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
         // An agent must not learn that it has no tools while they are on their way.
@@ -132,7 +128,7 @@ impl Driver {
     }
 
     /// Records the start, and asks once that is durable: from there on it may cost money.
-    async fn ask_model(&mut self, asking: Asking) -> Result<(), Refusal> {
+    async fn ask_model(&mut self, asking: Asking) -> Result<()> {
         let Asking { run, start, prompt, tools } = asking;
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         let model = start.model.clone();
@@ -170,7 +166,7 @@ impl Driver {
         frame: FrameId,
         number: (u32, u32),
         answered: Answered,
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         if self.turns.get(&frame).is_none_or(|flying| flying.number != number) {
             return Ok(());
         }
@@ -195,7 +191,7 @@ impl Driver {
     }
 
     /// A closing run asks no model any more.
-    pub(super) async fn close_turns(&mut self, run: RunId) -> Result<(), Refusal> {
+    pub(super) async fn close_turns(&mut self, run: RunId) -> Result<()> {
         for (frame, (turn, attempt)) in self.turns_of(run) {
             if let Some(flying) = self.turns.remove(&frame) {
                 flying.abort.abort();
@@ -239,7 +235,7 @@ impl Driver {
         &mut self,
         run: RunId,
         fault: &(dyn Fn(&str) -> Fault + Sync),
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         let frames = self.session.iter().flat_map(|session| session.frames.values());
         let waits = frames.filter(|frame| frame.run == run).filter_map(|frame| {
             let agent = frame.agent.as_ref()?;

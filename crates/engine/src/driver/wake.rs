@@ -3,7 +3,7 @@
 use super::effects::unreadable;
 use super::observed::came_to_an_agent;
 use super::state::{Driver, Sight};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError};
@@ -27,7 +27,7 @@ const HISTORY_QUERY_MAX: usize = 1_000;
 
 impl Driver {
     /// Loads the session if it is not in memory; whether it is there.
-    pub(super) async fn load(&mut self) -> Result<bool, Refusal> {
+    pub(super) async fn load(&mut self) -> Result<bool> {
         if self.session.is_some() {
             return Ok(true);
         }
@@ -59,7 +59,7 @@ impl Driver {
     }
 
     /// Claims the runs that were moving, durably, then continues with what was under way.
-    async fn take_over(&mut self, id: SessionId) -> Result<(), Refusal> {
+    async fn take_over(&mut self, id: SessionId) -> Result<()> {
         let died = self.shared.suspects.contains(id) && !is_on(Switch::DeathsForgotten);
         let runs = self.session.iter().flat_map(|session| session.runs.values());
         let moving: Vec<Claim> = runs
@@ -92,7 +92,7 @@ impl Driver {
 
     /// Judges what was not judged, repeats what may be repeated, looks at what continued without
     /// us, asks about the rest.
-    async fn go_on(&mut self, run: RunId) -> Result<(), Refusal> {
+    async fn go_on(&mut self, run: RunId) -> Result<()> {
         for call in self.open_calls(run) {
             let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
             else {
@@ -123,7 +123,7 @@ impl Driver {
     }
 
     /// A closing run's repeatable calls are not started again.
-    async fn drop_closing(&mut self, run: RunId) -> Result<(), Refusal> {
+    async fn drop_closing(&mut self, run: RunId) -> Result<()> {
         for call in self.open_calls(run) {
             if let Some(abort) = self.aborts.remove(&call) {
                 abort.abort();
@@ -136,7 +136,7 @@ impl Driver {
 
     /// A run whose recovery ended the process again and again goes to a person, so that it cannot
     /// take the process down for ever.
-    async fn hand_over(&mut self, run: RunId, deaths: u32) -> Result<(), Refusal> {
+    async fn hand_over(&mut self, run: RunId, deaths: u32) -> Result<()> {
         let fault = |what: &str| {
             let message = format!(
                 "{what} was stopped: the server died or panicked {deaths} times while it worked \
@@ -201,7 +201,7 @@ struct Claim {
 /// How many events are read at once when a journal is read from its start.
 const EVENTS_PER_READ: usize = 1_000;
 
-fn read_events(row: &str) -> Result<Vec<Event>, Refusal> {
+fn read_events(row: &str) -> Result<Vec<Event>> {
     event::read(row).map_err(|error| {
         Refusal::new(RefusalCode::Unreadable, error.to_string())
             .hint("run the release that wrote this session; else the data folder may be damaged")
@@ -217,17 +217,13 @@ fn apply_all(session: &mut Session, events: &[Event]) {
 
 impl Shared {
     /// A session out of the store.
-    pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>, Refusal> {
+    pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>> {
         self.current(key, None).await
     }
 
     /// A session as it is now: what rested, where that is still it. Else what its snapshot and
     /// tail add up to, or its whole journal where the snapshot is of another release.
-    async fn current(
-        &self,
-        key: &SessionKey,
-        rested: Option<Rested>,
-    ) -> Result<Option<Rested>, Refusal> {
+    async fn current(&self, key: &SessionKey, rested: Option<Rested>) -> Result<Option<Rested>> {
         let known = rested.as_ref().map(Rested::known);
         let stored = match self.store.load(key, known).await? {
             Loaded::Missing => return Ok(None),
@@ -252,7 +248,7 @@ impl Shared {
         Ok(Some(Rested { session, fence: stored.fence, tail_bytes, snapshot_bytes }))
     }
 
-    async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session, Refusal> {
+    async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session> {
         let mut session = Session::new(id, key.clone());
         loop {
             let rows = match self.store.events(key, session.seq, EVENTS_PER_READ).await {
@@ -274,11 +270,7 @@ impl Shared {
 
     /// Whether the own plan of a run that is not over came to a step that is an agent's, as far as
     /// that is committed. Plans below it do not count, whatever their steps are called.
-    pub(crate) async fn took_agents_road(
-        &self,
-        key: &SessionKey,
-        run: RunId,
-    ) -> Result<bool, Refusal> {
+    pub(crate) async fn took_agents_road(&self, key: &SessionKey, run: RunId) -> Result<bool> {
         let Some(Rested { session, .. }) = self.read_session(key).await? else { return Ok(false) };
         let Some(run) = session.runs.get(&run) else { return Ok(false) };
         let closure = self.pinned(&key.realm, &run.closure).await?;
@@ -286,11 +278,7 @@ impl Shared {
     }
 
     /// The closure that a stored run pins.
-    pub(super) async fn pinned(
-        &self,
-        realm: &RealmId,
-        hash: &ContentHash,
-    ) -> Result<Arc<Closure>, Refusal> {
+    pub(super) async fn pinned(&self, realm: &RealmId, hash: &ContentHash) -> Result<Arc<Closure>> {
         if let Some(closure) = lock(&self.closures).get(hash) {
             return Ok(closure.clone());
         }
@@ -323,11 +311,7 @@ impl Shared {
     }
 
     /// A blob's value.
-    pub(super) async fn open_blob(
-        &self,
-        realm: &RealmId,
-        hash: &ContentHash,
-    ) -> Result<Value, Refusal> {
+    pub(super) async fn open_blob(&self, realm: &RealmId, hash: &ContentHash) -> Result<Value> {
         let broken = || unreadable(&format!("blob `{hash}`"));
         self.blob_value(realm, hash).await?.ok_or_else(broken)
     }
@@ -338,7 +322,7 @@ impl Shared {
         key: &SessionKey,
         sight: Option<Sight>,
         step: Option<&StepId>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value> {
         let Some(sight) = sight else {
             return Ok(Value::Array(Vec::new()));
         };

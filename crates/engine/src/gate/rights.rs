@@ -6,7 +6,7 @@ use crate::catalog::no_plan;
 use crate::catalog::roster::{KnownAgent, TALKS, starting};
 use crate::gate::Gate;
 use crate::gate::judged::{Judged, ListVersion};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::Ask;
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::contracts::{Policy, SessionAsk, SessionRun};
@@ -123,12 +123,7 @@ impl Gate {
 
     /// Refuses what this caller may not do, and names the act: it is no secret that the resource is
     /// there.
-    pub(crate) fn permit(
-        &self,
-        caller: &Caller,
-        act: Act,
-        resource: Resource<'_>,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn permit(&self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<()> {
         self.permit_with(caller, act, resource, Context::default())
     }
 
@@ -138,7 +133,7 @@ impl Gate {
         act: Act,
         resource: Resource<'_>,
         context: Context<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         if self.is_free(caller, act) {
             return Ok(());
         }
@@ -150,18 +145,13 @@ impl Gate {
     }
 
     /// Refuses an act that the scopes of the credential do not cover, whatever it is done to.
-    pub(crate) fn permit_act(&self, caller: &Caller, act: Act) -> Result<(), Refusal> {
+    pub(crate) fn permit_act(&self, caller: &Caller, act: Act) -> Result<()> {
         if covers(caller, act) { Ok(()) } else { Err(out_of_scope(caller, act)) }
     }
 
     /// Refuses to start a plan of the catalog with this input that the caller may not start. One
     /// that it may not read either is like one that is not there.
-    pub(crate) fn permit_start(
-        &self,
-        caller: &Caller,
-        plan: &PlanId,
-        input: &Value,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn permit_start(&self, caller: &Caller, plan: &PlanId, input: &Value) -> Result<()> {
         let (act, resource) = starting(plan);
         let context = Context { arguments: Some(input), ..Context::default() };
         self.permit_with(caller, act, resource, context)

@@ -9,7 +9,7 @@ mod resend;
 
 use crate::handles::Feed;
 use crate::observe::sinks::{Outbox, SinkRules, SinkState, consumer};
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::stopping;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
@@ -31,7 +31,7 @@ impl Feed<'_> {
         name: &str,
         sink: Arc<dyn EventSink>,
         rules: SinkRules,
-    ) -> Result<(), Refusal> {
+    ) -> Result<()> {
         let shared = self.shared;
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
@@ -69,7 +69,7 @@ impl Feed<'_> {
 
     /// How the sinks of the caller's realm stand, by name; those that are not configured any more
     /// too.
-    pub async fn sinks(self, caller: &Caller) -> Result<Vec<SinkState>, Refusal> {
+    pub async fn sinks(self, caller: &Caller) -> Result<Vec<SinkState>> {
         let mut states = self.unconfigured_sinks(&caller.realm).await?;
         let feed_end = self.shared.store.feed_end().await?;
         let all = self.shared.outboxes.list();
@@ -80,7 +80,7 @@ impl Feed<'_> {
     }
 
     /// The sinks of a realm that have a place and are not configured, by name.
-    pub async fn unconfigured_sinks(self, realm: &RealmId) -> Result<Vec<SinkState>, Refusal> {
+    pub async fn unconfigured_sinks(self, realm: &RealmId) -> Result<Vec<SinkState>> {
         let (store, outboxes) = (&self.shared.store, &self.shared.outboxes);
         let places = store.consumers(realm, SINKS).await?;
         let feed_end = store.feed_end().await?;
@@ -95,7 +95,7 @@ impl Feed<'_> {
     /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
     /// of deliveries. Retention no longer waits for it, and a sink of this name begins again.
     /// Durable on return.
-    pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
+    pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<()> {
         let (shared, realm) = (self.shared, &caller.realm);
         self.may_operate(caller, sink)?;
         if shared.outboxes.is_configured(realm, sink) {
@@ -113,7 +113,7 @@ impl Feed<'_> {
 
     /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
     /// gone. One that does not rest continues as it did. Gives how it stands.
-    pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState, Refusal> {
+    pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState> {
         self.may_operate(caller, sink)?;
         let outbox = self.outbox(caller, sink)?;
         let feed_end = self.shared.store.feed_end().await?;
@@ -127,7 +127,7 @@ impl Feed<'_> {
         caller: &Caller,
         filter: &DeliveryFilter,
         page: &Page,
-    ) -> Result<Paged<DeliveryRow>, Refusal> {
+    ) -> Result<Paged<DeliveryRow>> {
         let Paged { items, next_cursor } =
             self.shared.deliveries.deliveries(&caller.realm, filter, page).await?;
         let items = self.shared.gate.readable(caller, items, |row| Resource::Sink(&row.sink));
@@ -136,13 +136,13 @@ impl Feed<'_> {
 
     /// Refuses to operate a sink that this caller may not operate; one that it may not read is like
     /// one that is not there.
-    fn may_operate(self, caller: &Caller, sink: &str) -> Result<(), Refusal> {
+    fn may_operate(self, caller: &Caller, sink: &str) -> Result<()> {
         let (gate, resource) = (&self.shared.gate, Resource::Sink(sink));
         gate.permit(caller, Act::Operate, resource)
             .map_err(|refusal| if gate.reads(caller, resource) { refusal } else { unknown(sink) })
     }
 
-    fn outbox(self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>, Refusal> {
+    fn outbox(self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>> {
         self.shared.outboxes.get(&caller.realm, sink).ok_or_else(|| unknown(sink))
     }
 
@@ -151,7 +151,7 @@ impl Feed<'_> {
         self,
         outbox: &Outbox,
         start: FeedStart,
-    ) -> Result<(u64, BTreeMap<String, DeliveryRow>), Refusal> {
+    ) -> Result<(u64, BTreeMap<String, DeliveryRow>)> {
         let (shared, realm) = (self.shared, &outbox.realm);
         let place = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
         let status = Some(DeliveryStatus::Retrying);

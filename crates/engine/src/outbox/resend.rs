@@ -3,7 +3,7 @@
 
 use super::attempt::{self, Again};
 use crate::handles::Feed;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::stopping;
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::sink::{DeliveryRow, DeliveryStatus};
@@ -17,12 +17,7 @@ impl Feed<'_> {
     /// whatever types the sink takes. One that is tried again need not be after that: its session
     /// continues. What the receiver says is in the row; only an event or a sink that is not there
     /// is refused.
-    pub async fn resend(
-        self,
-        caller: &Caller,
-        sink: &str,
-        event: &str,
-    ) -> Result<DeliveryRow, Refusal> {
+    pub async fn resend(self, caller: &Caller, sink: &str, event: &str) -> Result<DeliveryRow> {
         let shared = self.shared;
         if shared.stopping.load(Ordering::Acquire) {
             return Err(stopping());
@@ -70,12 +65,7 @@ impl Feed<'_> {
 
     /// The event of this id, out of the journal. Whether the log knows it tells what was removed
     /// from what never was.
-    async fn made_again(
-        self,
-        caller: &Caller,
-        id: &str,
-        is_known: bool,
-    ) -> Result<CloudEvent, Refusal> {
+    async fn made_again(self, caller: &Caller, id: &str, is_known: bool) -> Result<CloudEvent> {
         let never = || {
             Refusal::not_found("event", id).hint("`waypost events deliveries` lists what went out")
         };

@@ -8,6 +8,9 @@ use kernel::contracts::{SessionRef, StoreError};
 use kernel::tool::schema::Misfit;
 use kernel::values::ids::RunId;
 
+/// The engine's answer to a request, or why there is none.
+pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
+
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {

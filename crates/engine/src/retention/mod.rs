@@ -4,7 +4,7 @@ pub(crate) mod trim;
 
 use crate::handles::Admin;
 use crate::observe::counts::add;
-use crate::refusal::Refusal;
+use crate::refusal::Result;
 use crate::shared::{Shared, lock};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Realms, Slice};
@@ -26,7 +26,7 @@ pub struct Pruned {
 impl Admin<'_> {
     /// Refuses what this caller may not do to something that a door keeps itself, such as an
     /// upstream or a provider. What is the engine's own, its handles ask about.
-    pub fn permit(self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<(), Refusal> {
+    pub fn permit(self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<()> {
         self.shared.gate.permit(caller, act, resource)
     }
 
@@ -50,7 +50,7 @@ impl Admin<'_> {
     /// no one touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
     /// named for `blob_grace_ms` go, whosever they are.
-    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned, Refusal> {
+    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned> {
         self.shared.gate.permit(caller, Act::Operate, Resource::Server)?;
         let realm = Realms::One(&caller.realm);
         let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
@@ -130,7 +130,7 @@ impl Admin<'_> {
     }
 
     /// In slices, so that a large removal never holds up a run.
-    async fn prune_before(self, realms: Realms<'_>, before: Millis) -> Result<Pruned, Refusal> {
+    async fn prune_before(self, realms: Realms<'_>, before: Millis) -> Result<Pruned> {
         let shared = self.shared;
         let mut pruned = Pruned::default();
         let mut after = 0;

@@ -3,7 +3,7 @@
 
 use crate::driver::said::Said;
 use crate::handles::Admin;
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
 use kernel::conversation::llm::Message;
 use kernel::event::{self, Event, Fact};
@@ -38,11 +38,7 @@ impl Trimmed {
 impl Admin<'_> {
     /// Removes runs that ended before this and that are not the newest of their session, as far as
     /// nothing that stays stands before them.
-    pub(crate) async fn trim_before(
-        self,
-        realms: Realms<'_>,
-        before: Millis,
-    ) -> Result<Trimmed, Refusal> {
+    pub(crate) async fn trim_before(self, realms: Realms<'_>, before: Millis) -> Result<Trimmed> {
         let shared = self.shared;
         let limit = shared.limits.prune_batch_max.max(1);
         let mut trimmed = Trimmed::default();
@@ -68,7 +64,7 @@ impl Admin<'_> {
     }
 
     /// Piece by piece, until nothing more can go.
-    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed, Refusal> {
+    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed> {
         let shared = self.shared;
         let (mut trimmed, mut fence) = (Trimmed::default(), old.fence);
         while let Some(cut) = self.cut(old, before).await? {
@@ -94,7 +90,7 @@ impl Admin<'_> {
     }
 
     /// The cut with what was said before it: the events that its lines name will be gone.
-    async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut, Refusal> {
+    async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut> {
         let shared = self.shared;
         if cut.talk.lines.is_empty() {
             return Ok(cut);
@@ -116,7 +112,7 @@ impl Admin<'_> {
     }
 
     /// Where the journal can be cut next, if it can.
-    async fn cut(self, old: &Trimmable, before: Millis) -> Result<Option<Cut>, Refusal> {
+    async fn cut(self, old: &Trimmable, before: Millis) -> Result<Option<Cut>> {
         let mut cutter = Cutter::new(old.id, old.key.clone(), before, old.keeps);
         let mut taken = 0;
         loop {
@@ -152,7 +148,7 @@ fn leave_behind(messages: &mut Vec<Message>, requests_max: u32) {
     messages.drain(..first);
 }
 
-fn read_event(text: &str) -> Result<Event, Refusal> {
+fn read_event(text: &str) -> Result<Event> {
     let unreadable = |why: String| {
         Refusal::new(RefusalCode::Unreadable, why)
             .hint("a newer release wrote this session: run that release")
@@ -162,7 +158,7 @@ fn read_event(text: &str) -> Result<Event, Refusal> {
     events.into_iter().next().ok_or_else(|| unreadable("an event is empty".to_owned()))
 }
 
-fn written(base: &Event) -> Result<String, Refusal> {
+fn written(base: &Event) -> Result<String> {
     serde_json::to_string(base).map_err(|error| {
         let message = format!("a session's base cannot be written as JSON: {error}");
         Refusal::new(RefusalCode::Unwritable, message)

@@ -2,7 +2,7 @@
 //! append leaves nothing behind in the transaction that it shares with others.
 
 use super::opening::Opening;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{integer, text_of, to_json};
 use crate::sqlite::tables::keys;
@@ -58,7 +58,7 @@ pub(crate) fn write_append(
     connection: &Connection,
     append: &Append,
     opening: &Opening,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let row = &append.session;
     if row.seq < append.first_seq {
         let why = format!("an append to session `{}` has no events", row.key);
@@ -117,11 +117,7 @@ pub(crate) fn write_append(
 }
 
 /// Leaves a session alone until then; one that waits for no one but people stays as it is.
-pub(crate) fn park(
-    connection: &Connection,
-    key: &SessionKey,
-    parked: &Parked,
-) -> Result<(), Trouble> {
+pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -> Result<()> {
     let sql = "UPDATE sessions SET parked = ?4, fence = fence + 1, \
          wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
          WHERE realm = ?1 AND space = ?2 AND key = ?3";
@@ -132,7 +128,7 @@ pub(crate) fn park(
 }
 
 /// An ask that this append closes must be open, unless the append itself opens it.
-fn check_asks(connection: &Connection, append: &Append) -> Result<(), Trouble> {
+fn check_asks(connection: &Connection, append: &Append) -> Result<()> {
     for change in &append.asks {
         let AskChange::Closed { ask, .. } = change else {
             continue;
@@ -155,7 +151,7 @@ fn opens(append: &Append, id: AskId) -> bool {
     append.asks.iter().any(is_it)
 }
 
-fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64, Trouble> {
+fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
     let created = connection.prepare_cached(CREATE)?.execute(params![
@@ -183,7 +179,7 @@ fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64, T
 
 /// Moves the session on if it is still as it was when the append was decided. The id is compared as
 /// well: a session that was removed and made again under the same key is another one.
-fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64, Trouble> {
+fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
     let mut statement = connection.prepare_cached(ADVANCE)?;
@@ -212,7 +208,7 @@ fn write_run(
     session: i64,
     run: &RunRow,
     pinned: Option<&ContentHash>,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let written = connection.prepare_cached(RUN)?.execute(params![
         run.id.0.to_be_bytes(),
         session,
@@ -236,12 +232,7 @@ fn write_run(
     Ok(())
 }
 
-fn open_ask(
-    connection: &Connection,
-    session: i64,
-    key: &SessionKey,
-    ask: &Ask,
-) -> Result<(), Trouble> {
+fn open_ask(connection: &Connection, session: i64, key: &SessionKey, ask: &Ask) -> Result<()> {
     connection.prepare_cached(OPEN_ASK)?.execute(params![
         ask.id.0.to_be_bytes(),
         session,
@@ -263,17 +254,13 @@ fn close_ask(
     ask: AskId,
     status: AskStatus,
     decision: Option<&Decision>,
-) -> Result<bool, Trouble> {
+) -> Result<bool> {
     let decision = decision.map(to_json).transpose()?;
     let params = params![ask.0.to_be_bytes(), status.name(), decision];
     Ok(connection.prepare_cached(CLOSE_ASK)?.execute(params)? == 1)
 }
 
-fn write_history(
-    connection: &Connection,
-    session: i64,
-    rows: &[HistoryRow],
-) -> Result<(), Trouble> {
+fn write_history(connection: &Connection, session: i64, rows: &[HistoryRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

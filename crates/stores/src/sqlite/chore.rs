@@ -1,6 +1,6 @@
 //! Writes of SQL that are no appends.
 
-use super::trouble::Trouble;
+use super::trouble::Result;
 use crate::queue::{self, Chore};
 use kernel::contracts::{Read, StoreError};
 use rusqlite::Connection;
@@ -16,7 +16,7 @@ pub(crate) struct SqlChore(Box<dyn Work>);
 
 impl SqlChore {
     /// Writes, inside a savepoint of its own.
-    pub(crate) fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    pub(crate) fn run(&mut self, connection: &Connection) -> Result<()> {
         self.0.run(connection)
     }
 }
@@ -28,7 +28,7 @@ impl Chore for SqlChore {
 }
 
 trait Work: Send {
-    fn run(&mut self, connection: &Connection) -> Result<(), Trouble>;
+    fn run(&mut self, connection: &Connection) -> Result<()>;
     fn done(self: Box<Self>, result: Result<(), StoreError>);
 }
 
@@ -42,11 +42,11 @@ struct Task<F, G, T> {
 
 impl<F, G, T> Work for Task<F, G, T>
 where
-    F: FnMut(&Connection) -> Result<T, Trouble> + Send,
+    F: FnMut(&Connection) -> Result<T> + Send,
     G: FnOnce(&T) + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    fn run(&mut self, connection: &Connection) -> Result<()> {
         self.made = Some((self.work)(connection)?);
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Writes {
     /// Queues a write of SQL; waits for a place, and until it is durable.
     pub(crate) fn perform<T: Send + 'static>(
         &self,
-        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
         self.perform_then(work, |_| ())
     }
@@ -71,7 +71,7 @@ impl Writes {
     /// and before anyone is notified.
     pub(crate) fn perform_then<T: Send + 'static>(
         &self,
-        work: impl FnMut(&Connection) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Read<'static, T> {
         let writes = self.clone();

@@ -1,7 +1,7 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays.
 
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::key;
 use crate::sqlite::tables::consumers;
@@ -59,7 +59,7 @@ pub(crate) fn old_sessions(
     scope: &Scope,
     before: Millis,
     (after, limit): (i64, i64),
-) -> Result<Vec<Found>, Trouble> {
+) -> Result<Vec<Found>> {
     let sql = format!(
         "SELECT pk, realm, space, key FROM sessions WHERE {OLD} AND pk > ?2 \
          AND {} ORDER BY pk LIMIT ?4",
@@ -70,7 +70,7 @@ pub(crate) fn old_sessions(
     rows.collect()
 }
 
-fn found(row: &Row<'_>) -> Result<Found, Trouble> {
+fn found(row: &Row<'_>) -> Result<Found> {
     Ok((row.get(0)?, key(row, 1)?))
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn remove_sessions(
     sessions: &[Found],
     before: Millis,
     now: Millis,
-) -> Result<(Vec<SessionKey>, u64), Trouble> {
+) -> Result<(Vec<SessionKey>, u64)> {
     let sql = format!("DELETE FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = changes(connection)?;
     let mut statement = connection.prepare_cached(&sql)?;
@@ -122,7 +122,7 @@ pub(crate) fn remove_session(
     realm: &RealmId,
     session: i64,
     now: Millis,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     consumers::removed(connection, newest_row(connection, session)?)?;
     refs::loosen(connection, session, now)?;
     closures::loosen(connection, realm, session, u32::MAX)?;
@@ -132,14 +132,14 @@ pub(crate) fn remove_session(
 }
 
 /// The last row that a session has in the feed; 0 if it has none.
-pub(crate) fn newest_row(connection: &Connection, session: i64) -> Result<u64, Trouble> {
+pub(crate) fn newest_row(connection: &Connection, session: i64) -> Result<u64> {
     let sql = "SELECT row FROM journal WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let row: Option<i64> = statement.query_row([session], |row| row.get(0)).optional()?;
     Ok(row.unwrap_or(0) as u64)
 }
 
-fn changes(connection: &Connection) -> Result<u64, Trouble> {
+fn changes(connection: &Connection) -> Result<u64> {
     let sql = "SELECT total_changes()";
     let changes: i64 = connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
     Ok(changes as u64)
@@ -151,7 +151,7 @@ pub(crate) fn old_keys(
     scope: &Scope,
     before: Millis,
     limit: i64,
-) -> Result<Vec<KeyName>, Trouble> {
+) -> Result<Vec<KeyName>> {
     let sql = format!(
         "SELECT realm, subject, route, key FROM idempotency AS k WHERE created_at < ?1 \
          AND {} AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) LIMIT ?3",
@@ -166,7 +166,7 @@ pub(crate) fn old_keys(
 }
 
 /// Removes these keys; how many there were.
-pub(crate) fn remove_keys(connection: &Connection, keys: &[KeyName]) -> Result<u64, Trouble> {
+pub(crate) fn remove_keys(connection: &Connection, keys: &[KeyName]) -> Result<u64> {
     let sql = "DELETE FROM idempotency WHERE realm = ?1 AND subject = ?2 AND route = ?3 \
          AND key = ?4";
     let mut statement = connection.prepare_cached(sql)?;

@@ -1,7 +1,7 @@
 //! The reads: sessions, runs, asks, events, the feed. Each is given a connection inside a read
 //! transaction.
 
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::sqlite::tables::columns::{
     AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number, integer, key,
     key_text, paged, rows_max, run, session, text_of,
@@ -43,10 +43,7 @@ const FEED_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ALL: i64 = -1;
 
 /// The number of a session in this database.
-pub(crate) fn session_number(
-    connection: &Connection,
-    key: &SessionKey,
-) -> Result<Option<i64>, Trouble> {
+pub(crate) fn session_number(connection: &Connection, key: &SessionKey) -> Result<Option<i64>> {
     let sql = "SELECT pk FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
     let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let number = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?;
@@ -58,7 +55,7 @@ pub(crate) fn known_session(
     connection: &Connection,
     key: &SessionKey,
     known: Known,
-) -> Result<Option<i64>, Trouble> {
+) -> Result<Option<i64>> {
     let sql = "SELECT pk, id, fence FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
     let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let found = one(connection, sql, params, |row| {
@@ -77,7 +74,7 @@ pub(crate) fn load(
     connection: &Connection,
     key: &SessionKey,
     known: Option<Known>,
-) -> Result<Loaded, Trouble> {
+) -> Result<Loaded> {
     let sql = "SELECT s.pk, s.id, s.fence, n.seq, n.body \
          FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
          WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
@@ -109,13 +106,13 @@ pub(crate) fn due(
     now: Millis,
     node: u64,
     limit: usize,
-) -> Result<Vec<SessionKey>, Trouble> {
+) -> Result<Vec<SessionKey>> {
     let params = params![now.0, integer(node), limit_of(limit)];
     many(connection, DUE, params, |row| key(row, 0))
 }
 
 /// The nearest time after this one at which a session should be driven.
-pub(crate) fn next_wake(connection: &Connection, after: Millis) -> Result<Option<Millis>, Trouble> {
+pub(crate) fn next_wake(connection: &Connection, after: Millis) -> Result<Option<Millis>> {
     let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at > ?1";
     let nearest = one(connection, sql, params![after.0], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
     Ok(nearest.flatten().map(Millis))
@@ -126,7 +123,7 @@ pub(crate) fn closure(
     connection: &Connection,
     realm: &RealmId,
     hash: &ContentHash,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>> {
     let sql = "SELECT body FROM closures WHERE realm = ?1 AND hash = ?2";
     one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
 }
@@ -136,7 +133,7 @@ pub(crate) fn tool_spec(
     connection: &Connection,
     realm: &RealmId,
     hash: &ContentHash,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>> {
     let sql = "SELECT body FROM tool_specs WHERE realm = ?1 AND hash = ?2";
     one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
 }
@@ -149,7 +146,7 @@ pub(crate) fn find_session(
     connection: &Connection,
     realm: &RealmId,
     named: &SessionRef,
-) -> Result<Option<SessionRow>, Trouble> {
+) -> Result<Option<SessionRow>> {
     let realm = realm.as_str();
     let from = format!("SELECT {SESSION} FROM sessions AS s WHERE s.realm = ?1");
     match named {
@@ -195,7 +192,7 @@ pub(crate) fn sessions(
     realm: &RealmId,
     filter: &SessionFilter,
     page: &Page,
-) -> Result<Paged<SessionRow>, Trouble> {
+) -> Result<Paged<SessionRow>> {
     // Said in so many words, so that SQLite sees that the index without the completed serves.
     let status = match filter.status {
         None => "",
@@ -227,7 +224,7 @@ pub(crate) fn find_run(
     connection: &Connection,
     realm: &RealmId,
     id: RunId,
-) -> Result<Option<SessionRun>, Trouble> {
+) -> Result<Option<SessionRun>> {
     let sql = format!(
         "SELECT {RUN} FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
          WHERE r.id = ?1 AND s.realm = ?2"
@@ -240,7 +237,7 @@ pub(crate) fn find_ask(
     connection: &Connection,
     realm: &RealmId,
     id: AskId,
-) -> Result<Option<SessionAsk>, Trouble> {
+) -> Result<Option<SessionAsk>> {
     let sql = format!(
         "SELECT {ASK} FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
          WHERE a.id = ?1 AND a.realm = ?2"
@@ -254,7 +251,7 @@ pub(crate) fn asks(
     realm: &RealmId,
     filter: &AskFilter,
     page: &Page,
-) -> Result<Paged<SessionAsk>, Trouble> {
+) -> Result<Paged<SessionAsk>> {
     // The narrowest index that the filter allows.
     let among = match (&filter.session, filter.status.as_deref()) {
         (Some(_), _) => "a.session = (SELECT pk FROM sessions WHERE id = ?7 AND realm = ?1)",
@@ -283,10 +280,7 @@ pub(crate) fn asks(
 }
 
 /// How many asks are open, by kind.
-pub(crate) fn open_asks(
-    connection: &Connection,
-    realm: &RealmId,
-) -> Result<Vec<OpenAsks>, Trouble> {
+pub(crate) fn open_asks(connection: &Connection, realm: &RealmId) -> Result<Vec<OpenAsks>> {
     let sql = "SELECT kind, count(*), min(created_at) FROM asks \
          WHERE realm = ?1 AND status = 'open' GROUP BY kind ORDER BY kind";
     many(connection, sql, params![realm.as_str()], |row| {
@@ -297,10 +291,7 @@ pub(crate) fn open_asks(
 
 /// How many sessions are not over, by status, and how many are parked. The first condition is the
 /// index's own, word for word: so that is searched, and the table is not.
-pub(crate) fn open_sessions(
-    connection: &Connection,
-    realm: &RealmId,
-) -> Result<Vec<OpenSessions>, Trouble> {
+pub(crate) fn open_sessions(connection: &Connection, realm: &RealmId) -> Result<Vec<OpenSessions>> {
     let sql = "SELECT status, count(*) FROM sessions \
          WHERE status <> 'completed' AND realm = ?1 \
          AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status \
@@ -317,7 +308,7 @@ pub(crate) fn events(
     key: &SessionKey,
     after: u64,
     limit: usize,
-) -> Result<Vec<(u64, String)>, Trouble> {
+) -> Result<Vec<(u64, String)>> {
     let Some(number) = session_number(connection, key)? else {
         return Ok(Vec::new());
     };
@@ -347,7 +338,7 @@ pub(crate) fn feed(
     realm: &RealmId,
     after: u64,
     limit: usize,
-) -> Result<Vec<FeedRow>, Trouble> {
+) -> Result<Vec<FeedRow>> {
     let mut statement = connection.prepare_cached(FEED)?;
     let mut rows = statement.query(params![integer(after), realm.as_str(), limit_of(limit)])?;
     let (mut feed, mut bytes) = (Vec::new(), 0);
@@ -363,13 +354,13 @@ pub(crate) fn feed(
 }
 
 /// The newest row's cursor; one that was removed counts too.
-pub(crate) fn feed_end(connection: &Connection) -> Result<u64, Trouble> {
+pub(crate) fn feed_end(connection: &Connection) -> Result<u64> {
     let newest = one(connection, &format!("SELECT {FEED_END}"), params![], |row| count(row, 0))?;
     Ok(newest.unwrap_or(0))
 }
 
 /// The events of one journal row, as texts: an event that this release cannot read is shown too.
-pub(crate) fn split(row: &str) -> Result<Vec<(u64, String)>, Trouble> {
+pub(crate) fn split(row: &str) -> Result<Vec<(u64, String)>> {
     #[derive(Deserialize)]
     struct Numbered {
         seq: u64,
@@ -394,8 +385,8 @@ fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T, Trouble>,
-) -> Result<Option<T>, Trouble> {
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     match rows.next()? {
@@ -408,8 +399,8 @@ fn many<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
-) -> Result<Vec<T>, Trouble> {
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_and_then(params, read)?;
     rows.collect()

@@ -1,7 +1,7 @@
 //! Readers: threads with a read-only connection each, that take reads from one bounded queue. Each
 //! read is one transaction, so that what it gathers belongs together.
 
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::queue::held;
 use kernel::contracts::{Read, Spawn, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -55,7 +55,7 @@ impl Readers {
     /// Runs a read on one of the readers. It sees all that was committed when it was asked for.
     pub(crate) fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
         let queue = self.handle.queue.clone();
         Box::pin(async move {
@@ -116,7 +116,7 @@ async fn serve(queue: Arc<Queue>, connection: Connection) {
 /// A read-only transaction; it ends when it is dropped.
 fn together<T>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+    work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)
         .map_err(|error| Trouble::from(error).into_error())?;

@@ -3,7 +3,7 @@
 
 use super::prune::Scope;
 use super::read::split;
-use super::trouble::Trouble;
+use super::trouble::Result;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{bits, count, integer, key};
 use crate::sqlite::tables::consumers;
@@ -44,7 +44,7 @@ pub(crate) fn trimmable(
     scope: &Scope,
     before: Millis,
     slice: Slice<Option<(Millis, u64)>>,
-) -> Result<Vec<Trimmable>, Trouble> {
+) -> Result<Vec<Trimmable>> {
     let (end, number) = slice.after.unwrap_or((Millis(i64::MIN), 0));
     let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
     let sql = format!(
@@ -62,7 +62,7 @@ pub(crate) fn trimmable(
     rows.collect()
 }
 
-fn found(row: &Row<'_>) -> Result<Trimmable, Trouble> {
+fn found(row: &Row<'_>) -> Result<Trimmable> {
     Ok(Trimmable {
         place: (Millis(row.get(0)?), row.get::<_, i64>(1)? as u64),
         key: key(row, 3)?,
@@ -73,11 +73,7 @@ fn found(row: &Row<'_>) -> Result<Trimmable, Trouble> {
 }
 
 /// Does it, if the session is as the request says; how many rows went.
-pub(crate) fn trim(
-    connection: &Connection,
-    trim: &Trim,
-    now: Millis,
-) -> Result<Option<u64>, Trouble> {
+pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<Option<u64>> {
     let realm = &trim.key.realm;
     let stands = params![
         trim.id.0.to_be_bytes(),
@@ -98,7 +94,7 @@ pub(crate) fn trim(
     closures::loosen(connection, realm, session, trim.last_run)?;
     let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
     refs::name(connection, session, &blobs_named(&body), row.last_seq as u64)?;
-    let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<(), Trouble> {
+    let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<()> {
         rows += connection.prepare_cached(sql)?.execute(params)? as u64;
         Ok(())
     };
@@ -125,7 +121,7 @@ struct Held {
     body: String,
 }
 
-fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held>, Trouble> {
+fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held>> {
     let mut statement = connection.prepare_cached(ROW)?;
     let row = statement.query_row(params![session, integer(seq)], |row| {
         Ok(Held { number: row.get(0)?, seq: row.get(1)?, last_seq: row.get(2)?, body: row.get(3)? })
@@ -134,7 +130,7 @@ fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held
 }
 
 /// The row with the base in the place of all up to its sequence.
-fn with_base(body: &str, trim: &Trim) -> Result<String, Trouble> {
+fn with_base(body: &str, trim: &Trim) -> Result<String> {
     let mut events = vec![trim.base.clone()];
     let rest = split(body)?.into_iter().filter(|(seq, _)| *seq > trim.seq);
     events.extend(rest.map(|(_, text)| text));

@@ -4,6 +4,9 @@
 use kernel::contracts::StoreError;
 use rusqlite::{Error, ErrorCode, ffi};
 
+/// What a job gives, or why it could not be done.
+pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+
 /// Why a job could not be done.
 #[derive(Debug)]
 pub(crate) enum Trouble {

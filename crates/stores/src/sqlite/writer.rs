@@ -5,7 +5,7 @@ use super::append::write_append;
 use super::chore::{SqlChore, SqlJob};
 use super::opening::Opening;
 use super::trouble::{
-    Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
+    Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
 use crate::queue::{Job, Shared};
 use crate::sqlite::files::checkpoint;
@@ -259,7 +259,7 @@ fn probed(job: &SqlJob) -> usize {
 fn apart(
     connection: &Connection,
     isolation: Isolation,
-    work: impl FnOnce() -> Result<(), Trouble>,
+    work: impl FnOnce() -> Result<()>,
 ) -> Result<Answer, Stop> {
     let savepoint = isolation == Isolation::Savepoints;
     if savepoint {

@@ -1,7 +1,7 @@
 //! A copy of the database while others read and write it, and the check of such a copy.
 
 use super::connect::existing;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::StoreError;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Transaction, TransactionBehavior};
@@ -29,7 +29,7 @@ fn copied(
     vfs: Option<&str>,
     copy: &Path,
     is_wanted: &dyn Fn() -> bool,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let from = existing(database, vfs)?;
     let mut to = existing(copy, None)?;
     // One read transaction over all steps: without it every commit of the writer between two steps

@@ -1,7 +1,7 @@
 //! What is removed: a reader finds it, the writer looks again before it removes it.
 
 use super::super::prune::{Found, Scope};
-use super::super::trouble::Trouble;
+use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use super::SqliteStore;
 use crate::sqlite::tables::closures;
@@ -53,7 +53,7 @@ impl SqliteStore {
 impl Retention for SqliteStore {
     fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
         let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
-        let remove = move |connection: &Connection| -> Result<(), Trouble> {
+        let remove = move |connection: &Connection| -> Result<()> {
             let Some(session) = read::known_session(connection, &key, known)? else {
                 return Ok(());
             };
@@ -64,7 +64,7 @@ impl Retention for SqliteStore {
 
     fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
         let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
-        let remove = move |connection: &Connection| -> Result<Option<String>, Trouble> {
+        let remove = move |connection: &Connection| -> Result<Option<String>> {
             let Some(session) = read::known_session(connection, &key, known)? else {
                 return Ok(None);
             };

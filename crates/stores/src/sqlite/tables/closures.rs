@@ -3,7 +3,7 @@
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
 use super::specs;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::Result;
 use kernel::journal::projection::StoredClosure;
 use kernel::values::ids::{ContentHash, RealmId, RunId};
 use rusqlite::{Connection, params};
@@ -51,7 +51,7 @@ pub(crate) fn keep(
     connection: &Connection,
     realm: &RealmId,
     closure: &StoredClosure,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let (realm, hash) = (realm.as_str(), closure.hash.as_str());
     // Looked up first: mostly it is there, and its text may be long.
     if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
@@ -69,7 +69,7 @@ pub(crate) fn loosen(
     realm: &RealmId,
     session: i64,
     last_run: u32,
-) -> Result<u64, Trouble> {
+) -> Result<u64> {
     let mut pinned = connection.prepare_cached(PINNED)?;
     let marks = pinned.query_map(params![session, last_run], |row| row.get::<_, i64>(0))?;
     let mut rows = 0;
@@ -83,7 +83,7 @@ pub(crate) fn loosen(
 }
 
 /// So many of the closures that are listed, each with whether a run pins it.
-pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>, Trouble> {
+pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>> {
     let sql = "SELECT realm, hash, stamp FROM loose_closures LIMIT ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let listed = statement.query_map([limit], |row| {
@@ -108,7 +108,7 @@ pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>, Tr
 
 /// Removes those that no run pins, with the specs that only they pin, and takes all of them off the
 /// list; how many went.
-pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64, Trouble> {
+pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64> {
     let unlist = format!("{UNLIST} AND stamp = ?3");
     let mut removed = 0;
     for Loose { realm, hash, stamp, pinned } in looked_at {

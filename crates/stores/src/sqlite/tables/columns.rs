@@ -1,7 +1,7 @@
 //! How the kernel's rows lie in columns: ids as 16 bytes, moments as milliseconds, the rest as
 //! text or JSON.
 
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{Page, Paged, SessionAsk, SessionRun, StoreError};
 use kernel::journal::projection::{AskRow, RunRow, SessionRow};
@@ -30,7 +30,7 @@ pub(crate) const ASK: &str = "s.id, s.realm, s.space, s.key, a.body, a.status, a
 pub(crate) const AFTER_ASK: usize = 7;
 
 /// A session's id and key, which begin every row.
-fn head(row: &Row<'_>) -> Result<(SessionId, SessionKey), Trouble> {
+fn head(row: &Row<'_>) -> Result<(SessionId, SessionKey)> {
     Ok((SessionId(bits(row, 0)?), key(row, 1)?))
 }
 
@@ -39,7 +39,7 @@ fn head(row: &Row<'_>) -> Result<(SessionId, SessionKey), Trouble> {
 const OWNER: char = '\u{1f}';
 
 /// A session's key out of the columns `realm`, `space` and `key`, from this one on.
-pub(crate) fn key(row: &Row<'_>, first: usize) -> Result<SessionKey, Trouble> {
+pub(crate) fn key(row: &Row<'_>, first: usize) -> Result<SessionKey> {
     let (realm, space) = (RealmId(row.get(first)?), Space(row.get(first + 1)?));
     let text: Arc<str> = row.get(first + 2)?;
     let (id, owner) = match text.split_once(OWNER) {
@@ -65,7 +65,7 @@ pub(crate) fn text_of(key: &SessionKey) -> Cow<'_, str> {
 }
 
 /// A session out of the columns `SESSION`.
-pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Trouble> {
+pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow> {
     let (id, key) = head(row)?;
     Ok(SessionRow {
         id,
@@ -86,7 +86,7 @@ pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Trouble> {
 }
 
 /// A run out of the columns `RUN`.
-pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun, Trouble> {
+pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun> {
     let (session, key) = head(row)?;
     let run = RunRow {
         id: RunId(bits(row, 4)?),
@@ -106,7 +106,7 @@ pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun, Trouble> {
 }
 
 /// An ask out of the columns `ASK`.
-pub(crate) fn ask(row: &Row<'_>) -> Result<SessionAsk, Trouble> {
+pub(crate) fn ask(row: &Row<'_>) -> Result<SessionAsk> {
     let (session, key) = head(row)?;
     let ask: Option<Ask> = from_json(row, 4)?;
     let ask = ask.ok_or_else(|| Trouble::unreadable("an ask without a body"))?;
@@ -115,12 +115,12 @@ pub(crate) fn ask(row: &Row<'_>) -> Result<SessionAsk, Trouble> {
 }
 
 /// The bits of an id.
-pub(crate) fn bits(row: &Row<'_>, column: usize) -> Result<u128, Trouble> {
+pub(crate) fn bits(row: &Row<'_>, column: usize) -> Result<u128> {
     Ok(u128::from_be_bytes(row.get::<_, [u8; 16]>(column)?))
 }
 
 /// A sequence, cursor, fence or node. SQLite's integers are signed; ours never reach the sign.
-pub(crate) fn count(row: &Row<'_>, column: usize) -> Result<u64, Trouble> {
+pub(crate) fn count(row: &Row<'_>, column: usize) -> Result<u64> {
     Ok(row.get::<_, i64>(column)? as u64)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn paged<P, T>(
 }
 
 /// A cursor that is a row's number; `first` where the page is the first.
-pub(crate) fn cursor_number(page: &Page, first: i64) -> Result<i64, Trouble> {
+pub(crate) fn cursor_number(page: &Page, first: i64) -> Result<i64> {
     match &page.cursor {
         None => Ok(first),
         Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor)),
@@ -164,12 +164,12 @@ pub(crate) fn bad_cursor(cursor: &str) -> Trouble {
 }
 
 /// A value as JSON text.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Trouble> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Trouble::Midway(StoreError::Failed(error.to_string())))
 }
 
-fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>, Trouble> {
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
     let Some(text) = row.get::<_, Option<String>>(column)? else {
         return Ok(None);
     };
@@ -181,13 +181,13 @@ fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option
     }
 }
 
-fn run_status(row: &Row<'_>, column: usize) -> Result<RunStatus, Trouble> {
+fn run_status(row: &Row<'_>, column: usize) -> Result<RunStatus> {
     let name: String = row.get(column)?;
     RunStatus::from_name(&name)
         .ok_or_else(|| Trouble::unreadable(format!("this release knows no run status `{name}`")))
 }
 
-fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus, Trouble> {
+fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus> {
     let name: String = row.get(column)?;
     [AskStatus::Open, AskStatus::Decided, AskStatus::Expired, AskStatus::Withdrawn]
         .into_iter()

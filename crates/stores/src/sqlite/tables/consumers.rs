@@ -1,7 +1,7 @@
 //! Named consumers of the feed, and how far each of them is.
 
 use super::columns::integer;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{FeedStart, SINKS};
 use kernel::values::ids::RealmId;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -29,7 +29,7 @@ const BEHIND: &str = "SELECT name FROM consumers WHERE realm = ?1 \
      AND substr(name, 1, length(?2)) = ?2 AND cursor < ?3 ORDER BY cursor, name LIMIT 1";
 
 /// How far a named consumer is; 0 before its first step.
-pub(crate) fn place(connection: &Connection, realm: &RealmId, name: &str) -> Result<u64, Trouble> {
+pub(crate) fn place(connection: &Connection, realm: &RealmId, name: &str) -> Result<u64> {
     let sql = "SELECT cursor FROM consumers WHERE realm = ?1 AND name = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let params = params![realm.as_str(), name];
@@ -43,7 +43,7 @@ pub(crate) fn advance(
     realm: &RealmId,
     name: &str,
     cursor: u64,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let params = params![realm.as_str(), name, integer(cursor)];
     connection.prepare_cached(ADVANCE)?.execute(params)?;
     Ok(())
@@ -55,7 +55,7 @@ pub(crate) fn begin(
     realm: &RealmId,
     name: &str,
     start: FeedStart,
-) -> Result<u64, Trouble> {
+) -> Result<u64> {
     let sql = format!(
         "INSERT INTO consumers (realm, name, cursor) \
          VALUES (?1, ?2, CASE WHEN ?3 THEN 0 ELSE {FEED_END} END) \
@@ -67,7 +67,7 @@ pub(crate) fn begin(
 }
 
 /// Rows of the feed up to this one are removed.
-pub(crate) fn removed(connection: &Connection, row: u64) -> Result<(), Trouble> {
+pub(crate) fn removed(connection: &Connection, row: u64) -> Result<()> {
     connection.prepare_cached(REMOVED)?.execute([integer(row)])?;
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(crate) fn list(
     connection: &Connection,
     realm: &RealmId,
     prefix: &str,
-) -> Result<Vec<(String, u64)>, Trouble> {
+) -> Result<Vec<(String, u64)>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_and_then(params![realm.as_str(), prefix], |row| {
         Ok::<_, Trouble>((row.get(0)?, row.get::<_, i64>(1)? as u64))
@@ -86,28 +86,20 @@ pub(crate) fn list(
 }
 
 /// Removes the place of a named consumer; false where it has none.
-pub(crate) fn forget(
-    connection: &Connection,
-    realm: &RealmId,
-    name: &str,
-) -> Result<bool, Trouble> {
+pub(crate) fn forget(connection: &Connection, realm: &RealmId, name: &str) -> Result<bool> {
     let params = params![realm.as_str(), name];
     Ok(connection.prepare_cached(FORGET)?.execute(params)? > 0)
 }
 
 /// The sink of a realm that is furthest behind this row; none where all have passed it.
-pub(crate) fn behind(
-    connection: &Connection,
-    realm: &RealmId,
-    row: u64,
-) -> Result<Option<String>, Trouble> {
+pub(crate) fn behind(connection: &Connection, realm: &RealmId, row: u64) -> Result<Option<String>> {
     let mut statement = connection.prepare_cached(BEHIND)?;
     let params = params![realm.as_str(), SINKS, integer(row)];
     Ok(statement.query_row(params, |row| row.get(0)).optional()?)
 }
 
 /// The row up to which all sinks of a realm have read; the last one there can be where it has none.
-pub(crate) fn passed(connection: &Connection, realm: &RealmId) -> Result<u64, Trouble> {
+pub(crate) fn passed(connection: &Connection, realm: &RealmId) -> Result<u64> {
     let mut statement = connection.prepare_cached(PASSED)?;
     let params = params![realm.as_str(), SINKS];
     let cursor: Option<i64> = statement.query_row(params, |row| row.get(0))?;

@@ -4,7 +4,7 @@
 use super::columns::{count, integer};
 use crate::sqlite::chore::Writes;
 use crate::sqlite::readers::Readers;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
@@ -61,7 +61,7 @@ impl Definitions for SqliteDefinitions {
     }
 }
 
-fn list(connection: &Connection, realm: &RealmId, kind: &str) -> Result<Vec<Definition>, Trouble> {
+fn list(connection: &Connection, realm: &RealmId, kind: &str) -> Result<Vec<Definition>> {
     // With a lone `max`, SQLite takes the other columns from the row that has it.
     let sql = "SELECT kind, name, max(version), body, updated_at FROM definitions \
          WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
@@ -75,7 +75,7 @@ fn get(
     realm: &RealmId,
     kind: &str,
     name: &str,
-) -> Result<Option<Definition>, Trouble> {
+) -> Result<Option<Definition>> {
     let sql = "SELECT kind, name, version, body, updated_at FROM definitions \
          WHERE realm = ?1 AND kind = ?2 AND name = ?3 ORDER BY version DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -88,7 +88,7 @@ fn put(
     realm: &RealmId,
     definition: &Definition,
     expected: Option<u64>,
-) -> Result<Definition, Trouble> {
+) -> Result<Definition> {
     let Definition { kind, name, body, updated_at, .. } = definition;
     let newest = get(connection, realm, kind, name)?.map_or(0, |newest| newest.version);
     if expected.is_some_and(|expected| expected != newest) {
@@ -108,7 +108,7 @@ fn put(
     Ok(Definition { version, ..definition.clone() })
 }
 
-fn definition(row: &Row<'_>) -> Result<Definition, Trouble> {
+fn definition(row: &Row<'_>) -> Result<Definition> {
     let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
     let body: String = row.get(3)?;
     let body = serde_json::from_str(&body)

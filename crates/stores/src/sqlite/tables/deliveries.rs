@@ -5,7 +5,7 @@ use super::columns::{bits, count, cursor_number, integer, paged, rows_max};
 use super::consumers;
 use crate::sqlite::chore::Writes;
 use crate::sqlite::readers::Readers;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, SessionId};
@@ -130,7 +130,7 @@ pub(crate) async fn forget(writes: &Writes, realm: &RealmId, sink: &str) -> Resu
     }
 }
 
-fn keep(connection: &Connection, realm: &RealmId, row: &DeliveryRow) -> Result<(), Trouble> {
+fn keep(connection: &Connection, realm: &RealmId, row: &DeliveryRow) -> Result<()> {
     connection.prepare_cached(KEEP)?.execute(params![
         realm.as_str(),
         row.sink,
@@ -173,7 +173,7 @@ fn drop_oldest(
     connection: &Connection,
     (realm, sink): (&RealmId, &str),
     kept_max: usize,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let sql = "SELECT count(*) FROM deliveries WHERE realm = ?1 AND sink = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let kept: i64 = statement.query_row(params![realm.as_str(), sink], |row| row.get(0))?;
@@ -194,7 +194,7 @@ fn list(
     realm: &RealmId,
     filter: &DeliveryFilter,
     page: &Page,
-) -> Result<Paged<DeliveryRow>, Trouble> {
+) -> Result<Paged<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS}, pk FROM deliveries WHERE realm = ?1 AND pk < ?2 \
          AND (?3 IS NULL OR sink = ?3) AND (?4 IS NULL OR status = ?4) \
@@ -215,7 +215,7 @@ fn list(
     Ok(paged(rows, page, i64::to_string))
 }
 
-fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Trouble> {
+fn delivery(row: &Row<'_>) -> Result<DeliveryRow> {
     let status: String = row.get(5)?;
     let status = DeliveryStatus::from_name(&status).ok_or_else(|| {
         Trouble::unreadable(format!("this release knows no delivery status `{status}`"))

@@ -2,7 +2,7 @@
 //! are read out of the journal, so that a value is stored once.
 
 use super::columns::{bad_cursor, bits, count, integer, paged, rows_max};
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{HistoryFilter, Page, Paged};
 use kernel::event::{self, Event};
 use kernel::journal::projection::{HistoryItem, HistoryRow};
@@ -27,7 +27,7 @@ pub(crate) fn history(
     session: i64,
     only: &HistoryFilter,
     page: &Page,
-) -> Result<Paged<HistoryItem>, Trouble> {
+) -> Result<Paged<HistoryItem>> {
     let (position, seq) = match &page.cursor {
         None => (ABOVE_ALL.to_vec(), i64::MAX),
         Some(cursor) => read_cursor(cursor).ok_or_else(|| bad_cursor(cursor))?,
@@ -54,7 +54,7 @@ pub(crate) fn history(
     Ok(paged(items, page, write_cursor))
 }
 
-fn history_row(row: &Row<'_>) -> Result<HistoryRow, Trouble> {
+fn history_row(row: &Row<'_>) -> Result<HistoryRow> {
     Ok(HistoryRow {
         position: row.get(0)?,
         finished_seq: count(row, 1)?,
@@ -74,7 +74,7 @@ struct Journal<'a> {
 }
 
 impl Journal<'_> {
-    fn item(&mut self, row: &HistoryRow) -> Result<HistoryItem, Trouble> {
+    fn item(&mut self, row: &HistoryRow) -> Result<HistoryItem> {
         self.fetch(row.requested_seq)?;
         self.fetch(row.finished_seq)?;
         let events = self.event(row.requested_seq).zip(self.event(row.finished_seq));
@@ -88,7 +88,7 @@ impl Journal<'_> {
             })
     }
 
-    fn fetch(&mut self, seq: u64) -> Result<(), Trouble> {
+    fn fetch(&mut self, seq: u64) -> Result<()> {
         if self.event(seq).is_some() {
             return Ok(());
         }

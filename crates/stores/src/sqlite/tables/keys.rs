@@ -1,7 +1,7 @@
 //! Keyed requests: which run or ask a client's key stands for. A row is written in the commit of
 //! what it names, so that a key and its run are there together or not at all.
 
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::OnceRow;
 use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
@@ -18,7 +18,7 @@ pub(crate) fn find(
     connection: &Connection,
     realm: &RealmId,
     (subject, route, key): (&str, &str, &str),
-) -> Result<Option<OnceRow>, Trouble> {
+) -> Result<Option<OnceRow>> {
     let mut statement = connection.prepare_cached(FIND)?;
     let mut rows = statement.query(params![realm.as_str(), subject, route, key])?;
     match rows.next()? {
@@ -28,11 +28,7 @@ pub(crate) fn find(
 }
 
 /// Refuses a key that is taken, before anything is written.
-pub(crate) fn check(
-    connection: &Connection,
-    realm: &RealmId,
-    once: &OnceRow,
-) -> Result<(), Trouble> {
+pub(crate) fn check(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
     match find(connection, realm, (&once.subject, &once.route, &once.key))? {
         None => Ok(()),
         Some(_) => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
@@ -40,11 +36,7 @@ pub(crate) fn check(
 }
 
 /// Writes a key down.
-pub(crate) fn write(
-    connection: &Connection,
-    realm: &RealmId,
-    once: &OnceRow,
-) -> Result<(), Trouble> {
+pub(crate) fn write(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
     connection.prepare_cached(WRITE)?.execute(params![
         realm.as_str(),
         once.subject,
@@ -58,7 +50,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn once_row(row: &Row<'_>) -> Result<OnceRow, Trouble> {
+fn once_row(row: &Row<'_>) -> Result<OnceRow> {
     let bits = |column: usize| -> rusqlite::Result<Option<u128>> {
         Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(u128::from_be_bytes))
     };

@@ -2,7 +2,7 @@
 //! a holder or a part of one. A session holds what its journal names; others hold what they say.
 
 use super::columns::integer;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::Holder;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
@@ -58,7 +58,7 @@ pub(crate) fn name(
     session: i64,
     hashes: &BTreeSet<ContentHash>,
     seq: u64,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     for hash in hashes {
         connection.prepare_cached(NAME)?.execute(params![session, hash.as_str(), integer(seq)])?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn hold(
     realm: &RealmId,
     holder: &Holder,
     blobs: &[ContentHash],
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let mut statement = connection.prepare_cached(HOLD)?;
     for hash in blobs {
         statement.execute(params![holder.kind, holder.id, realm.as_str(), hash.as_str()])?;
@@ -101,7 +101,7 @@ pub(crate) fn release(
     realm: &RealmId,
     holder: &Holder,
     now: Millis,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let who = params![holder.kind, holder.id, realm.as_str(), now.0];
     connection.prepare_cached(LOOSEN_HELD)?.execute(who)?;
     let sql = "DELETE FROM blob_holds WHERE kind = ?1 AND holder = ?2 AND realm = ?3";
@@ -127,14 +127,14 @@ pub(crate) fn put(
     realm: &RealmId,
     hash: &ContentHash,
     now: Millis,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let params = params![realm.as_str(), hash.as_str(), now.0];
     connection.prepare_cached(PUT)?.execute(params)?;
     Ok(())
 }
 
 /// The session is about to go: what it names may be named by nothing then. How many blobs.
-pub(crate) fn loosen(connection: &Connection, session: i64, now: Millis) -> Result<u64, Trouble> {
+pub(crate) fn loosen(connection: &Connection, session: i64, now: Millis) -> Result<u64> {
     let params = params![session, i64::MAX, now.0];
     Ok(connection.prepare_cached(LOOSEN)?.execute(params)? as u64)
 }
@@ -146,18 +146,14 @@ pub(crate) fn loosen_until(
     session: i64,
     last_seq: i64,
     now: Millis,
-) -> Result<u64, Trouble> {
+) -> Result<u64> {
     connection.prepare_cached(LOOSEN)?.execute(params![session, last_seq, now.0])?;
     let sql = "DELETE FROM blob_holds WHERE kind = 'session' AND holder = ?1 AND seq <= ?2";
     Ok(connection.prepare_cached(sql)?.execute(params![session, last_seq])? as u64)
 }
 
 /// Blobs that have been loose since before this, the longest first.
-pub(crate) fn due(
-    connection: &Connection,
-    before: Millis,
-    limit: i64,
-) -> Result<Vec<Loose>, Trouble> {
+pub(crate) fn due(connection: &Connection, before: Millis, limit: i64) -> Result<Vec<Loose>> {
     let mut statement = connection.prepare_cached(DUE)?;
     let rows = statement.query_and_then(params![before.0, limit], |row| {
         let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
@@ -167,11 +163,7 @@ pub(crate) fn due(
 }
 
 /// These were looked at. One that was put again, or lost another session, meanwhile stays.
-pub(crate) fn forget(
-    connection: &Connection,
-    looked_at: &[Loose],
-    before: Millis,
-) -> Result<(), Trouble> {
+pub(crate) fn forget(connection: &Connection, looked_at: &[Loose], before: Millis) -> Result<()> {
     let sql = "DELETE FROM loose_blobs WHERE realm = ?1 AND hash = ?2 AND since < ?3";
     let mut statement = connection.prepare_cached(sql)?;
     for blob in looked_at {

@@ -4,7 +4,7 @@
 
 use super::columns::to_json;
 use crate::queue::held;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::Result;
 use kernel::journal::projection::PinnedSpec;
 use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};
@@ -49,7 +49,7 @@ pub(crate) fn keep(
     realm: &RealmId,
     pinned: &[PinnedSpec],
     known: &KnownSpecs,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     if pinned.is_empty() {
         return Ok(());
     }
@@ -73,11 +73,7 @@ pub(crate) fn keep(
 }
 
 /// Removes what only this closure pins; the closure itself goes, too.
-pub(crate) fn unpin(
-    connection: &Connection,
-    realm: &RealmId,
-    closure: &ContentHash,
-) -> Result<(), Trouble> {
+pub(crate) fn unpin(connection: &Connection, realm: &RealmId, closure: &ContentHash) -> Result<()> {
     let params = params![realm.as_str(), closure.as_str()];
     connection.prepare_cached(REMOVE)?.execute(params)?;
     connection.prepare_cached(UNPIN)?.execute(params)?;

@@ -2,7 +2,7 @@
 //! so the reasons that no handler knows have a limit.
 
 use super::columns::count;
-use crate::sqlite::trouble::Trouble;
+use crate::sqlite::trouble::Result;
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::values::ids::{Millis, PipelineName, RealmId};
 use rusqlite::{Connection, Row, params};
@@ -26,7 +26,7 @@ pub(crate) fn add(
     realm: &RealmId,
     (tally, at): (&Tally, Millis),
     reasons_max: usize,
-) -> Result<(), Trouble> {
+) -> Result<()> {
     let Tally { pipeline, deterministic, reason } = tally;
     let (realm, pipeline) = (realm.as_str(), pipeline.as_str());
     let row = params![realm, pipeline, deterministic, reason, at.0];
@@ -52,13 +52,13 @@ pub(crate) fn list(
     connection: &Connection,
     realm: &RealmId,
     pipeline: &PipelineName,
-) -> Result<Vec<TallyRow>, Trouble> {
+) -> Result<Vec<TallyRow>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_and_then(params![realm.as_str(), pipeline.as_str()], tally_row)?;
     rows.collect()
 }
 
-fn tally_row(row: &Row<'_>) -> Result<TallyRow, Trouble> {
+fn tally_row(row: &Row<'_>) -> Result<TallyRow> {
     Ok(TallyRow {
         deterministic: row.get(0)?,
         reason: row.get(1)?,
