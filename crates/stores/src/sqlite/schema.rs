@@ -18,67 +18,29 @@ struct Migration {
     fill: Option<fn(&Connection) -> rusqlite::Result<()>>,
 }
 
+impl Migration {
+    const fn new(version: i64, name: &'static str, sql: &'static str) -> Self {
+        Self { version, name, sql, fill: None }
+    }
+
+    const fn filled(self, fill: fn(&Connection) -> rusqlite::Result<()>) -> Self {
+        Self { fill: Some(fill), ..self }
+    }
+}
+
 const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "init",
-        sql: include_str!("migrations/0001_init.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 2,
-        name: "retention",
-        sql: include_str!("migrations/0002_retention.sql"),
-        fill: Some(refs::fill),
-    },
-    Migration {
-        version: 3,
-        name: "spent",
-        sql: include_str!("migrations/0003_spent.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 4,
-        name: "tallies",
-        sql: include_str!("migrations/0004_tallies.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 5,
-        name: "deliveries",
-        sql: include_str!("migrations/0005_deliveries.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 6,
-        name: "closures",
-        sql: include_str!("migrations/0006_closures.sql"),
-        fill: Some(closures::fill),
-    },
-    Migration {
-        version: 7,
-        name: "parked",
-        sql: include_str!("migrations/0007_parked.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 8,
-        name: "identity",
-        sql: include_str!("migrations/0008_identity.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 9,
-        name: "fences",
-        sql: include_str!("migrations/0009_fences.sql"),
-        fill: None,
-    },
-    Migration {
-        version: 10,
-        name: "blob_holders",
-        sql: include_str!("migrations/0010_blob_holders.sql"),
-        fill: None,
-    },
+    Migration::new(1, "init", include_str!("migrations/0001_init.sql")),
+    Migration::new(2, "retention", include_str!("migrations/0002_retention.sql"))
+        .filled(refs::fill),
+    Migration::new(3, "spent", include_str!("migrations/0003_spent.sql")),
+    Migration::new(4, "tallies", include_str!("migrations/0004_tallies.sql")),
+    Migration::new(5, "deliveries", include_str!("migrations/0005_deliveries.sql")),
+    Migration::new(6, "closures", include_str!("migrations/0006_closures.sql"))
+        .filled(closures::fill),
+    Migration::new(7, "parked", include_str!("migrations/0007_parked.sql")),
+    Migration::new(8, "identity", include_str!("migrations/0008_identity.sql")),
+    Migration::new(9, "fences", include_str!("migrations/0009_fences.sql")),
+    Migration::new(10, "blob_holders", include_str!("migrations/0010_blob_holders.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
