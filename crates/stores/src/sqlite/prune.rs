@@ -1,14 +1,14 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays.
 
-use super::trouble::{Result, Trouble};
+use super::trouble::Result;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::key;
+use crate::sqlite::tables::columns::{count, key, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Realms};
 use kernel::values::ids::{Millis, RealmId, SessionKey};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -65,13 +65,8 @@ pub(crate) fn old_sessions(
          AND {} ORDER BY pk LIMIT ?4",
         scope.sql("?3")
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_and_then(params![before.0, after, scope.names, limit], found)?;
-    rows.collect()
-}
-
-fn found(row: &Row<'_>) -> Result<Found> {
-    Ok((row.get(0)?, key(row, 1)?))
+    let params = params![before.0, after, scope.names, limit];
+    many(connection, &sql, params, |row| Ok((row.get(0)?, key(row, 1)?)))
 }
 
 /// Removes those of them that are still old, with all that belongs to them; how many rows. What a
@@ -134,9 +129,7 @@ pub(crate) fn remove_session(
 /// The last row that a session has in the feed; 0 if it has none.
 pub(crate) fn newest_row(connection: &Connection, session: i64) -> Result<u64> {
     let sql = "SELECT row FROM journal WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let row: Option<i64> = statement.query_row([session], |row| row.get(0)).optional()?;
-    Ok(row.unwrap_or(0) as u64)
+    Ok(one(connection, sql, [session], |row| count(row, 0))?.unwrap_or(0))
 }
 
 fn changes(connection: &Connection) -> Result<u64> {
@@ -157,12 +150,9 @@ pub(crate) fn old_keys(
          AND {} AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) LIMIT ?3",
         scope.sql("?2")
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let params = params![before.0, scope.names, limit];
-    let rows = statement.query_and_then(params, |row| {
-        Ok::<_, Trouble>((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-    })?;
-    rows.collect()
+    many(connection, &sql, params![before.0, scope.names, limit], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })
 }
 
 /// Removes these keys; how many there were.

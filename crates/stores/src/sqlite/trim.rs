@@ -5,14 +5,14 @@ use super::prune::Scope;
 use super::read::split;
 use super::trouble::Result;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{bits, count, integer, key};
+use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Slice, Trimmable};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{Fence, Millis, SessionId};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params};
 
 /// The session, if what the request says of it still holds: runs that go are there and ended before
 /// ?4, one that stays is there too, and the journal still has what is to go.
@@ -46,7 +46,6 @@ pub(crate) fn trimmable(
     slice: Slice<Option<(Millis, u64)>>,
 ) -> Result<Vec<Trimmable>> {
     let (end, number) = slice.after.unwrap_or((Millis(i64::MIN), 0));
-    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT s.trim_at, s.pk, s.id, s.realm, s.space, s.key, ( \
              SELECT no FROM runs WHERE session = s.pk AND (ended_at IS NULL OR ended_at >= ?1 \
@@ -56,19 +55,15 @@ pub(crate) fn trimmable(
          AND {} ORDER BY s.trim_at, s.pk LIMIT ?5",
         scope.sql("?4")
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let params = params![before.0, end.0, integer(number), scope.names(), limit];
-    let rows = statement.query_and_then(params, found)?;
-    rows.collect()
-}
-
-fn found(row: &Row<'_>) -> Result<Trimmable> {
-    Ok(Trimmable {
-        place: (Millis(row.get(0)?), row.get::<_, i64>(1)? as u64),
-        key: key(row, 3)?,
-        id: SessionId(bits(row, 2)?),
-        fence: Fence(count(row, 7)?),
-        keeps: row.get(6)?,
+    let params = params![before.0, end.0, integer(number), scope.names(), limit_of(slice.limit)];
+    many(connection, &sql, params, |row| {
+        Ok(Trimmable {
+            place: (Millis(row.get(0)?), count(row, 1)?),
+            key: key(row, 3)?,
+            id: SessionId(bits(row, 2)?),
+            fence: Fence(count(row, 7)?),
+            keeps: row.get(6)?,
+        })
     })
 }
 
@@ -83,8 +78,7 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
         integer(trim.seq),
         integer(trim.fence.0),
     ];
-    let mut statement = connection.prepare_cached(STANDS)?;
-    let session: Option<i64> = statement.query_row(stands, |row| row.get(0)).optional()?;
+    let session: Option<i64> = one(connection, STANDS, stands, |row| Ok(row.get(0)?))?;
     let Some(session) = session else { return Ok(None) };
     let Some(row) = row_of(connection, session, trim.seq)? else { return Ok(None) };
     if row.number as u64 > consumers::passed(connection, realm)? {
@@ -122,11 +116,10 @@ struct Held {
 }
 
 fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held>> {
-    let mut statement = connection.prepare_cached(ROW)?;
-    let row = statement.query_row(params![session, integer(seq)], |row| {
+    let row = one(connection, ROW, params![session, integer(seq)], |row| {
         Ok(Held { number: row.get(0)?, seq: row.get(1)?, last_seq: row.get(2)?, body: row.get(3)? })
-    });
-    Ok(row.optional()?.filter(|row| row.last_seq >= integer(seq)))
+    })?;
+    Ok(row.filter(|row| row.last_seq >= integer(seq)))
 }
 
 /// The row with the base in the place of all up to its sequence.

@@ -1,21 +1,46 @@
 //! The feed and its consumers.
 
-use super::super::read;
 use super::SqliteStore;
-use crate::sqlite::tables::consumers;
+use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, one};
+use crate::sqlite::tables::consumers::{self, FEED_END};
 use crate::sqlite::tables::deliveries;
 use kernel::contracts::{Feed, FeedRow, FeedStart, Read, SINKS};
-use kernel::values::ids::RealmId;
-use rusqlite::Connection;
+use kernel::values::ids::{RealmId, SessionId};
+use rusqlite::{Connection, params};
+
+/// The journal leads: the feed's order is the journal's.
+const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key FROM journal AS j \
+     CROSS JOIN sessions AS s ON s.pk = j.session \
+     WHERE j.row > ?1 AND s.realm = ?2 ORDER BY j.row LIMIT ?3";
+
+/// A read of the feed ends with the row that reaches this: rows may be large.
+const FEED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Feed for SqliteStore {
     fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| read::feed(connection, &realm, after, limit))
+        self.readers.read(move |connection| {
+            let mut statement = connection.prepare_cached(FEED)?;
+            let mut rows =
+                statement.query(params![integer(after), realm.as_str(), limit_of(limit)])?;
+            let (mut feed, mut bytes) = (Vec::new(), 0);
+            while bytes < FEED_BYTES_MAX
+                && let Some(row) = rows.next()?
+            {
+                let (session, key) = (SessionId(bits(row, 1)?), key(row, 3)?);
+                let body: String = row.get(2)?;
+                bytes += body.len();
+                feed.push(FeedRow { cursor: count(row, 0)?, session, key, body });
+            }
+            Ok(feed)
+        })
     }
 
     fn feed_end(&self) -> Read<'_, u64> {
-        self.readers.read(read::feed_end)
+        self.readers.read(|connection| {
+            let sql = format!("SELECT {FEED_END}");
+            Ok(one(connection, &sql, params![], |row| count(row, 0))?.unwrap_or(0))
+        })
     }
 
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {

@@ -1,12 +1,44 @@
 //! The journal, and who drives what.
 
+use super::super::trouble::{Result, Trouble};
 use super::super::{append, read};
 use super::SqliteStore;
+use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one, text_of};
 use crate::sqlite::tables::history;
-use kernel::contracts::{HistoryFilter, Journal, Loaded, Ownership, Page, Paged, Read, Ticket};
+use kernel::contracts::{
+    HistoryFilter, Journal, Loaded, Ownership, Page, Paged, Read, StoreError, Stored, Ticket,
+};
 use kernel::journal::projection::{Append, HistoryItem, Parked};
-use kernel::values::ids::{ContentHash, Known, Millis, RealmId, SessionKey};
-use rusqlite::Connection;
+use kernel::values::ids::{ContentHash, Fence, Known, Millis, RealmId, SessionId, SessionKey};
+use rusqlite::{Connection, params};
+
+/// Begins with the row that holds the event after `?2`; rows follow each other without a gap.
+const TAIL: &str = "SELECT body FROM journal WHERE session = ?1 AND last_seq > ?2 AND seq >= \
+     (SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?1 AND seq <= ?2 + 1) \
+     ORDER BY seq LIMIT ?3";
+
+/// Those of dead processes first, then those of no one whose time has come, then those that this
+/// process should have in hand already: they must not crowd out the others.
+const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
+     ORDER BY CASE node WHEN ?2 THEN 2 WHEN 0 THEN 1 ELSE 0 END, wake_at LIMIT ?3";
+
+/// No limit, where SQL wants one.
+const ALL: i64 = -1;
+
+impl SqliteStore {
+    /// A pinned text, by its hash.
+    fn pinned(
+        &self,
+        sql: &'static str,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Read<'static, Option<String>> {
+        let (realm, hash) = (realm.clone(), hash.clone());
+        self.readers.read(move |connection| {
+            one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
+        })
+    }
+}
 
 impl Journal for SqliteStore {
     fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {
@@ -17,7 +49,7 @@ impl Journal for SqliteStore {
                 return Ok(Loaded::Unchanged);
             }
             let key = key.clone();
-            self.readers.read(move |connection| read::load(connection, &key, known)).await
+            self.readers.read(move |connection| load(connection, &key, known)).await
         })
     }
 
@@ -30,8 +62,7 @@ impl Journal for SqliteStore {
         realm: &'a RealmId,
         hash: &'a ContentHash,
     ) -> Read<'a, Option<String>> {
-        let (realm, hash) = (realm.clone(), hash.clone());
-        self.readers.read(move |connection| read::closure(connection, &realm, &hash))
+        self.pinned("SELECT body FROM closures WHERE realm = ?1 AND hash = ?2", realm, hash)
     }
 
     fn tool_spec<'a>(
@@ -39,8 +70,7 @@ impl Journal for SqliteStore {
         realm: &'a RealmId,
         hash: &'a ContentHash,
     ) -> Read<'a, Option<String>> {
-        let (realm, hash) = (realm.clone(), hash.clone());
-        self.readers.read(move |connection| read::tool_spec(connection, &realm, &hash))
+        self.pinned("SELECT body FROM tool_specs WHERE realm = ?1 AND hash = ?2", realm, hash)
     }
 
     fn history<'a>(
@@ -63,7 +93,30 @@ impl Journal for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
         let key = key.clone();
-        self.readers.read(move |connection| read::events(connection, &key, after, limit))
+        self.readers.read(move |connection| {
+            let Some(number) = read::session_number(connection, &key)? else {
+                return Ok(Vec::new());
+            };
+            if after > 0 {
+                let sql = "SELECT min(seq) FROM journal WHERE session = ?1";
+                let oldest =
+                    one(connection, sql, params![number], |row| count(row, 0))?.unwrap_or(0);
+                if after < oldest {
+                    return Err(Trouble::Refused(StoreError::Gone(oldest)));
+                }
+            }
+            let params = params![number, integer(after), limit_of(limit)];
+            let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
+            let mut events = Vec::new();
+            for row in &rows {
+                for event in read::split(row)? {
+                    if events.len() < limit && event.0 > after {
+                        events.push(event);
+                    }
+                }
+            }
+            Ok(events)
+        })
     }
 }
 
@@ -73,7 +126,11 @@ impl Ownership for SqliteStore {
             // Recovery comes by all the time, and a claim is worth what the lock is worth.
             self.check_lock()?;
             let node = self.node;
-            self.readers.read(move |connection| read::due(connection, now, node, limit)).await
+            let due = move |connection: &Connection| {
+                let params = params![now.0, integer(node), limit_of(limit)];
+                many(connection, DUE, params, |row| key(row, 0))
+            };
+            self.readers.read(due).await
         })
     }
 
@@ -84,6 +141,38 @@ impl Ownership for SqliteStore {
     }
 
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
-        self.readers.read(move |connection| read::next_wake(connection, after))
+        self.readers.read(move |connection| {
+            let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at > ?1";
+            let nearest =
+                one(connection, sql, params![after.0], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+            Ok(nearest.flatten().map(Millis))
+        })
     }
+}
+
+/// Snapshot and tail, unless the session is the known one.
+fn load(connection: &Connection, key: &SessionKey, known: Option<Known>) -> Result<Loaded> {
+    let sql = "SELECT s.pk, s.id, s.fence, n.seq, n.body \
+         FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
+         WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
+    let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
+    let found = one(connection, sql, params, |row| {
+        let (id, fence) = (SessionId(bits(row, 1)?), Fence(count(row, 2)?));
+        if known == Some(Known { id, fence }) {
+            return Ok(None);
+        }
+        let number: i64 = row.get(0)?;
+        let after: Option<i64> = row.get(3)?;
+        let snapshot: Option<String> = row.get(4)?;
+        let snapshot_bytes = snapshot.as_ref().map_or(0, String::len);
+        let stored = Stored { id, fence, snapshot, snapshot_bytes, tail: Vec::new() };
+        Ok(Some((number, after.unwrap_or(0), stored)))
+    })?;
+    let (number, after, mut stored) = match found {
+        None => return Ok(Loaded::Missing),
+        Some(None) => return Ok(Loaded::Unchanged),
+        Some(Some(found)) => found,
+    };
+    stored.tail = many(connection, TAIL, params![number, after, ALL], |row| Ok(row.get(0)?))?;
+    Ok(Loaded::Found(stored))
 }

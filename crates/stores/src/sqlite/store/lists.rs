@@ -1,7 +1,11 @@
 //! Lists, and what came of keyed requests.
 
-use super::super::read;
+use super::super::trouble::Result;
 use super::SqliteStore;
+use crate::sqlite::tables::columns::{
+    AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text, many, one,
+    paged, rows_max, run, session,
+};
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
 use kernel::contracts::{
@@ -10,16 +14,22 @@ use kernel::contracts::{
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
-use kernel::values::ids::{AskId, PipelineName, RealmId, RunId};
+use kernel::session::RunStatus;
+use kernel::values::ids::{AskId, Millis, PipelineName, RealmId, RunId, Space};
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+/// Of ids that are their owner's only those of the owner count.
+const OWN: &str = "(s.key = ?3 OR s.space NOT IN (SELECT value FROM json_each(?4)))";
 
 impl Lists for SqliteStore {
     fn session<'a>(
         &'a self,
         realm: &'a RealmId,
-        session: &'a SessionRef,
+        named: &'a SessionRef,
     ) -> Read<'a, Option<SessionRow>> {
-        let (realm, session) = (realm.clone(), session.clone());
-        self.readers.read(move |connection| read::find_session(connection, &realm, &session))
+        let (realm, named) = (realm.clone(), named.clone());
+        self.readers.read(move |connection| find_session(connection, &realm, &named))
     }
 
     fn sessions<'a>(
@@ -29,17 +39,56 @@ impl Lists for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionRow>> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| read::sessions(connection, &realm, &filter, &page))
+        self.readers.read(move |connection| {
+            // Said in so many words, so that SQLite sees that the index without the completed
+            // serves.
+            let status = match filter.status {
+                None => "",
+                Some(RunStatus::Completed) => "AND s.status = ?3",
+                Some(_) => "AND s.status = ?3 AND s.status <> 'completed'",
+            };
+            let parked = if filter.parked { "AND s.parked IS NOT NULL" } else { "" };
+            let sql = format!(
+                "SELECT {SESSION}, s.pk FROM sessions AS s WHERE s.realm = ?1 AND s.pk < ?2 \
+                 {status} {parked} AND (?4 IS NULL OR s.plan = ?4) \
+                 AND (?5 IS NULL OR s.space = ?5) \
+                 ORDER BY s.pk DESC LIMIT ?6"
+            );
+            let params = params![
+                realm.as_str(),
+                cursor_number(&page, i64::MAX)?,
+                filter.status.map(|status| status.name()),
+                filter.plan.as_ref().map(|plan| plan.as_str()),
+                filter.space.as_ref().map(|space| space.as_str()),
+                rows_max(&page),
+            ];
+            let rows = many(connection, &sql, params, |row| {
+                Ok((row.get::<_, i64>(AFTER_SESSION)?, session(row)?))
+            })?;
+            Ok(paged(rows, &page, i64::to_string))
+        })
     }
 
-    fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
+    fn run<'a>(&'a self, realm: &'a RealmId, id: RunId) -> Read<'a, Option<SessionRun>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| read::find_run(connection, &realm, run))
+        self.readers.read(move |connection| {
+            let sql = format!(
+                "SELECT {RUN} FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
+                 WHERE r.id = ?1 AND s.realm = ?2"
+            );
+            one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], run)
+        })
     }
 
-    fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {
+    fn ask<'a>(&'a self, realm: &'a RealmId, id: AskId) -> Read<'a, Option<SessionAsk>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| read::find_ask(connection, &realm, ask))
+        self.readers.read(move |connection| {
+            let sql = format!(
+                "SELECT {ASK} FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
+                 WHERE a.id = ?1 AND a.realm = ?2"
+            );
+            one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], ask)
+        })
     }
 
     fn asks<'a>(
@@ -49,17 +98,64 @@ impl Lists for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionAsk>> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| read::asks(connection, &realm, &filter, &page))
+        self.readers.read(move |connection| {
+            // The narrowest index that the filter allows.
+            let among = match (&filter.session, filter.status.as_deref()) {
+                (Some(_), _) => {
+                    "a.session = (SELECT pk FROM sessions WHERE id = ?7 AND realm = ?1)"
+                }
+                (None, Some("open")) => "a.realm = ?1 AND a.status = 'open'",
+                (None, _) => "a.realm = ?1",
+            };
+            let sql = format!(
+                "SELECT {ASK}, a.pk FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
+                 WHERE {among} AND a.pk > ?2 AND (?3 IS NULL OR a.run = ?3) \
+                 AND (?4 IS NULL OR a.kind = ?4) AND (?5 IS NULL OR a.status = ?5) \
+                 AND (?6 IS NULL OR a.step = ?6) ORDER BY a.pk LIMIT ?8"
+            );
+            let params = params![
+                realm.as_str(),
+                cursor_number(&page, 0)?,
+                filter.run.map(|run| run.0.to_be_bytes()),
+                filter.kind,
+                filter.status,
+                filter.step.as_ref().map(|step| step.as_str()),
+                filter.session.map(|session| session.0.to_be_bytes()),
+                rows_max(&page),
+            ];
+            let rows = many(connection, &sql, params, |row| {
+                Ok((row.get::<_, i64>(AFTER_ASK)?, ask(row)?))
+            })?;
+            Ok(paged(rows, &page, i64::to_string))
+        })
     }
 
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| read::open_asks(connection, &realm))
+        self.readers.read(move |connection| {
+            let sql = "SELECT kind, count(*), min(created_at) FROM asks \
+                 WHERE realm = ?1 AND status = 'open' GROUP BY kind ORDER BY kind";
+            many(connection, sql, params![realm.as_str()], |row| {
+                let oldest = Millis(row.get(2)?);
+                Ok(OpenAsks { kind: row.get(0)?, count: count(row, 1)?, oldest })
+            })
+        })
     }
 
+    /// The first condition is the index's own, word for word: so that is searched, and the table is
+    /// not.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| read::open_sessions(connection, &realm))
+        self.readers.read(move |connection| {
+            let sql = "SELECT status, count(*) FROM sessions \
+                 WHERE status <> 'completed' AND realm = ?1 \
+                 AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status \
+                 UNION ALL SELECT 'parked', count(*) FROM sessions \
+                 WHERE parked IS NOT NULL AND realm = ?1 HAVING count(*) > 0 ORDER BY status";
+            many(connection, sql, params![realm.as_str()], |row| {
+                Ok(OpenSessions { status: row.get(0)?, count: count(row, 1)? })
+            })
+        })
     }
 
     fn tallies<'a>(
@@ -85,4 +181,49 @@ impl Keys for SqliteStore {
         self.readers
             .read(move |connection| keys::find(connection, &realm, (&subject, &route, &key)))
     }
+}
+
+/// One session. A key without a space means the one in `session`, else the only one.
+fn find_session(
+    connection: &Connection,
+    realm: &RealmId,
+    named: &SessionRef,
+) -> Result<Option<SessionRow>> {
+    let realm = realm.as_str();
+    let from = format!("SELECT {SESSION} FROM sessions AS s WHERE s.realm = ?1");
+    match named {
+        SessionRef::Id(id) => {
+            let sql = format!("{from} AND s.id = ?2");
+            one(connection, &sql, params![realm, id.0.to_be_bytes()], session)
+        }
+        SessionRef::Key { key, space: Some(space) } => {
+            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
+            one(connection, &sql, params![realm, key_text(key, None), space.as_str()], session)
+        }
+        SessionRef::Owned { key, space: Some(space), owner } => {
+            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
+            let key = key_text(key, Some(&**owner).filter(|_| space.is_owned()));
+            one(connection, &sql, params![realm, key, space.as_str()], session)
+        }
+        SessionRef::Key { key, space: None } => {
+            let sql = format!("{from} AND s.key = ?2 ORDER BY s.space <> 'session' LIMIT 2");
+            let found = many(connection, &sql, params![realm, key_text(key, None)], session)?;
+            Ok(the_only(found))
+        }
+        SessionRef::Owned { key, space: None, owner } => {
+            let sql = format!(
+                "{from} AND s.key IN (?2, ?3) AND {OWN} ORDER BY s.space <> 'session' LIMIT 2"
+            );
+            let (nobodys, own) = (key_text(key, None), key_text(key, Some(&**owner)));
+            let owned = json!(Space::OWNED).to_string();
+            Ok(the_only(many(connection, &sql, params![realm, nobodys, own, owned], session)?))
+        }
+    }
+}
+
+/// The session that a key without a space means.
+fn the_only(mut found: Vec<SessionRow>) -> Option<SessionRow> {
+    let is_clear =
+        found.len() == 1 || found.first().is_some_and(|first| first.key.space == Space::session());
+    is_clear.then(|| found.swap_remove(0))
 }

@@ -5,7 +5,7 @@ use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use super::SqliteStore;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::integer;
+use crate::sqlite::tables::columns::{integer, limit_of};
 use crate::sqlite::tables::consumers;
 use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
 use kernel::journal::trim::Trim;
@@ -86,7 +86,7 @@ impl Retention for SqliteStore {
         slice: Slice<u64>,
     ) -> Read<'a, PrunedSlice> {
         Box::pin(async move {
-            let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
+            let limit = limit_of(slice.limit);
             let looked = (integer(slice.after), limit);
             let scope = Scope::of(realms);
             let of = scope.clone();
@@ -125,7 +125,7 @@ impl Retention for SqliteStore {
 
     fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let limit = limit_of(limit);
             let looked = self.readers.read(move |connection| closures::look(connection, limit));
             let looked = looked.await?;
             let count = looked.len();

@@ -9,7 +9,7 @@ use kernel::session::RunStatus;
 use kernel::values::ids::{
     Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey, Space, StepId,
 };
-use rusqlite::Row;
+use rusqlite::{Connection, Params, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -129,6 +129,11 @@ pub(crate) fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// A limit as SQL takes it.
+pub(crate) fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
 /// How many rows a query for a page asks for: one more than the page, to know whether more follow.
 pub(crate) fn rows_max(page: &Page) -> i64 {
     i64::try_from(page.limit.max(1)).map_or(i64::MAX, |limit| limit.saturating_add(1))
@@ -193,4 +198,31 @@ fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus> {
         .into_iter()
         .find(|status| status.name() == name)
         .ok_or_else(|| Trouble::unreadable(format!("this release knows no ask status `{name}`")))
+}
+
+/// The first row of a query, if it has one.
+pub(crate) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    match rows.next()? {
+        Some(row) => read(row).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// All rows of a query.
+pub(crate) fn many<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_and_then(params, read)?;
+    rows.collect()
 }

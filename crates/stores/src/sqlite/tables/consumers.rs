@@ -1,10 +1,10 @@
 //! Named consumers of the feed, and how far each of them is.
 
-use super::columns::integer;
-use crate::sqlite::trouble::{Result, Trouble};
+use super::columns::{count, integer, many, one};
+use crate::sqlite::trouble::Result;
 use kernel::contracts::{FeedStart, SINKS};
 use kernel::values::ids::RealmId;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 /// Only ever on: a consumer never goes back.
 const ADVANCE: &str = "INSERT INTO consumers (realm, name, cursor) VALUES (?1, ?2, ?3) \
@@ -31,10 +31,8 @@ const BEHIND: &str = "SELECT name FROM consumers WHERE realm = ?1 \
 /// How far a named consumer is; 0 before its first step.
 pub(crate) fn place(connection: &Connection, realm: &RealmId, name: &str) -> Result<u64> {
     let sql = "SELECT cursor FROM consumers WHERE realm = ?1 AND name = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    let params = params![realm.as_str(), name];
-    let cursor: Option<i64> = statement.query_row(params, |row| row.get(0)).optional()?;
-    Ok(cursor.unwrap_or(0) as u64)
+    let cursor = one(connection, sql, params![realm.as_str(), name], |row| count(row, 0))?;
+    Ok(cursor.unwrap_or(0))
 }
 
 /// Moves a named consumer on.
@@ -78,11 +76,8 @@ pub(crate) fn list(
     realm: &RealmId,
     prefix: &str,
 ) -> Result<Vec<(String, u64)>> {
-    let mut statement = connection.prepare_cached(LIST)?;
-    let rows = statement.query_and_then(params![realm.as_str(), prefix], |row| {
-        Ok::<_, Trouble>((row.get(0)?, row.get::<_, i64>(1)? as u64))
-    })?;
-    rows.collect()
+    let params = params![realm.as_str(), prefix];
+    many(connection, LIST, params, |row| Ok((row.get(0)?, count(row, 1)?)))
 }
 
 /// Removes the place of a named consumer; false where it has none.
@@ -93,9 +88,8 @@ pub(crate) fn forget(connection: &Connection, realm: &RealmId, name: &str) -> Re
 
 /// The sink of a realm that is furthest behind this row; none where all have passed it.
 pub(crate) fn behind(connection: &Connection, realm: &RealmId, row: u64) -> Result<Option<String>> {
-    let mut statement = connection.prepare_cached(BEHIND)?;
     let params = params![realm.as_str(), SINKS, integer(row)];
-    Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+    one(connection, BEHIND, params, |row| Ok(row.get(0)?))
 }
 
 /// The row up to which all sinks of a realm have read; the last one there can be where it has none.

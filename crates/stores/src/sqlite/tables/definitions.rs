@@ -1,7 +1,7 @@
 //! Stored configuration: every version is kept, the newest counts, and a put says which version it
 //! was written against.
 
-use super::columns::{count, integer};
+use super::columns::{count, integer, many, one};
 use crate::sqlite::chore::Writes;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::trouble::{Result, Trouble};
@@ -27,7 +27,12 @@ impl SqliteDefinitions {
 impl Definitions for SqliteDefinitions {
     fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>> {
         let (realm, kind) = (realm.clone(), kind.to_owned());
-        self.readers.read(move |connection| list(connection, &realm, &kind))
+        self.readers.read(move |connection| {
+            // With a lone `max`, SQLite takes the other columns from the row that has it.
+            let sql = "SELECT kind, name, max(version), body, updated_at FROM definitions \
+                 WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
+            many(connection, sql, params![realm.as_str(), kind], definition)
+        })
     }
 
     fn get<'a>(
@@ -61,15 +66,6 @@ impl Definitions for SqliteDefinitions {
     }
 }
 
-fn list(connection: &Connection, realm: &RealmId, kind: &str) -> Result<Vec<Definition>> {
-    // With a lone `max`, SQLite takes the other columns from the row that has it.
-    let sql = "SELECT kind, name, max(version), body, updated_at FROM definitions \
-         WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_and_then(params![realm.as_str(), kind], definition)?;
-    rows.collect()
-}
-
 fn get(
     connection: &Connection,
     realm: &RealmId,
@@ -78,9 +74,7 @@ fn get(
 ) -> Result<Option<Definition>> {
     let sql = "SELECT kind, name, version, body, updated_at FROM definitions \
          WHERE realm = ?1 AND kind = ?2 AND name = ?3 ORDER BY version DESC LIMIT 1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query_and_then(params![realm.as_str(), kind, name], definition)?;
-    rows.next().transpose()
+    one(connection, sql, params![realm.as_str(), kind, name], definition)
 }
 
 fn put(

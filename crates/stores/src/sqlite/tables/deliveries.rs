@@ -1,7 +1,7 @@
 //! The log of deliveries. It is written together with the place of its sink: a reader who finds a
 //! delivery knows that it counts.
 
-use super::columns::{bits, count, cursor_number, integer, paged, rows_max};
+use super::columns::{bits, count, cursor_number, integer, limit_of, many, one, paged, rows_max};
 use super::consumers;
 use crate::sqlite::chore::Writes;
 use crate::sqlite::readers::Readers;
@@ -94,7 +94,24 @@ impl Deliveries for SqliteDeliveries {
         page: &'a Page,
     ) -> Read<'a, Paged<DeliveryRow>> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| list(connection, &realm, &filter, &page))
+        self.readers.read(move |connection| {
+            let sql = format!(
+                "SELECT {COLUMNS}, pk FROM deliveries WHERE realm = ?1 AND pk < ?2 \
+                 AND (?3 IS NULL OR sink = ?3) AND (?4 IS NULL OR status = ?4) \
+                 ORDER BY pk DESC LIMIT ?5"
+            );
+            let params = params![
+                realm.as_str(),
+                cursor_number(&page, i64::MAX)?,
+                filter.sink,
+                filter.status.map(DeliveryStatus::name),
+                rows_max(&page),
+            ];
+            let rows = many(connection, &sql, params, |row| {
+                Ok((row.get::<_, i64>(AFTER)?, delivery(row)?))
+            })?;
+            Ok(paged(rows, &page, i64::to_string))
+        })
     }
 
     fn delivery<'a>(
@@ -108,10 +125,7 @@ impl Deliveries for SqliteDeliveries {
             let sql = format!(
                 "SELECT {COLUMNS} FROM deliveries WHERE realm = ?1 AND sink = ?2 AND event = ?3"
             );
-            let mut statement = connection.prepare_cached(&sql)?;
-            let params = params![realm.as_str(), sink, event];
-            let mut rows = statement.query_and_then(params, delivery)?;
-            rows.next().transpose()
+            one(connection, &sql, params![realm.as_str(), sink, event], delivery)
         })
     }
 }
@@ -177,42 +191,16 @@ fn drop_oldest(
     let sql = "SELECT count(*) FROM deliveries WHERE realm = ?1 AND sink = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let kept: i64 = statement.query_row(params![realm.as_str(), sink], |row| row.get(0))?;
-    let mut too_many = kept.saturating_sub(i64::try_from(kept_max).unwrap_or(i64::MAX));
+    let mut too_many = kept.saturating_sub(limit_of(kept_max));
     let mut statement = connection.prepare_cached(DROP)?;
     for status in DeliveryStatus::ALL {
         if too_many <= 0 {
             break;
         }
         let gone = statement.execute(params![realm.as_str(), sink, status.name(), too_many])?;
-        too_many -= i64::try_from(gone).unwrap_or(i64::MAX);
+        too_many -= limit_of(gone);
     }
     Ok(())
-}
-
-fn list(
-    connection: &Connection,
-    realm: &RealmId,
-    filter: &DeliveryFilter,
-    page: &Page,
-) -> Result<Paged<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS}, pk FROM deliveries WHERE realm = ?1 AND pk < ?2 \
-         AND (?3 IS NULL OR sink = ?3) AND (?4 IS NULL OR status = ?4) \
-         ORDER BY pk DESC LIMIT ?5"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let params = params![
-        realm.as_str(),
-        cursor_number(page, i64::MAX)?,
-        filter.sink,
-        filter.status.map(DeliveryStatus::name),
-        rows_max(page),
-    ];
-    let rows = statement.query_and_then(params, |row| {
-        Ok::<_, Trouble>((row.get::<_, i64>(AFTER)?, delivery(row)?))
-    })?;
-    let rows: Vec<(i64, DeliveryRow)> = rows.collect::<Result<_, _>>()?;
-    Ok(paged(rows, page, i64::to_string))
 }
 
 fn delivery(row: &Row<'_>) -> Result<DeliveryRow> {

@@ -1,13 +1,13 @@
 //! A session's history, newest first. A history row only says in which events its values are; they
 //! are read out of the journal, so that a value is stored once.
 
-use super::columns::{bad_cursor, bits, count, integer, paged, rows_max};
+use super::columns::{bad_cursor, bits, count, integer, many, one, paged, rows_max};
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{HistoryFilter, Page, Paged};
 use kernel::event::{self, Event};
 use kernel::journal::projection::{HistoryItem, HistoryRow};
 use kernel::values::ids::{RunId, StepId, ToolName};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
 
 /// Larger than any position: they begin with the run's number.
@@ -32,22 +32,17 @@ pub(crate) fn history(
         None => (ABOVE_ALL.to_vec(), i64::MAX),
         Some(cursor) => read_cursor(cursor).ok_or_else(|| bad_cursor(cursor))?,
     };
-    let mut statement = connection.prepare_cached(ROWS)?;
-    let rows = statement.query_and_then(
-        params![
-            session,
-            position,
-            seq,
-            only.run.map(|run| run.0.to_be_bytes()),
-            only.step.as_ref().map(|step| step.as_str()),
-            rows_max(page),
-        ],
-        history_row,
-    )?;
+    let params = params![
+        session,
+        position,
+        seq,
+        only.run.map(|run| run.0.to_be_bytes()),
+        only.step.as_ref().map(|step| step.as_str()),
+        rows_max(page),
+    ];
     let mut journal = Journal { connection, session, rows: BTreeMap::new() };
     let mut items = Vec::new();
-    for row in rows {
-        let row = row?;
+    for row in many(connection, ROWS, params, history_row)? {
         let item = journal.item(&row)?;
         items.push((row, item));
     }
@@ -92,14 +87,14 @@ impl Journal<'_> {
         if self.event(seq).is_some() {
             return Ok(());
         }
-        let mut statement = self.connection.prepare_cached(JOURNAL_ROW)?;
-        let row: Option<(i64, String)> = statement
-            .query_row(params![self.session, integer(seq)], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let params = params![self.session, integer(seq)];
+        let row = one(self.connection, JOURNAL_ROW, params, |row| {
+            Ok((count(row, 0)?, row.get::<_, String>(1)?))
+        })?;
         if let Some((first, body)) = row {
             let events =
                 event::read(&body).map_err(|error| Trouble::unreadable(error.to_string()))?;
-            self.rows.insert(first as u64, events);
+            self.rows.insert(first, events);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Keyed requests: which run or ask a client's key stands for. A row is written in the commit of
 //! what it names, so that a key and its run are there together or not at all.
 
+use super::columns::one;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::OnceRow;
@@ -19,12 +20,7 @@ pub(crate) fn find(
     realm: &RealmId,
     (subject, route, key): (&str, &str, &str),
 ) -> Result<Option<OnceRow>> {
-    let mut statement = connection.prepare_cached(FIND)?;
-    let mut rows = statement.query(params![realm.as_str(), subject, route, key])?;
-    match rows.next()? {
-        Some(row) => once_row(row).map(Some),
-        None => Ok(None),
-    }
+    one(connection, FIND, params![realm.as_str(), subject, route, key], once_row)
 }
 
 /// Refuses a key that is taken, before anything is written.

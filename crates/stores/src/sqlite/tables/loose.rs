@@ -51,7 +51,6 @@ impl LooseBlobs {
 
     /// Those that have been loose since before this.
     pub(crate) fn due(&self, before: Millis, limit: usize) -> Read<'static, Vec<Loose>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers.read(move |connection| refs::due(connection, before, limit))
     }
 

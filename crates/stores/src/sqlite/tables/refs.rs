@@ -1,8 +1,8 @@
 //! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
 //! a holder or a part of one. A session holds what its journal names; others hold what they say.
 
-use super::columns::integer;
-use crate::sqlite::trouble::{Result, Trouble};
+use super::columns::{integer, limit_of, many};
+use crate::sqlite::trouble::Result;
 use kernel::contracts::Holder;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
@@ -153,13 +153,11 @@ pub(crate) fn loosen_until(
 }
 
 /// Blobs that have been loose since before this, the longest first.
-pub(crate) fn due(connection: &Connection, before: Millis, limit: i64) -> Result<Vec<Loose>> {
-    let mut statement = connection.prepare_cached(DUE)?;
-    let rows = statement.query_and_then(params![before.0, limit], |row| {
+pub(crate) fn due(connection: &Connection, before: Millis, limit: usize) -> Result<Vec<Loose>> {
+    many(connection, DUE, params![before.0, limit_of(limit)], |row| {
         let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
-        Ok::<_, Trouble>(Loose { realm, hash, held: row.get(2)? })
-    })?;
-    rows.collect()
+        Ok(Loose { realm, hash, held: row.get(2)? })
+    })
 }
 
 /// These were looked at. One that was put again, or lost another session, meanwhile stays.

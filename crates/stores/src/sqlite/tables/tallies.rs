@@ -1,7 +1,7 @@
 //! How often cases of a pipeline took which path. What clients call a reason is theirs to make up,
 //! so the reasons that no handler knows have a limit.
 
-use super::columns::count;
+use super::columns::{count, limit_of, many};
 use crate::sqlite::trouble::Result;
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::values::ids::{Millis, PipelineName, RealmId};
@@ -38,7 +38,7 @@ pub(crate) fn add(
         let mut unknown = connection.prepare_cached(UNKNOWN)?;
         let known: i64 =
             unknown.query_row(params![realm, pipeline, OTHER_REASONS], |row| row.get(0))?;
-        if known >= i64::try_from(reasons_max).unwrap_or(i64::MAX) {
+        if known >= limit_of(reasons_max) {
             reason = OTHER_REASONS;
         }
     }
@@ -53,9 +53,7 @@ pub(crate) fn list(
     realm: &RealmId,
     pipeline: &PipelineName,
 ) -> Result<Vec<TallyRow>> {
-    let mut statement = connection.prepare_cached(LIST)?;
-    let rows = statement.query_and_then(params![realm.as_str(), pipeline.as_str()], tally_row)?;
-    rows.collect()
+    many(connection, LIST, params![realm.as_str(), pipeline.as_str()], tally_row)
 }
 
 fn tally_row(row: &Row<'_>) -> Result<TallyRow> {
