@@ -8,7 +8,7 @@ use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::{AgentName, RealmId};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// An agent's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +22,12 @@ pub struct AgentFile {
 impl Catalog {
     /// An agent of a realm.
     pub(crate) fn agent(&self, realm: &RealmId, name: &str) -> Option<KnownAgent> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm)?.agents.agent(name)
+        self.known(realm, |known| known.agents.agent(name))
     }
 
     /// All of them, by name.
     pub(crate) fn agents(&self, realm: &RealmId) -> Vec<KnownAgent> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm).map(|known| known.agents.all()).unwrap_or_default()
+        self.known(realm, |known| known.agents.all())
     }
 
     pub(super) fn agent_names(&self, realm: &RealmId) -> Vec<AgentName> {
@@ -101,13 +99,12 @@ impl Catalog {
     }
 
     fn change_agents(&self, realm: &RealmId, change: impl FnOnce(&mut Roster)) {
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.entry(realm.clone()).or_default();
-        change(&mut known.agents);
-        known.changed();
-        drop(realms);
+        self.change(realm, |known| {
+            change(&mut known.agents);
+            known.changed();
+        });
         // Agents are prompts of MCP clients, which are notified when there are others.
-        self.version.send_modify(|version| *version += 1);
+        self.tell();
     }
 }
 

@@ -15,7 +15,7 @@ use kernel::limits::Limits;
 use kernel::values::ids::{AgentName, PlanId, RealmId};
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The texts of a project's agents, plans and pipelines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,8 +51,7 @@ impl Catalog {
         }
         let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
         self.insert(realm, plans.into_iter());
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        realms.entry(realm.clone()).or_default().filed.extend(ids);
+        self.change(realm, |known| known.filed.extend(ids));
         Ok(mistakes)
     }
 
@@ -114,19 +113,19 @@ impl Catalog {
     /// The files bring these now, in place of what they brought before: in one moment for everyone
     /// who looks.
     pub(crate) fn set_files(&self, realm: &RealmId, files: Filed) {
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.entry(realm.clone()).or_default();
-        let has_other_agents = known.agents.set_filed(files.agents);
-        let has_other_plans = known.set_filed(files.plans);
-        known.pipelines = files.pipelines;
-        known.changed();
-        if has_other_plans {
-            known.specs = self.as_tools(&known.plans);
-        }
-        drop(realms);
+        let is_listed = self.change(realm, |known| {
+            let has_other_agents = known.agents.set_filed(files.agents);
+            let has_other_plans = known.set_filed(files.plans);
+            known.pipelines = files.pipelines;
+            known.changed();
+            if has_other_plans {
+                known.specs = self.as_tools(&known.plans);
+            }
+            has_other_agents || has_other_plans
+        });
         // No one is notified of a change of pipelines alone: no list shows what they come down to.
-        if has_other_agents || has_other_plans {
-            self.version.send_modify(|version| *version += 1);
+        if is_listed {
+            self.tell();
         }
     }
 
@@ -135,14 +134,11 @@ impl Catalog {
         if let Some(agent) = id.as_str().strip_prefix(TALKS) {
             return agents.iter().any(|name| name.as_str() == agent);
         }
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.get(realm);
-        known.is_some_and(|known| known.plans.contains_key(id) && !known.filed.contains(id))
+        self.known(realm, |known| known.plans.contains_key(id) && !known.filed.contains(id))
     }
 
     fn unfiled_agents(&self, realm: &RealmId) -> Vec<AgentName> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm).map(|known| known.agents.unfiled()).unwrap_or_default()
+        self.known(realm, |known| known.agents.unfiled())
     }
 }
 

@@ -124,23 +124,37 @@ impl Catalog {
         *self.version.borrow()
     }
 
+    /// Wakes those who wait for a change of what there is.
+    fn tell(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// What this finds of a realm; nothing where the realm has nothing.
+    fn known<T: Default>(&self, realm: &RealmId, find: impl FnOnce(&RealmPlans) -> T) -> T {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        realms.get(realm).map(find).unwrap_or_default()
+    }
+
+    /// Changes what a realm has.
+    fn change<T>(&self, realm: &RealmId, change: impl FnOnce(&mut RealmPlans) -> T) -> T {
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        change(realms.entry(realm.clone()).or_default())
+    }
+
     /// A number that grows with every change of a realm's plans, agents or pipelines, also with
     /// one of which no one is notified.
     pub(crate) fn changes(&self, realm: &RealmId) -> u64 {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm).map_or(0, |known| known.changes)
+        self.known(realm, |known| known.changes)
     }
 
     /// A realm's plans as tools.
     pub(crate) fn plan_specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm).map(|known| known.specs.values().cloned().collect()).unwrap_or_default()
+        self.known(realm, |known| known.specs.values().cloned().collect())
     }
 
     /// A plan as a tool.
     pub(crate) fn plan_spec(&self, realm: &RealmId, id: &str) -> Option<Arc<ToolSpec>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm)?.specs.get(id).cloned()
+        self.known(realm, |known| known.specs.get(id).cloned())
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
@@ -160,7 +174,7 @@ impl Catalog {
             known.specs = self.as_tools(&known.plans);
         }
         drop(realms);
-        self.version.send_modify(|version| *version += 1);
+        self.tell();
         mistakes
     }
 
@@ -172,15 +186,14 @@ impl Catalog {
     }
 
     pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm).map(|known| known.plans.values().cloned().collect()).unwrap_or_default()
+        self.known(realm, |known| known.plans.values().cloned().collect())
     }
 
     pub(crate) fn plan(&self, realm: &RealmId, id: &PlanId) -> Option<Arc<Plan>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.get(realm)?;
-        let talk = || known.agents.plan(id);
-        known.plans.get(id).cloned().or_else(talk).or_else(|| known.pipelines.plan(id))
+        self.known(realm, |known| {
+            let talk = || known.agents.plan(id);
+            known.plans.get(id).cloned().or_else(talk).or_else(|| known.pipelines.plan(id))
+        })
     }
 
     /// Reads a plan that came as JSON, without adding it. It may name those that are coming.
@@ -220,17 +233,16 @@ impl Catalog {
     }
 
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.entry(realm.clone()).or_default();
-        for plan in plans {
-            known.filed.remove(&plan.id);
-            known.plans.insert(plan.id.clone(), Arc::new(plan));
-        }
-        known.changed();
-        // A plan's reach is that of all it can reach, so a new plan may change the others' too.
-        known.specs = self.as_tools(&known.plans);
-        drop(realms);
-        self.version.send_modify(|version| *version += 1);
+        self.change(realm, |known| {
+            for plan in plans {
+                known.filed.remove(&plan.id);
+                known.plans.insert(plan.id.clone(), Arc::new(plan));
+            }
+            known.changed();
+            // A plan's reach is that of all it can reach, so a new plan may change the others' too.
+            known.specs = self.as_tools(&known.plans);
+        });
+        self.tell();
     }
 
     /// Plans as tools, those that the rules keep out left out.
@@ -336,14 +348,11 @@ impl Catalog {
 
     /// The closure of a catalog plan.
     pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>> {
-        let changes = {
-            let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-            let known = realms.get(realm);
-            if let Some(closure) = known.and_then(|known| known.closures.get(id)) {
-                return Ok(closure.clone());
-            }
-            known.map(|known| known.changes)
-        };
+        let (kept, changes) =
+            self.known(realm, |known| (known.closures.get(id).cloned(), Some(known.changes)));
+        if let Some(closure) = kept {
+            return Ok(closure);
+        }
         let main = self.plan(realm, id).ok_or_else(|| no_plan(id))?;
         let closure = Arc::new(self.close_over(realm, main)?);
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::source::Node;
 use kernel::values::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A pipeline's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,28 +52,27 @@ impl Pipelines {
 impl Catalog {
     /// All pipelines of a realm, by name.
     pub(crate) fn pipelines(&self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        let laid = realms.get(realm).into_iter().flat_map(|known| known.pipelines.laid.values());
-        laid.map(|laid| laid.pipeline.clone()).collect()
+        self.known(realm, |known| {
+            known.pipelines.laid.values().map(|laid| laid.pipeline.clone()).collect()
+        })
     }
 
     /// One of them.
     pub(crate) fn pipeline(&self, realm: &RealmId, name: &PipelineName) -> Option<Arc<Pipeline>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm)?.pipelines.laid.get(name).map(|laid| laid.pipeline.clone())
+        self.known(realm, |known| Some(known.pipelines.laid.get(name)?.pipeline.clone()))
     }
 
     /// The one at this route.
     pub(crate) fn pipeline_at(&self, realm: &RealmId, route: &str) -> Option<Arc<Pipeline>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        let mut laid = realms.get(realm)?.pipelines.laid.values();
-        laid.find(|laid| laid.pipeline.route == route).map(|laid| laid.pipeline.clone())
+        self.known(realm, |known| {
+            let mut laid = known.pipelines.laid.values();
+            laid.find(|laid| laid.pipeline.route == route).map(|laid| laid.pipeline.clone())
+        })
     }
 
     /// The agent of a pipeline: only a pipeline's own plan can name it.
     pub(super) fn pipeline_agent(&self, realm: &RealmId, name: &AgentName) -> Option<Arc<Agent>> {
-        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        realms.get(realm)?.pipelines.named(name.as_str()).map(|laid| laid.agent.clone())
+        self.known(realm, |known| Some(known.pipelines.named(name.as_str())?.agent.clone()))
     }
 
     /// The files bring these pipelines now, and no others. All mistakes of all of them are
@@ -88,10 +87,10 @@ impl Catalog {
         if mistakes.iter().any(Mistake::is_error) {
             return Err(mistakes);
         }
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        let known = realms.entry(realm.clone()).or_default();
-        known.pipelines = pipelines;
-        known.changed();
+        self.change(realm, |known| {
+            known.pipelines = pipelines;
+            known.changed();
+        });
         Ok(mistakes)
     }
 
