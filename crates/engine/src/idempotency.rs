@@ -3,11 +3,12 @@
 
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::Once;
+use crate::system::locks::lock;
 use kernel::contracts::Store;
 use kernel::journal::projection::OnceRow;
 use kernel::values::ids::{AskId, Millis, RealmId, RunId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// Whose key of which door.
@@ -52,8 +53,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut held = self.keys.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.remove(&self.name);
+        lock(&self.keys.held).remove(&self.name);
     }
 }
 
@@ -92,7 +92,7 @@ impl Keys {
     }
 
     fn take(self: &Arc<Self>, name: &Name, once: &Once) -> Result<Claim, watch::Receiver<()>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         if let Some(other) = held.get(name) {
             return Err(other.clone());
         }

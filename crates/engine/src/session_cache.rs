@@ -2,10 +2,11 @@
 //! that the next request need not read them again. What rests here was durable, and is good as long
 //! as the session in the store has the fence that it rested with.
 
+use crate::system::locks::lock;
 use kernel::session::Session;
 use kernel::values::ids::{Fence, Known, SessionKey};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How many sessions rest at the same time.
 const SESSIONS_MAX: usize = 256;
@@ -48,7 +49,7 @@ impl Rest {
         if bytes > SESSION_BYTES_MAX {
             return;
         }
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         while held.order.len() >= SESSIONS_MAX {
             let Some(oldest) = held.order.pop_front() else { break };
             held.sessions.remove(&oldest);
@@ -59,7 +60,7 @@ impl Rest {
 
     /// Takes a session that rests.
     pub(crate) fn take(&self, key: &SessionKey) -> Option<Rested> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         let rested = held.sessions.remove(key)?;
         held.order.retain(|other| other != key);
         Some(rested)

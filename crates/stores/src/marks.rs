@@ -1,6 +1,7 @@
 //! Marks of what a process works on, in a small file that outlives it. They are written and never
 //! synced: what they are for is the death of a process, which leaves the system's cache alone.
 
+use crate::queue::held;
 use kernel::contracts::CrashMarks;
 use kernel::values::ids::SessionId;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// How many stretches of work are marked at the same time: about one for each thread that drives.
 const PLACES: usize = 64;
@@ -52,10 +53,6 @@ impl FileMarks {
         Ok(Self { file, places: Mutex::new(places), left })
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether it could be written. One that could not costs a suspicion, and nothing else.
     fn write(&self, place: usize, session: SessionId) -> bool {
         self.file.write_all_at(&session.0.to_be_bytes(), (place * BYTES) as u64).is_ok()
@@ -64,14 +61,14 @@ impl FileMarks {
 
 impl CrashMarks for FileMarks {
     fn begin(&self, session: SessionId) -> Option<usize> {
-        let mut places = self.places();
+        let mut places = held(&self.places);
         let free = places.taken.iter().position(|taken| !taken)?;
         places.taken[free] = self.write(free, session);
         places.taken[free].then_some(free)
     }
 
     fn end(&self, mark: usize) {
-        let mut places = self.places();
+        let mut places = held(&self.places);
         places.taken[mark] = !self.write(mark, SessionId(0));
     }
 
@@ -82,7 +79,7 @@ impl CrashMarks for FileMarks {
     fn settle(&self, session: SessionId) {
         // This process may have marks of the session too: they end with their stretch of work.
         let mut settled = Vec::new();
-        self.places().left.retain(|place, left| {
+        held(&self.places).left.retain(|place, left| {
             let stays = *left != session;
             if !stays {
                 settled.push(*place);

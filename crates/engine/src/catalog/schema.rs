@@ -7,11 +7,12 @@
 //! happen where they are asked for: a thread of its own could not be ended either. Nothing is
 //! built, checked or dropped while the lock is held.
 
+use crate::system::locks::lock;
 use jsonschema::{Draft, PatternOptions, Validator};
 use kernel::tool::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many steps the check of one value against its schema may take.
 const STEPS_MAX: u64 = 5_000_000;
@@ -116,15 +117,14 @@ impl std::fmt::Debug for JsonSchemas {
 
 impl JsonSchemas {
     fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<Compiled>, Misfit> {
-        let known = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(schema);
+        let known = lock(&self.kept).get(schema);
         if let Some(compiled) = known {
             return Ok(compiled);
         }
         let weight = weigh(schema)?;
         let validator = build(schema, &weight)?;
         let compiled = Arc::new(Compiled { validator, weight });
-        let gone =
-            self.kept.lock().unwrap_or_else(PoisonError::into_inner).put(schema, compiled.clone());
+        let gone = lock(&self.kept).put(schema, compiled.clone());
         // What had to go can be large: it goes after the lock.
         drop(gone);
         Ok(compiled)

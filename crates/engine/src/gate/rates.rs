@@ -2,12 +2,13 @@
 //! A bucket holds a minute's calls. A full one is as good as none, so only those in use are
 //! remembered.
 
+use crate::system::locks::lock;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{Millis, RealmId, ToolName};
 use kernel::values::rate::{Bucket, Rate};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The buckets in use.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Rates {
         now: Millis,
     ) -> Result<(), u64> {
         let (whose, rate) = (whose(caller, tool), Rate::per_minute(per_minute));
-        let mut buckets = self.buckets();
+        let mut buckets = lock(&self.buckets);
         if let Some(bucket) = buckets.get_mut(&whose) {
             return bucket.take(rate, now);
         }
@@ -56,14 +57,10 @@ impl Rates {
         per_minute: NonZeroU32,
         now: Millis,
     ) -> Result<(), u64> {
-        match self.buckets().get_mut(&whose(caller, tool)) {
+        match lock(&self.buckets).get_mut(&whose(caller, tool)) {
             Some(bucket) => bucket.look(Rate::per_minute(per_minute), now),
             None => Ok(()),
         }
-    }
-
-    fn buckets(&self) -> MutexGuard<'_, HashMap<Whose, Bucket>> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,9 +133,9 @@ mod tests {
         // No one's bucket is full: bob, who used less, is forgotten, and ann stays empty.
         assert_eq!(take(&eve, 0), Ok(()));
         assert_eq!(take(&ann, 0), Err(30_000));
-        assert_eq!(rates.buckets().len(), 2);
+        assert_eq!(lock(&rates.buckets).len(), 2);
         // A minute later all are full, and forgotten.
         assert_eq!(take(&bob, 60_000), Ok(()));
-        assert_eq!(rates.buckets().len(), 1);
+        assert_eq!(lock(&rates.buckets).len(), 1);
     }
 }

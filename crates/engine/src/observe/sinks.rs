@@ -1,12 +1,13 @@
 //! The sinks that events go to: what is said of each, how it stands, and how all of them end.
 
+use crate::system::locks::lock;
 use kernel::contracts::SINKS;
 use kernel::contracts::sink::{DeliveryRow, EventSink};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 /// What goes to a sink.
@@ -101,13 +102,13 @@ impl Outbox {
 
     /// A person has sent an event that is tried again: there is no need to.
     pub(crate) fn note_resent(&self, row: DeliveryRow) {
-        self.resent.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        lock(&self.resent).push(row);
         self.nudge.notify_one();
     }
 
     /// What was noted since the last time.
     pub(crate) fn take_resent(&self) -> Vec<DeliveryRow> {
-        std::mem::take(&mut *self.resent.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.resent))
     }
 
     /// Lets it go on, if it rests.
@@ -123,7 +124,7 @@ impl Outbox {
 
     /// How it stands. Never held while something is waited for.
     pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.standing)
     }
 
     /// The same for a caller, with the feed's newest row.
@@ -184,7 +185,7 @@ impl Outboxes {
     /// Takes a sink in; false if its realm has one of this name already.
     pub(crate) fn insert(&self, outbox: Arc<Outbox>) -> bool {
         let name = (outbox.realm.clone(), outbox.name.clone());
-        let mut all = self.all();
+        let mut all = lock(&self.all);
         let is_new = !all.contains_key(&name);
         if is_new {
             all.insert(name, outbox);
@@ -194,28 +195,28 @@ impl Outboxes {
 
     /// Lets go of a sink.
     pub(crate) fn remove(&self, realm: &RealmId, name: &str) {
-        self.all().remove(&(realm.clone(), name.to_owned()));
+        lock(&self.all).remove(&(realm.clone(), name.to_owned()));
     }
 
     /// One of them.
     pub(crate) fn get(&self, realm: &RealmId, name: &str) -> Option<Arc<Outbox>> {
-        self.all().get(&(realm.clone(), name.to_owned())).cloned()
+        lock(&self.all).get(&(realm.clone(), name.to_owned())).cloned()
     }
 
     /// Notes a sink that is configured and that nothing is sent to.
     pub(crate) fn rest(&self, realm: &RealmId, name: &str) {
-        self.resting().insert((realm.clone(), name.to_owned()));
+        lock(&self.resting).insert((realm.clone(), name.to_owned()));
     }
 
     /// Whether there is a sink of this name, sent to or not.
     pub(crate) fn is_configured(&self, realm: &RealmId, name: &str) -> bool {
         let name = (realm.clone(), name.to_owned());
-        self.all().contains_key(&name) || self.resting().contains(&name)
+        lock(&self.all).contains_key(&name) || lock(&self.resting).contains(&name)
     }
 
     /// All of them, by realm and name.
     pub(crate) fn list(&self) -> Vec<Arc<Outbox>> {
-        self.all().values().cloned().collect()
+        lock(&self.all).values().cloned().collect()
     }
 
     /// Notes that one is being sent to, until what is given back is dropped.
@@ -237,14 +238,6 @@ impl Outboxes {
     /// Tells when it is time to stop.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<(RealmId, String), Arc<Outbox>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn resting(&self) -> MutexGuard<'_, BTreeSet<(RealmId, String)>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

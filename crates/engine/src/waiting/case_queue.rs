@@ -1,9 +1,10 @@
 //! Who waits for a case: in the order in which they came, so many and no more. A line is there only
 //! while someone stands in it.
 
+use crate::system::locks::lock;
 use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The lines of all cases that someone waits for, or that are being worked on.
@@ -39,7 +40,7 @@ impl Lines {
     }
 
     fn join(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<(InLine, Arc<Semaphore>)> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         let begun = || Line { turn: Arc::new(Semaphore::new(1)), length: 0 };
         let line = lines.entry(key.clone()).or_insert_with(begun);
         if line.length > wait_max {
@@ -52,7 +53,7 @@ impl Lines {
     }
 
     fn leave(&self, key: &SessionKey) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         let Some(line) = lines.get_mut(key) else { return };
         line.length -= 1;
         if line.length == 0 {
@@ -62,14 +63,13 @@ impl Lines {
 
     /// How many wait for their turn.
     pub(crate) fn waiting(&self) -> usize {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.values().map(|line| line.length.saturating_sub(1)).sum()
+        lock(&self.lines).values().map(|line| line.length.saturating_sub(1)).sum()
     }
 
     /// How many lines there are.
     #[cfg(test)]
     fn count(&self) -> usize {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.lines).len()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Turns as they are made, for listeners. Nothing is kept and no one is waited for: the outcome of
 //! a turn is in the journal, and what is heard before that may be void.
 
+use crate::system::locks::lock;
 use kernel::conversation::llm::{Delta, DeltaSink};
 use kernel::values::ids::{FrameId, RunId, SessionKey};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -76,7 +77,7 @@ impl Listeners {
 
     /// One more listener.
     pub(crate) fn listen(&self, key: &SessionKey) -> Deltas {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = lock(&self.heard);
         heard.retain(|_, sender| sender.receiver_count() > 0);
         let sender =
             heard.entry(key.clone()).or_insert_with(|| broadcast::Sender::new(self.pieces_max));
@@ -90,8 +91,7 @@ impl Listeners {
         if self.size.load(Ordering::Acquire) == 0 {
             return;
         }
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = heard.get(key) {
+        if let Some(sender) = lock(&self.heard).get(key) {
             // One that stopped listening misses nothing.
             let _ = sender.send(piece());
         }

@@ -1,9 +1,10 @@
 //! Who wants to know when a session changes. The feed only wakes; truth is in the lists.
 
+use crate::system::locks::lock;
 use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// The watchers of all sessions.
@@ -34,7 +35,7 @@ impl Watch {
 
 impl Watchers {
     pub(crate) fn watch(&self, key: &SessionKey) -> Watch {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.watched);
         watched.retain(|_, sender| sender.receiver_count() > 0);
         let sender = watched.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
         let changes = sender.subscribe();
@@ -53,7 +54,7 @@ impl Watchers {
         if self.size.load(Ordering::Acquire) == 0 {
             return;
         }
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = lock(&self.watched);
         for sender in keys.iter().filter_map(|key| watched.get(key)) {
             sender.send_modify(|commits| *commits += 1);
         }

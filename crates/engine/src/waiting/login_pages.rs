@@ -3,9 +3,10 @@
 //! whom to wake. It is kept in memory alone: a thread that is not found looks when its time comes,
 //! and a client that hears nothing calls again when its person says so.
 
+use crate::system::locks::lock;
 use kernel::values::ids::{AskId, SessionKey};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many waits of threads are remembered.
 const AWAITED_MAX: usize = 16_384;
@@ -39,7 +40,7 @@ impl Pages {
         pages: impl Iterator<Item = &'k String>,
         (key, ask): (&SessionKey, AskId),
     ) {
-        let mut awaited = self.awaited();
+        let mut awaited = lock(&self.awaited);
         for page in pages {
             if awaited.count >= AWAITED_MAX {
                 // Each comes back with its next look.
@@ -55,7 +56,7 @@ impl Pages {
     /// Those who wait for this page. They are forgotten: a server that says so again and again has
     /// no one woken before they have looked in their own time.
     pub(crate) fn opened(&self, source: &str, page: &str) -> BTreeMap<AskId, SessionKey> {
-        let mut awaited = self.awaited();
+        let mut awaited = lock(&self.awaited);
         let page: Page = (source.into(), page.to_owned());
         let asks = awaited.by_page.remove(&page).unwrap_or_default();
         awaited.count -= asks.len();
@@ -65,7 +66,7 @@ impl Pages {
     /// This one hears when a source's page is opened.
     pub(crate) fn hear(&self, source: &Arc<str>, page: &str, hearer: Hearer) {
         let oldest = {
-            let mut hearers = self.hearers();
+            let mut hearers = lock(&self.hearers);
             hearers.push_back(((source.clone(), page.to_owned()), hearer));
             if hearers.len() > HEARERS_MAX { hearers.pop_front() } else { None }
         };
@@ -76,7 +77,7 @@ impl Pages {
     /// Those who hear of this page. They are forgotten, as a page is opened once.
     pub(crate) fn hearers_of(&self, source: &str, page: &str) -> Vec<Hearer> {
         let is_it = |(of, name): &Page| **of == *source && name == page;
-        let mut hearers = self.hearers();
+        let mut hearers = lock(&self.hearers);
         // A server may say much; most of it is about nothing that anybody was given.
         if !hearers.iter().any(|(page, _)| is_it(page)) {
             return Vec::new();
@@ -86,14 +87,6 @@ impl Pages {
             all.into_iter().partition(|(page, _)| is_it(page));
         *hearers = others;
         told.into_iter().map(|(_, hearer)| hearer).collect()
-    }
-
-    fn awaited(&self) -> MutexGuard<'_, Awaited> {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hearers(&self) -> MutexGuard<'_, VecDeque<(Page, Hearer)>> {
-        self.hearers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +111,7 @@ mod tests {
         assert_eq!(pages.opened("upstream `a`", "e1"), woken);
         assert!(pages.opened("upstream `a`", "e1").is_empty());
         assert_eq!(pages.opened("upstream `a`", "e2").len(), 1);
-        assert_eq!(pages.awaited().count, 0);
+        assert_eq!(lock(&pages.awaited).count, 0);
     }
 
     #[test]
@@ -128,7 +121,7 @@ mod tests {
             let page = [format!("e{number}")];
             pages.await_opening(&source, page.iter(), (&session("s"), AskId(1)));
         }
-        assert_eq!(pages.awaited().by_page.len(), 1);
+        assert_eq!(lock(&pages.awaited).by_page.len(), 1);
     }
 
     #[test]
@@ -156,6 +149,6 @@ mod tests {
         }
         assert!(open("upstream `a`", "p0").is_empty(), "the oldest goes first");
         assert_eq!(open("upstream `a`", "p1"), [1]);
-        assert_eq!(pages.hearers().len(), HEARERS_MAX - 1);
+        assert_eq!(lock(&pages.hearers).len(), HEARERS_MAX - 1);
     }
 }

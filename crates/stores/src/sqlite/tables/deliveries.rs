@@ -3,6 +3,7 @@
 
 use super::columns::{bits, count, cursor_number, integer, limit_of, many, one, paged, rows_max};
 use super::consumers;
+use crate::queue::held;
 use crate::sqlite::chore::Writes;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::trouble::{Result, Trouble};
@@ -11,7 +12,7 @@ use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, SessionId};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The columns that `delivery` reads.
 const COLUMNS: &str = "sink, event, kind, session, seq, status, attempts, first_at, last_at, \
@@ -172,7 +173,7 @@ fn is_due(
     kept_max: usize,
 ) -> bool {
     let slack = kept_max / COUNTED_PART;
-    let mut uncounted = uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut uncounted = held(uncounted);
     let count = uncounted.entry((realm.clone(), sink.to_owned())).or_insert(slack);
     *count += grown;
     let is_due = *count > slack;
