@@ -9,7 +9,7 @@ use crate::gate::arrivals::Arrivals;
 use crate::gate::judged::JudgedLists;
 use crate::gate::rates::Rates;
 use crate::idempotency::Keys;
-use crate::observe::counts::{Counters, Counts, Now};
+use crate::observe::counts::{Counters, Counts};
 use crate::observe::observers::Observers;
 use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode, Result};
@@ -219,12 +219,13 @@ impl Engine {
         let shared = &self.shared;
         let (calls, turns) = (shared.gate.calls_free(), shared.turns.available_permits());
         let limits = &shared.limits;
-        shared.counters.read(Now {
+        Counts {
             sessions_active: lock(&shared.driven).len() as u64,
             calls_active: limits.calls_active_max.saturating_sub(calls) as u64,
             turns_active: limits.turns_active_max.saturating_sub(turns) as u64,
             cases_waiting: shared.lines.waiting() as u64,
-        })
+            ..shared.counters.read()
+        }
     }
 
     /// Takes nothing new, lets what is under way finish for a moment, and closes the store.

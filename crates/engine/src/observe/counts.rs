@@ -4,86 +4,84 @@ use kernel::session::RunStatus;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that only grow.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) runs_started: AtomicU64,
-    pub(crate) runs_completed: AtomicU64,
-    pub(crate) runs_failed: AtomicU64,
-    pub(crate) runs_cancelled: AtomicU64,
-    pub(crate) calls_started: AtomicU64,
-    pub(crate) calls_failed: AtomicU64,
-    pub(crate) asks_opened: AtomicU64,
-    pub(crate) asks_decided: AtomicU64,
-    pub(crate) appends: AtomicU64,
-    pub(crate) recoveries: AtomicU64,
-    pub(crate) turns_started: AtomicU64,
-    pub(crate) turns_finished: AtomicU64,
-    pub(crate) turns_failed: AtomicU64,
-    pub(crate) tokens_read: AtomicU64,
-    pub(crate) tokens_written: AtomicU64,
-    pub(crate) cost_micros: AtomicU64,
-    pub(crate) deliveries_retried: AtomicU64,
-    pub(crate) sessions_removed: AtomicU64,
-    pub(crate) runs_removed: AtomicU64,
-    pub(crate) blobs_removed: AtomicU64,
+/// Makes a counter and its reading of each line.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $counter:ident,)*) => {
+        /// Counters that only grow.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            runs_completed: AtomicU64,
+            runs_failed: AtomicU64,
+            runs_cancelled: AtomicU64,
+            $(pub(crate) $counter: AtomicU64,)*
+        }
+
+        /// A reading of the counters.
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct Counts {
+            $($(#[$doc])* pub $counter: u64,)*
+            /// Runs that ended, by status.
+            pub runs_ended: BTreeMap<&'static str, u64>,
+            /// Sessions that are being driven now.
+            pub sessions_active: u64,
+            /// Tool calls that are under way now.
+            pub calls_active: u64,
+            /// Turns of models that are under way now.
+            pub turns_active: u64,
+            /// Requests that wait now until their case is free.
+            pub cases_waiting: u64,
+        }
+
+        impl Counters {
+            /// A reading, without what is under way now.
+            pub(crate) fn read(&self) -> Counts {
+                let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+                let runs_ended = BTreeMap::from([
+                    ("completed", read(&self.runs_completed)),
+                    ("failed", read(&self.runs_failed)),
+                    ("cancelled", read(&self.runs_cancelled)),
+                ]);
+                Counts { runs_ended, $($counter: read(&self.$counter),)* ..Counts::default() }
+            }
+        }
+    };
 }
 
-/// A reading of the counters.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counts {
+counters! {
     /// Runs that were started.
-    pub runs_started: u64,
-    /// Runs that ended, by status.
-    pub runs_ended: BTreeMap<&'static str, u64>,
+    runs_started,
     /// Tool calls that were sent.
-    pub calls_started: u64,
+    calls_started,
     /// Tool calls that failed.
-    pub calls_failed: u64,
+    calls_failed,
     /// Asks that were raised.
-    pub asks_opened: u64,
+    asks_opened,
     /// Asks that a reply closed.
-    pub asks_decided: u64,
+    asks_decided,
     /// Appends to the journal.
-    pub appends: u64,
+    appends,
     /// Runs that were taken over after a crash.
-    pub recoveries: u64,
+    recoveries,
     /// Turns of models that were begun.
-    pub turns_started: u64,
+    turns_started,
     /// Turns of models that were answered.
-    pub turns_finished: u64,
+    turns_finished,
     /// Turns of models that failed, those that were tried again included.
-    pub turns_failed: u64,
+    turns_failed,
     /// Tokens that models read.
-    pub tokens_read: u64,
+    tokens_read,
     /// Tokens that models wrote.
-    pub tokens_written: u64,
+    tokens_written,
     /// What that cost, in millionths of a dollar, as far as prices are known.
-    pub cost_micros: u64,
+    cost_micros,
     /// Deliveries that failed and are tried again.
-    pub deliveries_retried: u64,
+    deliveries_retried,
     /// Whole sessions that retention removed.
-    pub sessions_removed: u64,
+    sessions_removed,
     /// Runs that it removed of sessions that stay.
-    pub runs_removed: u64,
+    runs_removed,
     /// Blobs that it removed.
-    pub blobs_removed: u64,
-    /// Sessions that are being driven now.
-    pub sessions_active: u64,
-    /// Tool calls that are under way now.
-    pub calls_active: u64,
-    /// Turns of models that are under way now.
-    pub turns_active: u64,
-    /// Requests that wait now until their case is free.
-    pub cases_waiting: u64,
-}
-
-/// What continues at one moment.
-pub(crate) struct Now {
-    pub(crate) sessions_active: u64,
-    pub(crate) calls_active: u64,
-    pub(crate) turns_active: u64,
-    pub(crate) cases_waiting: u64,
+    blobs_removed,
 }
 
 /// Adds one.
@@ -102,38 +100,6 @@ impl Counters {
             RunStatus::Completed => count(&self.runs_completed),
             RunStatus::Cancelled => count(&self.runs_cancelled),
             _ => count(&self.runs_failed),
-        }
-    }
-
-    pub(crate) fn read(&self, now: Now) -> Counts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
-            runs_started: read(&self.runs_started),
-            runs_ended: BTreeMap::from([
-                ("completed", read(&self.runs_completed)),
-                ("failed", read(&self.runs_failed)),
-                ("cancelled", read(&self.runs_cancelled)),
-            ]),
-            calls_started: read(&self.calls_started),
-            calls_failed: read(&self.calls_failed),
-            asks_opened: read(&self.asks_opened),
-            asks_decided: read(&self.asks_decided),
-            appends: read(&self.appends),
-            recoveries: read(&self.recoveries),
-            turns_started: read(&self.turns_started),
-            turns_finished: read(&self.turns_finished),
-            turns_failed: read(&self.turns_failed),
-            tokens_read: read(&self.tokens_read),
-            tokens_written: read(&self.tokens_written),
-            cost_micros: read(&self.cost_micros),
-            deliveries_retried: read(&self.deliveries_retried),
-            sessions_removed: read(&self.sessions_removed),
-            runs_removed: read(&self.runs_removed),
-            blobs_removed: read(&self.blobs_removed),
-            sessions_active: now.sessions_active,
-            calls_active: now.calls_active,
-            turns_active: now.turns_active,
-            cases_waiting: now.cases_waiting,
         }
     }
 }
