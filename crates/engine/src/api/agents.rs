@@ -5,12 +5,11 @@ use crate::catalog::roster::{KnownAgent, Talked};
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::RegisteredAgent;
+use kernel::contracts::Definition;
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Definition, StoreError};
 use kernel::definition::agent_reader::read_value;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
-use kernel::tool::schema::Misfit;
 use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, RealmId};
 use serde_json::Value;
@@ -58,7 +57,7 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
         };
         let stored = self.shared.definitions.put(&caller.realm, definition, expected).await;
-        let stored = stored.map_err(|error| not_stored(&agent.name, error))?;
+        let stored = stored.map_err(|error| Refusal::not_stored(AGENT, &agent.name, error))?;
         self.shared.catalog.set_stored_agent(&caller.realm, stored.version, talked);
         Ok(RegisteredAgent { agent, version: stored.version, updated_at: stored.updated_at })
     }
@@ -117,33 +116,6 @@ pub(crate) fn no_agent(name: &AgentName) -> Refusal {
     Refusal::not_found("agent", name).hint("`waypost agent ls` lists the agents")
 }
 
-/// Mistakes of an agent as a refusal that names each faulty value.
 fn invalid_agent(mistakes: &[Mistake]) -> Refusal {
-    let misfit = |mistake: &Mistake| Misfit {
-        pointer: mistake.pointer.clone(),
-        message: match &mistake.hint {
-            Some(hint) => format!("{} ({hint})", mistake.message),
-            None => mistake.message.clone(),
-        },
-    };
-    let errors: Vec<Misfit> =
-        mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
-    let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
-    let more = match errors.len() {
-        0 | 1 => String::new(),
-        count => format!(" (and {} more)", count - 1),
-    };
-    let message = format!("the agent is invalid: {first}{more}");
-    Refusal::new(RefusalCode::InvalidAgent, message).errors(errors)
-}
-
-fn not_stored(name: &AgentName, error: StoreError) -> Refusal {
-    match error {
-        StoreError::Conflict(_) => {
-            let message = format!("agent `{name}` was stored in another version meanwhile");
-            Refusal::new(RefusalCode::VersionConflict, message)
-                .hint("read it again and send its `ETag`")
-        }
-        other => other.into(),
-    }
+    Refusal::of_mistakes(RefusalCode::InvalidAgent, "agent", mistakes)
 }

@@ -4,10 +4,10 @@ use crate::catalog::models::Models;
 use crate::catalog::roster::starting;
 use crate::catalog::{Author, Filed, PipelineFile, PlanFile, ProjectFiles, invalid_plan};
 use crate::handles::Catalog;
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::{Refusal, Result};
 use crate::request::RegisteredPlan;
+use kernel::contracts::Definition;
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Definition, StoreError};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
@@ -98,7 +98,7 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
         };
         let stored = self.shared.definitions.put(realm, definition, expected).await;
-        let version = stored.map_err(|error| not_stored(&plan.id, error))?.version;
+        let version = stored.map_err(|error| Refusal::not_stored(PLAN, &plan.id, error))?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));
         Ok(RegisteredPlan { id, version })
@@ -188,15 +188,4 @@ const PLAN: &str = "plan";
 
 fn pipeline_of(pipeline: &Pipeline) -> Resource<'_> {
     Resource::Pipeline(pipeline.name.as_str())
-}
-
-fn not_stored(id: &PlanId, error: StoreError) -> Refusal {
-    match error {
-        StoreError::Conflict(_) => {
-            let message = format!("plan `{id}` was stored in another version meanwhile");
-            Refusal::new(RefusalCode::VersionConflict, message)
-                .hint("read it again and send its `ETag`")
-        }
-        other => other.into(),
-    }
 }

@@ -1,7 +1,7 @@
 //! The agents of a realm in the catalog. A change of one drops the closures that pin it: runs that
 //! began keep theirs.
 
-use super::Catalog;
+use super::{Catalog, in_file};
 use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
@@ -75,11 +75,10 @@ impl Catalog {
 
     fn read_filed(&self, file: &AgentFile) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
         let (agent, warnings) = read_text(&file.text, &file.file, &self.limits)?;
-        let talked = self.talked(agent).map_err(|mut mistakes| {
-            mistakes.iter_mut().for_each(|mistake| mistake.file = Some(file.file.clone()));
-            mistakes
-        })?;
-        Ok((talked, warnings))
+        let filed = |found: Vec<Mistake>| -> Vec<Mistake> {
+            found.into_iter().map(|mistake| in_file(mistake, &file.file)).collect()
+        };
+        Ok((self.talked(agent).map_err(filed)?, warnings))
     }
 
     /// An agent with the plan by which it is talked to.
@@ -110,7 +109,5 @@ impl Catalog {
 
 fn twice(name: &AgentName, first: &str, file: &AgentFile) -> Mistake {
     let message = format!("agent `{name}` is already defined in {first}");
-    let mut mistake = Mistake::error(message).hint("give one of them another refName");
-    mistake.file = Some(file.file.clone());
-    mistake
+    in_file(Mistake::error(message).hint("give one of them another refName"), &file.file)
 }

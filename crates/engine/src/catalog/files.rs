@@ -3,7 +3,7 @@
 //! not at all. Runs that began keep the plans and agents that they pin, and what is stored stays.
 
 use super::pipelines::Pipelines;
-use super::{AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans};
+use super::{AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans, in_file};
 use crate::catalog::roster::{TALKS, Talked};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::Surroundings;
@@ -76,7 +76,7 @@ impl Catalog {
         mistakes.extend(twice(&plans));
         for (file, plan) in &plans {
             let misnamed = self.misnamed(&plan.id, Author::Operator);
-            mistakes.extend(misnamed.map(|mistake| filed(mistake, file)));
+            mistakes.extend(misnamed.map(|mistake| in_file(mistake, &file.file)));
         }
         (plans.into_iter().map(|(_, plan)| plan).collect(), mistakes)
     }
@@ -181,13 +181,8 @@ fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {
         if let Some(first) = seen.insert(&plan.id, &file.file) {
             let message = format!("plan id `{}` is taken by {first}", plan.id);
             let mistake = Mistake::error(message).hint("give one of them another planId");
-            mistakes.push(filed(mistake, file));
+            mistakes.push(in_file(mistake, &file.file));
         }
     }
     mistakes
-}
-
-fn filed(mut mistake: Mistake, file: &PlanFile) -> Mistake {
-    mistake.file = Some(file.file.clone());
-    mistake
 }

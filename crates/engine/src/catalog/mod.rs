@@ -14,7 +14,7 @@ use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::{Closure, Plan, Step, StepKind};
 use kernel::limits::Limits;
 use kernel::tool::call::{Reach, ToolSpec, Yields};
-use kernel::tool::schema::{Misfit, Schemas};
+use kernel::tool::schema::Schemas;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -438,21 +438,14 @@ pub(crate) fn no_plan(id: &PlanId) -> Refusal {
     Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
 }
 
-/// Mistakes of an inline plan as a refusal that names each faulty value.
+/// Mistakes of a plan as a refusal that names each faulty value.
 pub(crate) fn invalid_plan(mistakes: &[Mistake]) -> Refusal {
-    let misfit = |mistake: &Mistake| Misfit {
-        pointer: mistake.pointer.clone(),
-        message: match &mistake.hint {
-            Some(hint) => format!("{} ({hint})", mistake.message),
-            None => mistake.message.clone(),
-        },
-    };
-    let errors: Vec<Misfit> =
-        mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
-    let count = errors.len();
-    let first = errors.first().map(|error| error.message.clone()).unwrap_or_default();
-    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-    Refusal::new(RefusalCode::InvalidPlan, format!("the plan is invalid: {first}{more}"))
+    Refusal::of_mistakes(RefusalCode::InvalidPlan, "plan", mistakes)
         .hint("`waypost plan validate` checks a file and shows lines")
-        .errors(errors)
+}
+
+/// The same mistake in this file.
+fn in_file(mut mistake: Mistake, file: &str) -> Mistake {
+    mistake.file = Some(file.to_owned());
+    mistake
 }

@@ -1,7 +1,7 @@
 //! The pipelines of a realm in the catalog. Each brings a plan and an agent that no list shows:
 //! they are found by their names only, and runs pin them like any others.
 
-use super::Catalog;
+use super::{Catalog, in_file};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_pinned;
 use kernel::definition::pipeline::{HandlerKind, PIPELINES, Pipeline};
@@ -107,7 +107,8 @@ impl Catalog {
             match self.read_pipeline(file, plans) {
                 Ok((laid, warnings)) => {
                     mistakes.extend(warnings);
-                    mistakes.extend(meets(&laid.pipeline, &read).map(|met| filed(met, file)));
+                    mistakes
+                        .extend(meets(&laid.pipeline, &read).map(|met| in_file(met, &file.file)));
                     read.push((laid, file));
                 }
                 Err(found) => mistakes.extend(found),
@@ -125,7 +126,7 @@ impl Catalog {
         let name = file.default_name.as_str();
         let (pipeline, mut mistakes) = read_text(&file.text, &file.file, name, &self.limits)?;
         let all_filed = |found: Vec<Mistake>| -> Vec<Mistake> {
-            found.into_iter().map(|mistake| filed(mistake, file)).collect()
+            found.into_iter().map(|mistake| in_file(mistake, &file.file)).collect()
         };
         let plan = read_made(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
@@ -164,7 +165,7 @@ impl Catalog {
         let node = Node::parse(&file.text, &self.limits).ok();
         let place = |(pointer, mistake): (String, Mistake)| {
             let at = node.as_ref().map_or((0, 0), |node| node.position(&pointer));
-            filed(mistake.at(at, pointer), file)
+            in_file(mistake.at(at, pointer), &file.file)
         };
         found.into_iter().map(place).collect()
     }
@@ -202,9 +203,4 @@ fn meets(pipeline: &Pipeline, before: &[(Laid, &PipelineFile)]) -> Option<Mistak
         }
         None
     })
-}
-
-fn filed(mut mistake: Mistake, file: &PipelineFile) -> Mistake {
-    mistake.file = Some(file.file.clone());
-    mistake
 }

@@ -5,6 +5,7 @@ mod code;
 
 pub use code::{ActiveRun, ClosedAsk, RefusalCode, RefusalKind, TryLater};
 use kernel::contracts::{SessionRef, StoreError};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::schema::Misfit;
 use kernel::values::ids::RunId;
 
@@ -57,6 +58,37 @@ impl Refusal {
     /// There is no such run, or it is another realm's.
     pub fn no_run(run: RunId) -> Self {
         Self { code: RefusalCode::NoRun(run), ..Self::not_found("run", run) }
+    }
+
+    /// Mistakes of a plan or an agent as a refusal that names each faulty value.
+    pub(crate) fn of_mistakes(code: RefusalCode, noun: &str, mistakes: &[Mistake]) -> Self {
+        let misfit = |mistake: &Mistake| Misfit {
+            pointer: mistake.pointer.clone(),
+            message: match &mistake.hint {
+                Some(hint) => format!("{} ({hint})", mistake.message),
+                None => mistake.message.clone(),
+            },
+        };
+        let errors: Vec<Misfit> =
+            mistakes.iter().filter(|mistake| mistake.is_error()).map(misfit).collect();
+        let first = errors.first().map_or("", |error| error.message.as_str());
+        let more = match errors.len() {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        Self::new(code, format!("the {noun} is invalid: {first}{more}")).errors(errors)
+    }
+
+    /// Why the store does not take a definition.
+    pub(crate) fn not_stored(noun: &str, name: impl std::fmt::Display, error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict(_) => {
+                let message = format!("{noun} `{name}` was stored in another version meanwhile");
+                Self::new(RefusalCode::VersionConflict, message)
+                    .hint("read it again and send its `ETag`")
+            }
+            other => other.into(),
+        }
     }
 }
 
