@@ -1,7 +1,11 @@
-//! Recording: a fact becomes an event, is applied, and is queued with others in one append.
+//! Recording: a fact becomes an event, is applied, and is queued with others in one append. The key
+//! of a request is written in the append of what it does. What time decides is recorded here too: a
+//! session that no one drives is woken by recovery when its time comes; one that is being driven
+//! looks at the clock itself.
 
-use super::state::{Driver, Effect};
+use super::state::{Alarm, Done, Driver, Effect};
 use crate::driver::said::{KEPT_BYTES_MAX, is_said};
+use crate::idempotency::Claim;
 use crate::observe::counts::count;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use futures::FutureExt;
@@ -11,7 +15,7 @@ use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::session::FrameState;
 use kernel::values::datum::{BlobRef, Datum, Origin};
-use kernel::values::ids::FrameId;
+use kernel::values::ids::{AskId, FrameId, RunId};
 use std::sync::Arc;
 
 /// How many events one journal row holds at most.
@@ -97,7 +101,10 @@ impl Driver {
         };
         append.closure = self.new_closure.take();
         append.specs = std::mem::take(&mut self.new_specs);
-        let claim = self.with_key(&mut append);
+        let claim = self.new_key.take().map(|(row, claim)| {
+            append.once = Some(row);
+            claim
+        });
         append.tally = self.new_tally.take();
         if self.asleep {
             append.session.wake_at = None;
@@ -112,6 +119,46 @@ impl Driver {
         self.fence = self.fence.next();
         if let Some(claim) = claim {
             self.let_key_go(claim);
+        }
+    }
+
+    /// The next append writes this key down; call it right before what the key stands for is
+    /// recorded.
+    pub(super) fn keep_key(&mut self, claim: Option<Claim>, run: RunId, ask: Option<AskId>) {
+        let Some(claim) = claim else { return };
+        // One append holds one key.
+        if self.new_key.is_some() {
+            self.flush();
+        }
+        self.new_key = Some((claim.row(run, ask, self.shared.clock.now()), claim));
+    }
+
+    /// Holds the key until the append that was queued last is durable or refused.
+    fn let_key_go(&mut self, claim: Claim) {
+        let Some(ticket) = self.ticket.clone() else { return };
+        let kept = async move {
+            let result = ticket.await;
+            drop(claim);
+            Done::Kept(result)
+        };
+        self.in_flight.push(kept.boxed());
+    }
+
+    /// Records all that time has decided by now.
+    pub(super) async fn keep_time(&mut self) -> Result<()> {
+        let now = self.shared.clock.now();
+        while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
+            self.record(fact).await?;
+        }
+        Ok(())
+    }
+
+    /// Sets the alarm to the session's next deadline.
+    pub(super) fn set_alarm(&mut self) {
+        let next = self.session.as_ref().and_then(|session| session.next_deadline());
+        if self.alarm.as_ref().map(|alarm| alarm.at) != next {
+            let clock = &self.shared.clock;
+            self.alarm = next.map(|at| Alarm { at, rings: clock.sleep_until(at) });
         }
     }
 

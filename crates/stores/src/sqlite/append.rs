@@ -1,19 +1,21 @@
 //! The SQL of one append. What can be refused is checked before the first write, so that a refused
 //! append leaves nothing behind in the transaction that it shares with others.
 
-use super::opening::Opening;
 use super::trouble::{Result, Trouble};
+use crate::parts::Fatal;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{integer, text_of, to_json};
+use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::refs;
-use crate::sqlite::tables::specs;
+use crate::sqlite::tables::specs::{self, KnownSpecs};
 use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use kernel::values::ids::{AskId, ContentHash, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::sync::Arc;
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
      last_error, seq, wake_at, node, created_at, updated_at, owner, fence) \
@@ -52,6 +54,20 @@ const NOBODY: u64 = 0;
 const FOLLOWED: &str = "UPDATE sessions SET trim_at = (SELECT min(ended_at) FROM runs \
      WHERE session = ?1 AND no < (SELECT max(no) FROM runs WHERE session = ?1)) \
      WHERE pk = ?1 AND trim_at IS NULL";
+
+/// One opening of a database: what writes know of the process that opened it.
+pub(crate) struct Opening {
+    /// This opening's number.
+    pub(crate) node: u64,
+    /// How many unknown reasons of one pipeline are counted, each by itself.
+    pub(crate) tally_reasons_max: usize,
+    /// The sessions that were written lately, as they are.
+    pub(crate) fences: Arc<Fences>,
+    /// Which pinned specs are known to be there.
+    pub(crate) specs: Arc<KnownSpecs>,
+    /// Ends the process.
+    pub(crate) fatal: Fatal,
+}
 
 /// Writes one append.
 pub(crate) fn write_append(

@@ -1,9 +1,8 @@
 //! Commits of the embedded store: all jobs of a batch in one transaction. Many sessions share it
 //! and its sync; none of them can undo another's rows.
 
-use super::append::write_append;
+use super::append::{Opening, write_append};
 use super::chore::{SqlChore, SqlJob};
-use super::opening::Opening;
 use super::trouble::{
     Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
