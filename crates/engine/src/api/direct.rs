@@ -57,25 +57,12 @@ impl Tools<'_> {
         arguments: Value,
         wait_ms: u64,
     ) -> Result<CallReport> {
-        self.call_once(caller, tool, arguments, None, wait_ms).await
+        self.call_with(caller, CallRequest::new(tool.clone(), arguments, wait_ms)).await
     }
 
-    /// The same under a key: a repeat gets what came of the first, and calls nothing. A read has
-    /// no run that a key could stand for: it is simply read again. A tool without a journal is
-    /// called again under the same id.
-    pub async fn call_once(
-        self,
-        caller: &Caller,
-        tool: &ToolName,
-        arguments: Value,
-        once: Option<Once>,
-        wait_ms: u64,
-    ) -> Result<CallReport> {
-        let request = CallRequest { once, ..CallRequest::new(tool.clone(), arguments, wait_ms) };
-        self.call_with(caller, request).await
-    }
-
-    /// Calls a tool, or a plan as a tool.
+    /// Calls a tool, or a plan as a tool. Under a key a repeat gets what came of the first, and
+    /// calls nothing. A read has no run that a key could stand for: it is simply read again. A tool
+    /// without a journal is called again under the same id.
     pub async fn call_with(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
         let gate = &self.shared.gate;
         gate.permit_act(caller, Act::Call)?;

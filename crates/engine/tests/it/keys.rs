@@ -1,7 +1,7 @@
 //! Requests with a key: a repeat gets what came of the first, and nothing happens twice.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, Once, RunRequest, RunSession, RunTarget};
+use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
 use kernel::values::ids::ContentHash;
@@ -126,12 +126,8 @@ async fn a_repeated_direct_write_is_sent_once() {
     let output = json!({"got": {"n": 1}});
     for expected in [CallReport::Done(output.clone()), CallReport::Repeated(output)] {
         let once = once("POST /tools/slow::write/call", &arguments);
-        let tool = "slow::write".into();
-        let done = world
-            .engine
-            .tools()
-            .call_once(&caller(), &tool, arguments.clone(), once, WAIT_MS)
-            .await;
+        let request = CallRequest::new("slow::write".into(), arguments.clone(), WAIT_MS);
+        let done = world.engine.tools().call_with(&caller(), CallRequest { once, ..request }).await;
         assert_eq!(done, Ok(expected));
     }
     assert_eq!(world.sent(), 1);
