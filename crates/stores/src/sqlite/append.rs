@@ -126,8 +126,7 @@ pub(crate) fn write_append(
         keys::write(connection, &row.key.realm, once)?;
     }
     if let Some(tally) = &append.tally {
-        let counted = (tally, row.updated_at);
-        tallies::add(connection, &row.key.realm, counted, opening.tally_reasons_max)?;
+        tallies::add(connection, row, tally, opening.tally_reasons_max)?;
     }
     specs::keep(connection, &row.key.realm, &append.specs, &opening.specs)
 }

@@ -3,10 +3,10 @@
 
 use super::trouble::Result;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{count, key, many, one};
+use crate::sqlite::tables::columns::{count, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
-use kernel::contracts::{RETENTION, Realms};
+use kernel::contracts::{RETENTION, Realms, Slice};
 use kernel::values::ids::{Millis, RealmId, SessionKey};
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -58,14 +58,14 @@ pub(crate) fn old_sessions(
     connection: &Connection,
     scope: &Scope,
     before: Millis,
-    (after, limit): (i64, i64),
+    slice: Slice<u64>,
 ) -> Result<Vec<Found>> {
     let sql = format!(
         "SELECT pk, realm, space, key FROM sessions WHERE {OLD} AND pk > ?2 \
          AND {} ORDER BY pk LIMIT ?4",
         scope.sql("?3")
     );
-    let params = params![before.0, after, scope.names, limit];
+    let params = params![before.0, integer(slice.after), scope.names, limit_of(slice.limit)];
     many(connection, &sql, params, |row| Ok((row.get(0)?, key(row, 1)?)))
 }
 
@@ -143,14 +143,14 @@ pub(crate) fn old_keys(
     connection: &Connection,
     scope: &Scope,
     before: Millis,
-    limit: i64,
+    limit: usize,
 ) -> Result<Vec<KeyName>> {
     let sql = format!(
         "SELECT realm, subject, route, key FROM idempotency AS k WHERE created_at < ?1 \
          AND {} AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) LIMIT ?3",
         scope.sql("?2")
     );
-    many(connection, &sql, params![before.0, scope.names, limit], |row| {
+    many(connection, &sql, params![before.0, scope.names, limit_of(limit)], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })
 }

@@ -5,7 +5,6 @@ use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use super::SqliteStore;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{integer, limit_of};
 use crate::sqlite::tables::consumers;
 use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
 use kernel::journal::trim::Trim;
@@ -33,7 +32,7 @@ impl SqliteStore {
         &self,
         scope: &Scope,
         before: Millis,
-        limit: i64,
+        limit: usize,
     ) -> Result<u64, StoreError> {
         let mut rows = 0;
         loop {
@@ -86,12 +85,10 @@ impl Retention for SqliteStore {
         slice: Slice<u64>,
     ) -> Read<'a, PrunedSlice> {
         Box::pin(async move {
-            let limit = limit_of(slice.limit);
-            let looked = (integer(slice.after), limit);
             let scope = Scope::of(realms);
             let of = scope.clone();
             let look =
-                move |connection: &Connection| prune::old_sessions(connection, &of, before, looked);
+                move |connection: &Connection| prune::old_sessions(connection, &of, before, slice);
             let mut old = self.readers.read(look).await?;
             let is_full = old.len() >= slice.limit;
             let next = old.last().filter(|_| is_full).map(|(number, _)| *number as u64);
@@ -101,7 +98,7 @@ impl Retention for SqliteStore {
                 (removed, rows) = self.remove_old(old, before).await?;
             }
             if next.is_none() {
-                rows += self.prune_keys(&scope, before, limit).await?;
+                rows += self.prune_keys(&scope, before, slice.limit).await?;
             }
             Ok(PrunedSlice { removed, rows, next })
         })
@@ -125,7 +122,6 @@ impl Retention for SqliteStore {
 
     fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
-            let limit = limit_of(limit);
             let looked = self.readers.read(move |connection| closures::look(connection, limit));
             let looked = looked.await?;
             let count = looked.len();

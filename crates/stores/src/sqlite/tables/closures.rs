@@ -2,6 +2,7 @@
 //! what it pinned is listed, and a sweep removes those of the list that no run pins any more. A run
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
+use super::columns::{limit_of, many};
 use super::specs;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::StoredClosure;
@@ -83,14 +84,12 @@ pub(crate) fn loosen(
 }
 
 /// So many of the closures that are listed, each with whether a run pins it.
-pub(crate) fn look(connection: &Connection, limit: i64) -> Result<Vec<Loose>> {
+pub(crate) fn look(connection: &Connection, limit: usize) -> Result<Vec<Loose>> {
     let sql = "SELECT realm, hash, stamp FROM loose_closures LIMIT ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let listed = statement.query_map([limit], |row| {
+    let mut listed = many(connection, sql, [limit_of(limit)], |row| {
         let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
         Ok(Loose { realm, hash, stamp: row.get(2)?, pinned: false })
     })?;
-    let mut listed = listed.collect::<rusqlite::Result<Vec<Loose>>>()?;
     if listed.is_empty() {
         return Ok(listed);
     }

@@ -43,6 +43,13 @@ const FORGET_ROWS: usize = 10_000;
 /// of it for every few deliveries would cost more than they do.
 const COUNTED_PART: usize = 64;
 
+/// The log of one sink.
+#[derive(Clone, Copy)]
+struct Log<'a> {
+    realm: &'a RealmId,
+    sink: &'a str,
+}
+
 /// How many rows each sink may have got since its log was counted.
 type Uncounted = Arc<Mutex<BTreeMap<(RealmId, String), usize>>>;
 
@@ -77,8 +84,9 @@ impl Deliveries for SqliteDeliveries {
             let mut sinks: BTreeMap<&str, usize> = BTreeMap::new();
             rows.iter().for_each(|row| *sinks.entry(&row.sink).or_default() += 1);
             for (sink, grown) in sinks {
-                if is_due(&uncounted, (&realm, sink), grown, kept_max) {
-                    drop_oldest(connection, (&realm, sink), kept_max)?;
+                let log = Log { realm: &realm, sink };
+                if is_due(&uncounted, log, grown, kept_max) {
+                    drop_oldest(connection, log, kept_max)?;
                 }
             }
             if let Some((consumer, cursor)) = &place {
@@ -168,7 +176,7 @@ fn keep(connection: &Connection, realm: &RealmId, row: &DeliveryRow) -> Result<(
 /// what is there.
 fn is_due(
     uncounted: &Uncounted,
-    (realm, sink): (&RealmId, &str),
+    Log { realm, sink }: Log<'_>,
     grown: usize,
     kept_max: usize,
 ) -> bool {
@@ -186,7 +194,7 @@ fn is_due(
 /// Lets go of what is too much: what is over there first, what failed last.
 fn drop_oldest(
     connection: &Connection,
-    (realm, sink): (&RealmId, &str),
+    Log { realm, sink }: Log<'_>,
     kept_max: usize,
 ) -> Result<()> {
     let sql = "SELECT count(*) FROM deliveries WHERE realm = ?1 AND sink = ?2";

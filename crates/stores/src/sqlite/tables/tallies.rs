@@ -4,6 +4,7 @@
 use super::columns::{count, limit_of, many};
 use crate::sqlite::trouble::Result;
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
+use kernel::journal::projection::SessionRow;
 use kernel::values::ids::{Millis, PipelineName, RealmId};
 use rusqlite::{Connection, Row, params};
 
@@ -20,15 +21,16 @@ const UNKNOWN: &str = "SELECT count(*) FROM tallies WHERE realm = ?1 AND pipelin
 const LIST: &str = "SELECT deterministic, reason, count, last_at FROM tallies \
      WHERE realm = ?1 AND pipeline = ?2 ORDER BY count DESC, reason, deterministic";
 
-/// Counts one case. Beyond so many unknown reasons a new one counts among the others.
+/// Counts a case, which is this session. Beyond so many unknown reasons a new one counts among the
+/// others.
 pub(crate) fn add(
     connection: &Connection,
-    realm: &RealmId,
-    (tally, at): (&Tally, Millis),
+    session: &SessionRow,
+    tally: &Tally,
     reasons_max: usize,
 ) -> Result<()> {
     let Tally { pipeline, deterministic, reason } = tally;
-    let (realm, pipeline) = (realm.as_str(), pipeline.as_str());
+    let (realm, pipeline, at) = (session.key.realm.as_str(), pipeline.as_str(), session.updated_at);
     let row = params![realm, pipeline, deterministic, reason, at.0];
     if connection.prepare_cached(AGAIN)?.execute(row)? > 0 {
         return Ok(());
