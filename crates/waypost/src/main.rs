@@ -17,13 +17,12 @@ mod plans;
 mod served;
 mod assembly;
 mod examples;
-mod reference;
 mod commands;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
-use commands::documents::{completions, docs_reference, man};
+use commands::documents::{completions, man};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -125,9 +124,6 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Print or write the manual pages
     Man(man::ManArgs),
-    /// Write the reference for `docs/reference` into a folder
-    #[command(hide = true)]
-    DocsReference(docs_reference::DocsReferenceArgs),
     /// Run a command that ends with the process that started it
     #[command(hide = true)]
     Child(child::ChildArgs),
@@ -164,7 +160,6 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Init(args) => init::run(&args, output),
         Command::Completions(args) => completions::run(&args, Cli::command(), output),
         Command::Man(args) => man::run(&args, Cli::command(), output),
-        Command::DocsReference(args) => docs_reference::run(&args, Cli::command(), output),
         Command::Child(args) => child::run(&args),
         Command::Up(args) => {
             let context = context(args.project())?;

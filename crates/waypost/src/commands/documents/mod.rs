@@ -1,5 +1,4 @@
-//! Commands that write documents: completions, manual pages, the reference.
+//! Commands that write documents: completions, manual pages.
 
 pub(crate) mod completions;
 pub(crate) mod man;
-pub(crate) mod docs_reference;
