@@ -5,14 +5,17 @@ use crate::environment::place::shown;
 use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure};
 use crate::remote::address::{self, Found};
-use crate::remote::client::{Client, DEFAULT_SERVER};
+use crate::remote::client::{Client, DEFAULT_SERVER, read};
 use crate::settings::{Origin, Settings};
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, Table};
 use crate::terminal::progress::Progress;
 use project::layer::Source;
 use project::upstream_entries::shown_url;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use wire::rest::Page;
 
 /// One call of `waypost`.
 #[derive(Debug, Clone)]
@@ -84,6 +87,30 @@ impl Context {
             self.output.talk(&format!("`{file}` is out of date: {why}; trying {url} ({origin})"));
         }
         Ok((url, origin.to_string()))
+    }
+
+    /// Prints the server's answer: as it is with `--json`, else as `text` prints it for people.
+    pub(crate) fn show<T: DeserializeOwned>(
+        &self,
+        body: &Value,
+        text: impl FnOnce(T) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        self.output.either(body, || text(read(body)?))
+    }
+
+    /// Prints a list of the server: as it is with `--json`, else as a table with a row for each
+    /// item.
+    pub(crate) fn table<T: DeserializeOwned>(
+        &self,
+        body: &Value,
+        heads: &[&str],
+        row: impl FnMut(T) -> Vec<String>,
+    ) -> Result<Exit, Failure> {
+        self.show(body, |page: Page<T>| {
+            let mut table = Table::new(heads);
+            page.items.into_iter().map(row).for_each(|cells| table.row(cells));
+            self.output.text(&table.text())
+        })
     }
 
     /// From now on a run of this session continues on the server, whatever becomes of this command.

@@ -283,19 +283,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
-    if topic == ["exit-codes"] && output.is_json() {
+    if topic == ["exit-codes"] {
         let code = |exit: &Exit| json!({"code": exit.number(), "meaning": exit.meaning()});
         let codes: Vec<Value> = Exit::ALL.iter().map(code).collect();
-        output.document(&json!({"items": codes}))?;
-        return Ok(Exit::Ok);
-    }
-    if topic == ["exit-codes"] {
         let mut table = Table::new(&["code", "meaning"]);
         for exit in Exit::ALL {
             table.row(vec![exit.number().to_string(), exit.meaning().to_owned()]);
         }
-        output.text(&table.text())?;
-        return Ok(Exit::Ok);
+        return output.either(&json!({"items": codes}), || output.text(&table.text()));
     }
     let mut command = Cli::command();
     // Gives every command its full name and the global options.

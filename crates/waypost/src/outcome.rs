@@ -17,9 +17,14 @@ pub(crate) fn exit_of(status: Status) -> Exit {
     }
 }
 
-/// Prints the answer or the open asks, and says what can be done now.
-pub(crate) fn tell(context: &Context, run: &Run) -> Result<Exit, Failure> {
+/// Prints the answer or the open asks, and says what can be done now; with `--json` the body that
+/// the server sent.
+pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit, Failure> {
     let output = context.output;
+    if output.is_json() {
+        output.document(body)?;
+        return Ok(exit_of(run.status));
+    }
     let Run { id, session, .. } = run;
     let about = |what: &str| context.command(&format!("waypost session {what} {session}"));
     match run.status {

@@ -7,6 +7,7 @@ use crate::outcome;
 use crate::terminal::output::printable;
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
+use serde_json::Value;
 use wire::conversations::{PendingAction, ThreadAnswer, ThreadStatus};
 
 /// A name for a thread that no one has used.
@@ -43,13 +44,19 @@ pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
     failure
 }
 
-/// Prints the answer, or what someone has to do as JSON, and says what can be done now.
+/// Prints the answer, or what someone has to do as JSON, and says what can be done now; with
+/// `--json` this body.
 pub(crate) fn tell(
     context: &Context,
+    body: &Value,
     thread: &str,
     answer: &ThreadAnswer,
 ) -> Result<Exit, Failure> {
     let output = context.output;
+    if output.is_json() {
+        output.document(body)?;
+        return Ok(exit_of(answer.status));
+    }
     match &answer.pending_action {
         Some(action) => {
             let shown = serde_json::to_value(action).unwrap_or_default();

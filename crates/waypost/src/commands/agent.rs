@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, AGENTS};
-use crate::terminal::output::{Table, printable};
+use crate::terminal::output::printable;
 use crate::terminal::unified::unified;
 use crate::terminal::yaml;
 use clap::{Args, Subcommand};
@@ -15,7 +15,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use wire::rest::{AgentAnswer, AgentSummary, Page};
+use wire::rest::{AgentAnswer, AgentSummary};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,40 +78,28 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit, Fail
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
     let body = context.client().await?.list(Request::to(&["agents"]), limit).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<AgentSummary> = read(&body)?;
-    let mut table = Table::new(&["agent", "model", "version", "default", "types", "description"]);
-    for agent in page.items {
+    let heads = ["agent", "model", "version", "default", "types", "description"];
+    context.table(&body, &heads, |agent: AgentSummary| {
         let version = version_text(&agent);
         let default = if agent.default { "yes" } else { "" }.to_owned();
         let types = agent.tool_types.join(", ");
         let cells = [agent.ref_name, agent.llm_config_ref, version, default, types];
-        table.row(cells.into_iter().chain([agent.description]).collect());
-    }
-    context.output.text(&table.text())?;
-    Ok(Exit::Ok)
+        cells.into_iter().chain([agent.description]).collect()
+    })
 }
 
 async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
     let client = context.client().await?;
-    let body = match client.get(Request::to(&["agents", name])).await {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(&client, AGENTS, name, failure).await),
-    };
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let answer: AgentAnswer = read(&body)?;
-    context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
-    context.output.talk(&match answer.summary.version {
-        Some(version) => format!("version {version}"),
-        None => "from a file of the server's project".to_owned(),
-    });
-    Ok(Exit::Ok)
+    let body = client.get(Request::to(&["agents", name])).await;
+    let body = near::or_suggest(&client, AGENTS, name, body).await?;
+    context.show(&body, |answer: AgentAnswer| {
+        context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
+        context.output.talk(&match answer.summary.version {
+            Some(version) => format!("version {version}"),
+            None => "from a file of the server's project".to_owned(),
+        });
+        Ok(())
+    })
 }
 
 async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
@@ -120,13 +108,10 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
     for agent in &offered {
         let (result, version) = store(context, &client, agent).await?;
         let name = agent.name.as_str();
-        if context.output.is_json() {
-            let line = json!({"refName": name, "result": result, "version": version});
-            context.output.document(&line)?;
-            continue;
-        }
+        let line = json!({"refName": name, "result": result, "version": version});
         let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
-        context.output.text(&format!("{result:<9}  {name}  {version}"))?;
+        let text = format!("{result:<9}  {name}  {version}");
+        context.output.either(&line, || context.output.text(&text))?;
     }
     Ok(Exit::Ok)
 }
@@ -173,17 +158,14 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
         };
         let new_name = file.display().to_string();
         let difference = unified((&old_name, &old), (&new_name, &new));
-        if context.output.is_json() {
-            let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
-            context.output.document(&line)?;
-        } else if let Some(difference) = &difference {
-            context.output.text(&printable(difference))?;
-        } else {
+        let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
+        let Some(difference) = difference else {
+            context.output.either(&line, || Ok(()))?;
             context.output.talk(&format!("`{name}` is as the file says"));
-        }
-        if difference.is_some() {
-            exit = Exit::Failed;
-        }
+            continue;
+        };
+        context.output.either(&line, || context.output.text(&printable(&difference)))?;
+        exit = Exit::Failed;
     }
     Ok(exit)
 }
@@ -191,15 +173,9 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
 async fn remove(context: &Context, name: &str) -> Result<Exit, Failure> {
     let client = context.client().await?;
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
-    if let Err(failure) = client.delete(request).await {
-        return Err(near::suggest(&client, AGENTS, name, failure).await);
-    }
-    if context.output.is_json() {
-        context.output.document(&json!({"refName": name, "removed": true}))?;
-    } else {
-        context.output.talk(&format!("removed `{name}`"));
-    }
-    Ok(Exit::Ok)
+    near::or_suggest(&client, AGENTS, name, client.delete(request).await).await?;
+    context.output.talk(&format!("removed `{name}`"));
+    context.output.either(&json!({"refName": name, "removed": true}), || Ok(()))
 }
 
 /// The agents of these files, all of them right.

@@ -82,10 +82,9 @@ fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit, Failure>
     };
     let server = (url.as_str(), &whence);
     let settings = loaded.all(server, &context.environment);
-    let output = context.output;
-    if output.is_json() {
+    if context.output.is_json() {
         let path = file_of(folder)?;
-        output.document(&json!({
+        context.output.document(&json!({
             "path": shown(&path),
             "there": path.is_file(),
             "files": loaded.files(),
@@ -103,7 +102,7 @@ fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit, Failure>
         }
         table.row(row);
     }
-    output.text(&table.text())?;
+    context.output.text(&table.text())?;
     Ok(Exit::Ok)
 }
 
@@ -132,20 +131,14 @@ fn check(context: &Context, folder: &Path) -> Result<Exit, Failure> {
     if !errors.is_empty() {
         return Err(refused(&errors, data.is_dir()));
     }
-    let output = context.output;
-    if output.is_json() {
-        let mut found = json!({"ok": true, "warnings": warnings});
-        for (word, count) in counts {
-            found[format!("{word}s")] = json!(count);
-        }
-        output.document(&found)?;
-        return Ok(Exit::Ok);
+    let mut found = json!({"ok": true, "warnings": warnings});
+    for (word, count) in &counts {
+        found[format!("{word}s")] = json!(count);
     }
     for warning in warnings {
-        output.talk(&warning.to_string());
+        context.output.talk(&warning.to_string());
     }
-    output.text(&format!("ok: {}", counted(&counts)))?;
-    Ok(Exit::Ok)
+    context.output.either(&found, || context.output.text(&format!("ok: {}", counted(&counts))))
 }
 
 fn refused(errors: &[&Mistake], has_data: bool) -> Failure {
@@ -177,11 +170,8 @@ fn path(context: &Context, folder: &Path) -> Result<Exit, Failure> {
     let file = file_of(folder)?;
     let path = std::path::absolute(&file).unwrap_or(file);
     let (shown, is_there) = (path.display().to_string(), path.is_file());
-    if context.output.is_json() {
-        context.output.document(&json!({"path": shown, "there": is_there}))?;
-        return Ok(Exit::Ok);
-    }
-    context.output.text(&shown)?;
+    let document = json!({"path": shown, "there": is_there});
+    context.output.either(&document, || context.output.text(&shown))?;
     if !is_there {
         context.output.talk("there is no such file; the defaults hold");
     }

@@ -3,15 +3,15 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::remote::client::{Client, Request, read};
+use crate::remote::client::{Client, Request, is_empty, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
-use crate::terminal::output::{Output, Table, one_line};
+use crate::terminal::output::one_line;
 use clap::{Args, Subcommand};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
-use wire::rest::{Delivery, DeliveryStatus, Page, Sink};
+use wire::rest::{Delivery, DeliveryStatus, Sink};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,21 +83,18 @@ const RESEND_SECONDS: u64 = 60;
 /// Runs `waypost events`.
 pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
     let client = context.client().await?;
-    let output = context.output;
     match args.command {
         EventsCommand::Tail { after, kind } => {
             let request = Request::to(&["events"]).with("after", after);
             let only = kind.map(|pattern| Only { pattern, names });
             let look = Look { line, with_cursor: true, only };
-            tail::follow(output, &client, &request, look).await
+            tail::follow(context.output, &client, &request, look).await
         }
-        EventsCommand::Sinks => sinks(output, &client).await,
+        EventsCommand::Sinks => sinks(context, &client).await,
         EventsCommand::Deliveries { sink, status, limit } => {
             let request = Request::to(&["sinks", &sink, "deliveries"]).with("status", status);
-            match client.list(request, limit).await {
-                Ok(body) => deliveries(output, &body),
-                Err(failure) => Err(near::suggest(&client, SINKS, &sink, failure).await),
-            }
+            let body = client.list(request, limit).await;
+            deliveries(context, &near::or_suggest(&client, SINKS, &sink, body).await?)
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
         EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
@@ -105,15 +102,9 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Fai
     }
 }
 
-async fn sinks(output: Output, client: &Client) -> Result<Exit, Failure> {
+async fn sinks(context: &Context, client: &Client) -> Result<Exit, Failure> {
     let body = client.list(Request::to(&["sinks"]), super::LIST_ITEMS_MAX).await?;
-    if output.is_json() {
-        output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Sink> = read(&body)?;
-    let is_empty = page.items.is_empty();
-    let mut table = Table::new(&[
+    let heads = [
         "name",
         "type",
         "status",
@@ -123,9 +114,9 @@ async fn sinks(output: Output, client: &Client) -> Result<Exit, Failure> {
         "failed",
         "target",
         "last error",
-    ]);
-    for sink in page.items {
-        table.row(vec![
+    ];
+    context.table(&body, &heads, |sink: Sink| {
+        vec![
             sink.name,
             sink.kind,
             sink.status.name().to_owned(),
@@ -135,27 +126,19 @@ async fn sinks(output: Output, client: &Client) -> Result<Exit, Failure> {
             sink.failed.to_string(),
             sink.target.unwrap_or_else(|| "-".to_owned()),
             sink.last_error.unwrap_or_default(),
-        ]);
-    }
-    output.text(&table.text())?;
-    if is_empty {
-        output.talk("`[events.sinks.<name>]` in waypost.toml adds some");
+        ]
+    })?;
+    if is_empty(&body) {
+        context.output.talk("`[events.sinks.<name>]` in waypost.toml adds some");
     }
     Ok(Exit::Ok)
 }
 
-fn deliveries(output: Output, body: &Value) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.document(body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Delivery> = read(body)?;
-    let is_empty = page.items.is_empty();
-    let mut table =
-        Table::new(&["event", "type", "status", "tried", "last", "next", "code", "error"]);
-    for delivery in page.items {
+fn deliveries(context: &Context, body: &Value) -> Result<Exit, Failure> {
+    let heads = ["event", "type", "status", "tried", "last", "next", "code", "error"];
+    context.table(body, &heads, |delivery: Delivery| {
         let code = delivery.code.map(|code| code.to_string());
-        table.row(vec![
+        vec![
             delivery.event,
             delivery.kind,
             delivery.status.name().to_owned(),
@@ -164,11 +147,12 @@ fn deliveries(output: Output, body: &Value) -> Result<Exit, Failure> {
             delivery.next_at.unwrap_or_else(|| "-".to_owned()),
             code.unwrap_or_else(|| "-".to_owned()),
             delivery.error.unwrap_or_default(),
-        ]);
-    }
-    output.text(&table.text())?;
-    if is_empty {
-        output.talk("webhooks have a line for each delivery, other sinks for those that fail");
+        ]
+    })?;
+    if is_empty(body) {
+        context
+            .output
+            .talk("webhooks have a line for each delivery, other sinks for those that fail");
     }
     Ok(Exit::Ok)
 }
@@ -181,49 +165,31 @@ async fn resend(
 ) -> Result<Exit, Failure> {
     let request = Request::to(&["sinks", sink, "deliveries", event, "resend"]);
     let request = request.keyed(context.admin_key()?).taking(RESEND_SECONDS);
-    let body = match client.post(request, &json!({})).await {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(client, SINKS, sink, failure).await),
-    };
+    let body = client.post(request, &json!({})).await;
+    let body = near::or_suggest(client, SINKS, sink, body).await?;
     let delivery: Delivery = read(&body)?;
     let is_over_there = delivery.status == DeliveryStatus::Delivered;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-    } else {
-        let (event, status) = (&delivery.event, delivery.status.name());
-        let why = delivery.error.filter(|_| !is_over_there);
-        let why = why.map(|why| format!(": {}", one_line(&why))).unwrap_or_default();
-        context.output.text(&format!("{status}  {event}{why}"))?;
-    }
+    let (event, status) = (&delivery.event, delivery.status.name());
+    let why = delivery.error.filter(|_| !is_over_there);
+    let why = why.map(|why| format!(": {}", one_line(&why))).unwrap_or_default();
+    context.output.either(&body, || context.output.text(&format!("{status}  {event}{why}")))?;
     Ok(if is_over_there { Exit::Ok } else { Exit::Failed })
 }
 
 async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
     let request = Request::to(&["sinks", sink, "resume"]).keyed(context.admin_key()?);
-    let body = match client.post(request, &json!({})).await {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(client, SINKS, sink, failure).await),
-    };
-    if context.output.is_json() {
-        context.output.document(&body)?;
-    } else {
-        let Sink { name, status, .. } = read(&body)?;
-        context.output.text(&format!("{}  {name}", status.name()))?;
-    }
-    Ok(Exit::Ok)
+    let body = client.post(request, &json!({})).await;
+    let body = near::or_suggest(client, SINKS, sink, body).await?;
+    context.show(&body, |sink: Sink| {
+        context.output.text(&format!("{}  {}", sink.status.name(), sink.name))
+    })
 }
 
 async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
     let request = Request::to(&["sinks", sink]).keyed(context.admin_key()?);
-    if let Err(failure) = client.delete(request).await {
-        return Err(near::suggest(client, SINKS, sink, failure).await);
-    }
-    if context.output.is_json() {
-        context.output.document(&json!({"name": sink, "forgotten": true}))?;
-    } else {
-        context.output.talk(&format!("the sink `{sink}` is forgotten"));
-    }
-    Ok(Exit::Ok)
+    near::or_suggest(client, SINKS, sink, client.delete(request).await).await?;
+    context.output.talk(&format!("the sink `{sink}` is forgotten"));
+    context.output.either(&json!({"name": sink, "forgotten": true}), || Ok(()))
 }
 
 /// Reads `--type`.

@@ -171,32 +171,25 @@ async fn list(
 ) -> Result<Exit, Failure> {
     let request = Request::to(&["asks"]).with("status", Some("open")).with("session", session);
     let body = client.list(request, limit).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Ask> = read(&body)?;
-    if page.items.is_empty() {
-        context.output.talk("no questions are open");
-        return Ok(Exit::Ok);
-    }
-    context.output.text(&outcome::asks_table(&page.items))?;
-    Ok(Exit::Ok)
+    context.show(&body, |page: Page<Ask>| {
+        if page.items.is_empty() {
+            context.output.talk("no questions are open");
+            return Ok(());
+        }
+        context.output.text(&outcome::asks_table(&page.items))
+    })
 }
 
 async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit, Failure> {
     let body = client.get(Request::to(&["asks", ask])).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let ask: Ask = read(&body)?;
-    context.output.text(&fields(&ask).text())?;
-    if ask.status == AskStatus::Open {
-        context.output.talk("answer with");
-        outcome::tell_answers(context, &ask);
-    }
-    Ok(Exit::Ok)
+    context.show(&body, |ask: Ask| {
+        context.output.text(&fields(&ask).text())?;
+        if ask.status == AskStatus::Open {
+            context.output.talk("answer with");
+            outcome::tell_answers(context, &ask);
+        }
+        Ok(())
+    })
 }
 
 fn fields(ask: &Ask) -> Fields {
@@ -260,11 +253,7 @@ async fn send(
     let posted = context.progress().during("waiting for the run", client.post(request, reply));
     let body = posted.await?;
     let answer: ReplyAnswer = read(&body)?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(outcome::exit_of(answer.run.status));
-    }
-    outcome::tell(context, &answer.run)
+    outcome::tell(context, &body, &answer.run)
 }
 
 fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {

@@ -95,12 +95,8 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
         created.push(dir.join(".gitignore").display().to_string());
     }
     let place = dir.display();
-    if output.is_json() {
-        output.document(&json!({"created": created}))?;
-    } else {
-        output.text(&created.join("\n"))?;
-        output.talk(&format!("now try: waypost plan test {place}\n         waypost up {place}"));
-    }
+    output.either(&json!({"created": created}), || output.text(&created.join("\n")))?;
+    output.talk(&format!("now try: waypost plan test {place}\n         waypost up {place}"));
     Ok(Exit::Ok)
 }
 

@@ -10,14 +10,14 @@ use crate::plans::{Checked, Selection, folder_of};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, PLANS};
 use crate::terminal::input;
-use crate::terminal::output::{Output, Table};
+use crate::terminal::output::Output;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wire::rest::{Page, PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
+use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,28 +116,13 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failu
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
     let body = context.client().await?.list(Request::to(&["plans"]), limit).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<PlanSummary> = read(&body)?;
-    let mut table = Table::new(&["plan", "description"]);
-    for plan in page.items {
-        table.row(vec![plan.id, plan.description]);
-    }
-    context.output.text(&table.text())?;
-    Ok(Exit::Ok)
+    context
+        .table(&body, &["plan", "description"], |plan: PlanSummary| vec![plan.id, plan.description])
 }
 
 async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
     let body = context.client().await?.get(Request::to(&["plans", id])).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let answer: PlanAnswer = read(&body)?;
-    context.output.text(&outcome::pretty(&answer.plan))?;
-    Ok(Exit::Ok)
+    context.show(&body, |shown: PlanAnswer| context.output.text(&outcome::pretty(&shown.plan)))
 }
 
 async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
@@ -150,16 +135,10 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
     });
     let client = context.client().await?;
     let run = to_pause(context, &client, &body, Duration::from_secs(args.wait));
-    let body = match context.progress().during("waiting for the run", run).await {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(&client, PLANS, &args.id, failure).await),
-    };
+    let body = context.progress().during("waiting for the run", run).await;
+    let body = near::or_suggest(&client, PLANS, &args.id, body).await?;
     let answer: RunAnswer = read(&body)?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(outcome::exit_of(answer.run.status));
-    }
-    outcome::tell(context, &answer.run)
+    outcome::tell(context, &body, &answer.run)
 }
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once
@@ -192,23 +171,19 @@ fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
     let all = Selection::read(paths, &context.environment)?.check();
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    if output.is_json() {
-        let file = |checked: &Checked| {
-            json!({
-                "file": checked.file,
-                "plan": checked.plan.as_ref().map(|plan| &plan.id),
-                "mistakes": checked.mistakes,
-            })
-        };
-        let files: Vec<_> = all.iter().map(file).collect();
-        output.document(&json!({"valid": errors == 0, "files": files}))?;
-    } else {
-        for mistake in &mistakes {
-            output.text(&mistake.to_string())?;
-        }
-        let warnings = mistakes.len() - errors;
-        output.talk(&format!("{} plans, {errors} errors, {warnings} warnings", all.len()));
-    }
+    let file = |checked: &Checked| {
+        json!({
+            "file": checked.file,
+            "plan": checked.plan.as_ref().map(|plan| &plan.id),
+            "mistakes": checked.mistakes,
+        })
+    };
+    let files: Vec<_> = all.iter().map(file).collect();
+    output.either(&json!({"valid": errors == 0, "files": files}), || {
+        mistakes.iter().try_for_each(|mistake| output.text(&mistake.to_string()))
+    })?;
+    let warnings = mistakes.len() - errors;
+    output.talk(&format!("{} plans, {errors} errors, {warnings} warnings", all.len()));
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 
@@ -223,11 +198,8 @@ fn graph(context: &Context, file: PathBuf) -> Result<Exit, Failure> {
             return Err(faulty(&checked.mistakes));
         };
         let drawing = mermaid(&plan);
-        if output.is_json() {
-            output.document(&json!({"plan": plan.id, "mermaid": drawing}))?;
-        } else {
-            output.text(drawing.trim_end())?;
-        }
+        let document = json!({"plan": plan.id, "mermaid": drawing});
+        output.either(&document, || output.text(drawing.trim_end()))?;
     }
     Ok(Exit::Ok)
 }
@@ -252,19 +224,16 @@ fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit, Failure> {
     let passed = results.len() - failed;
     for result in results {
         let (plan, name) = (&result.plan, &result.name);
-        if output.is_json() {
-            output.document(&json!({
-                "plan": plan,
-                "example": name,
-                "passed": result.difference.is_none(),
-                "difference": result.difference,
-            }))?;
-            continue;
-        }
-        match &result.difference {
-            None => output.text(&format!("ok      {plan}: {name}"))?,
-            Some(difference) => output.text(&format!("FAILED  {plan}: {name}: {difference}"))?,
-        }
+        let document = json!({
+            "plan": plan,
+            "example": name,
+            "passed": result.difference.is_none(),
+            "difference": result.difference,
+        });
+        output.either(&document, || match &result.difference {
+            None => output.text(&format!("ok      {plan}: {name}")),
+            Some(difference) => output.text(&format!("FAILED  {plan}: {name}: {difference}")),
+        })?;
     }
     if !output.is_json() {
         output.text(&format!("{passed} passed, {failed} failed"))?;

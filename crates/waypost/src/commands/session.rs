@@ -6,7 +6,7 @@ use crate::outcome;
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
-use crate::terminal::output::{Fields, Output, Table, one_line, printable};
+use crate::terminal::output::{Fields, Table, one_line, printable};
 use clap::{Args, Subcommand};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -118,49 +118,46 @@ const PRUNE_SECONDS: u64 = 600;
 /// Runs `waypost session`.
 pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Failure> {
     let client = context.client().await?;
-    let output = context.output;
     match args.command {
         SessionCommand::Ls { status, plan, limit } => {
             let request = Request::to(&["sessions"]).with("status", status).with("plan", plan);
-            list(output, &client.list(request, limit).await?)
+            list(context, &client.list(request, limit).await?)
         }
-        SessionCommand::Show { session } => show(output, &client, &session).await,
+        SessionCommand::Show { session } => show(context, &client, &session).await,
         SessionCommand::Tail { session, after } => {
             let session = find(&client, &session).await?.id;
             let request = Request::to(&["sessions", &session, "events"]).with("after", after);
-            tail::follow(output, &client, &request, LOOK).await
+            tail::follow(context.output, &client, &request, LOOK).await
         }
-        SessionCommand::Pause { session } => move_run(output, &client, &session, "pause").await,
+        SessionCommand::Pause { session } => move_run(context, &client, &session, "pause").await,
         SessionCommand::Continue { session } => {
-            move_run(output, &client, &session, "continue").await
+            move_run(context, &client, &session, "continue").await
         }
         SessionCommand::Retry { session, wait } => retry(context, &client, &session, wait).await,
-        SessionCommand::Fork { session, at } => fork(output, &client, &session, at).await,
+        SessionCommand::Fork { session, at } => fork(context, &client, &session, at).await,
         SessionCommand::Export { session } => export(context, &client, &session).await,
-        SessionCommand::Cancel { session } => move_run(output, &client, &session, "cancel").await,
+        SessionCommand::Cancel { session } => move_run(context, &client, &session, "cancel").await,
         SessionCommand::Prune { older_than } => prune(context, &client, older_than).await,
     }
 }
 
 /// The session of this name; where there is none, the failure names the one that was meant.
 async fn find(client: &Client, name: &str) -> Result<Session, Failure> {
-    match client.get(Request::to(&["sessions", name])).await {
-        Ok(body) => read(&body),
-        Err(failure) => Err(near::suggest(client, SESSIONS, name, failure).await),
-    }
+    read(&found(client, name).await?)
 }
 
-fn list(output: Output, body: &Value) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.document(body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Session> = read(body)?;
-    let mut table = Table::new(&["session", "status", "plan", "step", "asks", "updated", "key"]);
-    for session in page.items {
+/// The same as the server sends it.
+async fn found(client: &Client, name: &str) -> Result<Value, Failure> {
+    let body = client.get(Request::to(&["sessions", name])).await;
+    near::or_suggest(client, SESSIONS, name, body).await
+}
+
+fn list(context: &Context, body: &Value) -> Result<Exit, Failure> {
+    let heads = ["session", "status", "plan", "step", "asks", "updated", "key"];
+    context.table(body, &heads, |session: Session| {
         let status = status_word(&session).to_owned();
         let key = if session.key == session.id { String::new() } else { session.key };
-        table.row(vec![
+        vec![
             session.id,
             status,
             session.plan.unwrap_or_default(),
@@ -168,10 +165,8 @@ fn list(output: Output, body: &Value) -> Result<Exit, Failure> {
             session.asks.len().to_string(),
             session.updated_at,
             key,
-        ]);
-    }
-    output.text(&table.text())?;
-    Ok(Exit::Ok)
+        ]
+    })
 }
 
 /// A parked session's run has the status that was recorded last, but nothing of it moves.
@@ -179,25 +174,23 @@ fn status_word(session: &Session) -> &'static str {
     if session.parked.is_some() { "parked" } else { session.status.name() }
 }
 
-async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure> {
-    let found = client.get(Request::to(&["sessions", id])).await;
-    let body = match found {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(client, SESSIONS, id, failure).await),
-    };
+async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit, Failure> {
+    let body = found(client, id).await?;
     let session: Session = read(&body)?;
-    let context = client.get(Request::to(&["sessions", id, "context"])).await;
-    let context = if_readable(&session, context)?;
+    let values = client.get(Request::to(&["sessions", id, "context"])).await;
+    let values = if_readable(&session, values)?;
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
     let history = if_readable(&session, history)?;
-    if output.is_json() {
-        output.document(&json!({
-            "session": body,
-            "context": context["context"],
-            "history": history["items"],
-        }))?;
-        return Ok(Exit::Ok);
-    }
+    let document = json!({
+        "session": body,
+        "context": values["context"],
+        "history": history["items"],
+    });
+    let output = context.output;
+    output.either(&document, || output.text(&fields(session, &values, &history)?.text()))
+}
+
+fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields, Failure> {
     let status = status_word(&session);
     let mut fields = Fields::default();
     fields.add("session", session.id);
@@ -219,14 +212,13 @@ async fn show(output: Output, client: &Client, id: &str) -> Result<Exit, Failure
     fields.add("asks", session.asks.join("\n"));
     fields.add("created", session.created_at);
     fields.add("updated", session.updated_at);
-    if !context.is_null() {
-        fields.add("context", outcome::pretty(&context["context"]));
+    if !values.is_null() {
+        fields.add("context", outcome::pretty(&values["context"]));
     }
     if !history.is_null() {
-        fields.add("history", history_table(read(&history)?));
+        fields.add("history", history_table(read(history)?));
     }
-    output.text(&fields.text())?;
-    Ok(Exit::Ok)
+    Ok(fields)
 }
 
 /// What a session's journal says, or null where it is parked and its journal cannot be read.
@@ -264,7 +256,6 @@ async fn active_run(client: &Client, name: &str) -> Result<String, Failure> {
 }
 
 async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Result<Exit, Failure> {
-    let output = context.output;
     let run = active_run(client, name).await?;
     let request = Request::to(&["runs", &run, "retry"]).waiting(wait);
     let nothing = json!({});
@@ -272,15 +263,11 @@ async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Res
     let posted = context.progress().during("waiting for the run", client.post(request, &nothing));
     let body = posted.await?;
     let answer: RunAnswer = read(&body)?;
-    if output.is_json() {
-        output.document(&body)?;
-        return Ok(outcome::exit_of(answer.run.status));
-    }
-    outcome::tell(context, &answer.run)
+    outcome::tell(context, &body, &answer.run)
 }
 
 async fn fork(
-    output: Output,
+    context: &Context,
     client: &Client,
     name: &str,
     at: Option<u64>,
@@ -288,14 +275,12 @@ async fn fork(
     let session = find(client, name).await?.id;
     let body = at.map_or_else(|| json!({}), |at| json!({"at": at}));
     let made = client.post(Request::to(&["sessions", &session, "fork"]), &body).await?;
-    if output.is_json() {
-        output.document(&made)?;
-        return Ok(Exit::Ok);
-    }
-    let made: Session = read(&made)?;
-    output.text(&made.id)?;
-    output.talk(&format!("a copy of {session}; `waypost session show {}` shows it", made.id));
-    Ok(Exit::Ok)
+    context.show(&made, |made: Session| {
+        let told = format!("a copy of {session}; `waypost session show {}` shows it", made.id);
+        context.output.text(&made.id)?;
+        context.output.talk(&told);
+        Ok(())
+    })
 }
 
 async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit, Failure> {
@@ -303,51 +288,39 @@ async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit, 
     let session = find(client, name).await?.id;
     let exported = client.get(Request::to(&["sessions", &session, "export"]));
     let body = context.progress().during(format!("exporting {session}"), exported).await?;
-    if output.is_json() {
-        output.document(&body)?;
-    } else {
-        output.text(&outcome::pretty(&body))?;
-    }
-    Ok(Exit::Ok)
+    output.either(&body, || output.text(&outcome::pretty(&body)))
 }
 
 /// Does something to a session's active run: `pause`, `continue`, `cancel`.
 async fn move_run(
-    output: Output,
+    context: &Context,
     client: &Client,
     name: &str,
     what: &str,
 ) -> Result<Exit, Failure> {
     let run = active_run(client, name).await?;
     let body = client.post(Request::to(&["runs", &run, what]), &json!({})).await?;
-    if output.is_json() {
-        output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let answer: RunAnswer = read(&body)?;
-    output.text(&format!("{run} {}", answer.run.status.name()))?;
-    // What a run that ends leaves behind: writes that no one knows the outcome of.
-    if let Some(hint) = answer.run.last_error.and_then(|fault| fault.hint) {
-        output.talk(&format!("hint: {}", printable(&hint)));
-    }
-    Ok(Exit::Ok)
+    context.show(&body, |answer: RunAnswer| {
+        context.output.text(&format!("{run} {}", answer.run.status.name()))?;
+        // What a run that ends leaves behind: writes that no one knows the outcome of.
+        if let Some(hint) = answer.run.last_error.and_then(|fault| fault.hint) {
+            context.output.talk(&format!("hint: {}", printable(&hint)));
+        }
+        Ok(())
+    })
 }
 
 async fn prune(context: &Context, client: &Client, older_than_ms: u64) -> Result<Exit, Failure> {
-    let output = context.output;
     let request = Request::to(&["sessions", "prune"]);
     let request = request.taking(PRUNE_SECONDS).keyed(context.admin_key()?);
     let age = json!(PruneBody { older_than_ms });
     let posted = context.progress().during("removing old sessions", client.post(request, &age));
     let body = posted.await?;
-    if output.is_json() {
-        output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let PruneAnswer { sessions, runs, rows } = read(&body)?;
-    output
-        .text(&format!("{sessions} sessions removed, {runs} runs of others, {rows} rows in all"))?;
-    Ok(Exit::Ok)
+    context.show(&body, |PruneAnswer { sessions, runs, rows }| {
+        let told =
+            format!("{sessions} sessions removed, {runs} runs of others, {rows} rows in all");
+        context.output.text(&told)
+    })
 }
 
 /// `12  2026-11-15T02:17:25.123Z  call.finished  {..}`: enough to follow; `--json` has all of it.

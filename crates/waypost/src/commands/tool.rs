@@ -5,11 +5,11 @@ use crate::exit::{Exit, Failure};
 use crate::outcome;
 use crate::remote::client::{Request, read};
 use crate::terminal::input;
-use crate::terminal::output::{Fields, Table};
+use crate::terminal::output::Fields;
 use clap::{Args, Subcommand};
 use kernel::values::names::{Alphabet, outward};
-use serde_json::{Value, json};
-use wire::rest::{CallAnswer, Page, PendingCall, Tool};
+use serde_json::json;
+use wire::rest::{CallAnswer, PendingCall, Tool};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,42 +60,30 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit, Failu
 
 async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
     let body = context.client().await?.list(Request::to(&["tools"]), limit).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Tool> = read(&body)?;
-    let mut table = Table::new(&["tool", "kind", "reach", "pace", "description"]);
-    for tool in page.items {
-        table.row(vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]);
-    }
-    context.output.text(&table.text())?;
-    Ok(Exit::Ok)
+    context.table(&body, &["tool", "kind", "reach", "pace", "description"], |tool: Tool| {
+        vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]
+    })
 }
 
 async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
     let body = context.client().await?.get(Request::to(&["tools", name])).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let tool: Tool = read(&body)?;
-    let mut fields = Fields::default();
-    let in_mcp = outward(&tool.name, Alphabet::Mcp);
-    fields.add("name", tool.name);
-    fields.add("in MCP", in_mcp);
-    fields.add("kind", tool.kind);
-    fields.add("title", tool.title);
-    fields.add("description", tool.description);
-    fields.add("reach", tool.reach);
-    fields.add("pace", tool.pace);
-    fields.add("idempotent", if tool.idempotent { "yes" } else { "no" });
-    fields.add("journal", if tool.journal { "yes" } else { "no" });
-    fields.add("tags", tool.tags.join(", "));
-    fields.add("input", outcome::pretty(&tool.input_schema));
-    fields.add("output", tool.output_schema.as_ref().map(outcome::pretty).unwrap_or_default());
-    context.output.text(&fields.text())?;
-    Ok(Exit::Ok)
+    context.show(&body, |tool: Tool| {
+        let mut fields = Fields::default();
+        let in_mcp = outward(&tool.name, Alphabet::Mcp);
+        fields.add("name", tool.name);
+        fields.add("in MCP", in_mcp);
+        fields.add("kind", tool.kind);
+        fields.add("title", tool.title);
+        fields.add("description", tool.description);
+        fields.add("reach", tool.reach);
+        fields.add("pace", tool.pace);
+        fields.add("idempotent", if tool.idempotent { "yes" } else { "no" });
+        fields.add("journal", if tool.journal { "yes" } else { "no" });
+        fields.add("tags", tool.tags.join(", "));
+        fields.add("input", outcome::pretty(&tool.input_schema));
+        fields.add("output", tool.output_schema.as_ref().map(outcome::pretty).unwrap_or_default());
+        context.output.text(&fields.text())
+    })
 }
 
 async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit, Failure> {
@@ -105,17 +93,13 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
     context.leaves_work("a call that writes");
     let posted = context.progress().during("waiting for the tool", client.post(request, &body));
     let answer = posted.await.map_err(with_wants)?;
-    let output = context.output;
     if answer.get("result").is_none() {
-        return pending(context, &answer);
+        // A person is asked first, or it takes longer than we waited.
+        let call: PendingCall = read(&answer)?;
+        return outcome::tell(context, &answer, &call.run);
     }
-    if output.is_json() {
-        output.document(&answer)?;
-    } else {
-        let answer: CallAnswer = read(&answer)?;
-        output.text(&outcome::value_text(&answer.result))?;
-    }
-    Ok(Exit::Ok)
+    context
+        .show(&answer, |call: CallAnswer| context.output.text(&outcome::value_text(&call.result)))
 }
 
 /// Where the tool wants something of its caller first, also what: this command cannot provide it.
@@ -127,14 +111,4 @@ fn with_wants(mut failure: Failure) -> Failure {
     let lines = wants.into_iter().flatten().map(|(key, want)| format!("{key}: {want}"));
     failure.lines = lines.collect();
     failure.hint("call it from an MCP client: `waypost mcp snippet --help`")
-}
-
-/// A person is asked first, or it takes longer than we waited.
-fn pending(context: &Context, answer: &Value) -> Result<Exit, Failure> {
-    let call: PendingCall = read(answer)?;
-    if context.output.is_json() {
-        context.output.document(answer)?;
-        return Ok(outcome::exit_of(call.run.status));
-    }
-    outcome::tell(context, &call.run)
 }

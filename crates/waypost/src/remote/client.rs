@@ -344,6 +344,11 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
     })
 }
 
+/// Whether a list has no items.
+pub(crate) fn is_empty(list: &Value) -> bool {
+    list["items"].as_array().is_some_and(Vec::is_empty)
+}
+
 /// What the server refused, in its own words.
 pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let text = |name: &str| {

@@ -29,18 +29,22 @@ pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", comm
 /// The newest so many are worth a look; the name that was meant is most likely among them.
 const LOOKED_AT: usize = 200;
 
-/// The same failure; where the server knows no such thing, with the name that was meant.
-pub(crate) async fn suggest(
+/// The same answer. A failure because the server knows no such thing names the one that was meant.
+pub(crate) async fn or_suggest<T>(
     client: &Client,
     names: Names,
     word: &str,
-    mut failure: Failure,
-) -> Failure {
+    answer: Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut failure = match answer {
+        Err(failure) => failure,
+        found => return found,
+    };
     let is_told = failure.hint.as_deref().is_some_and(|hint| hint.starts_with("did you mean"));
     // What is missing may be something else that the request names.
     let is_about_it = failure.message.contains(&format!("`{word}`"));
     if failure.code != "not_found" || is_told || !is_about_it {
-        return failure;
+        return Err(failure);
     }
     // Without the list there is no suggestion, and the failure is reported as it is.
     if let Ok(page) = client.list(Request::to(&[names.list]), LOOKED_AT).await {
@@ -51,5 +55,5 @@ pub(crate) async fn suggest(
     if failure.hint.is_none() {
         failure.hint = Some(format!("`waypost {}` lists the {}", names.command, names.list));
     }
-    failure
+    Err(failure)
 }

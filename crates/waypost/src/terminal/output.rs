@@ -40,6 +40,20 @@ impl Output {
         to_stdout(&format!("{}\n", printable(text)))
     }
 
+    /// Prints this document with `--json`, else what people read instead of it.
+    pub(crate) fn either(
+        self,
+        document: &Value,
+        text: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        if self.json {
+            self.document(document)?
+        } else {
+            text()?
+        }
+        Ok(Exit::Ok)
+    }
+
     /// Prints a piece of a line as it comes, and no line break.
     pub(crate) fn piece(self, text: &str) -> Result<(), Failure> {
         to_stdout(&printable(text))

@@ -84,12 +84,9 @@ async fn asked(client: &Client, into: &Path, context: &Context) -> Result<Backup
 }
 
 fn tell(output: Output, made: &BackupAnswer) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.document(&json!(made))?;
-        return Ok(Exit::Ok);
-    }
     let BackupAnswer { dir, taken_at, files, bytes, beside, left_out } = made;
-    output.text(&format!("{dir}: {files} files, {bytes} bytes, as of {taken_at}"))?;
+    let text = format!("{dir}: {files} files, {bytes} bytes, as of {taken_at}");
+    output.either(&json!(made), || output.text(&text))?;
     if !beside.is_empty() {
         output.talk(&format!("it holds secrets, keep it like them: {}", beside.join(", ")));
     }

@@ -37,12 +37,9 @@ pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit, Fa
     };
     let made = context.progress().during("restoring the backup", restoring).await?;
     let data = shown(&data);
-    if context.output.is_json() {
-        let backup = json!(made);
-        context.output.document(&json!({"data": data, "backup": backup}))?;
-        return Ok(Exit::Ok);
-    }
-    context.output.text(&format!("{data}: {} files, as of {}", made.files, made.taken_at))?;
+    let text = format!("{data}: {} files, as of {}", made.files, made.taken_at);
+    let document = json!({"data": data, "backup": made});
+    context.output.either(&document, || context.output.text(&text))?;
     context.output.talk(
         "what happened after that moment is not known here: look at `waypost inbox ls` after the \
          start, and at the other systems",

@@ -144,18 +144,13 @@ fn project() -> Result<Project, Failure> {
 }
 
 fn list(output: Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        let story = |story: Story| json!({"story": story.name(), "about": story.about()});
-        let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
-        output.document(&json!({"items": stories}))?;
-        return Ok(Exit::Ok);
-    }
+    let story = |story: Story| json!({"story": story.name(), "about": story.about()});
+    let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
     let mut table = Table::new(&["story", "about"]);
     for story in Story::ALL {
         table.row(vec![story.name().to_owned(), story.about().to_owned()]);
     }
-    output.text(&table.text())?;
-    Ok(Exit::Ok)
+    output.either(&json!({"items": stories}), || output.text(&table.text()))
 }
 
 fn unbound(error: &std::io::Error) -> Failure {

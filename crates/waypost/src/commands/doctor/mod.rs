@@ -133,14 +133,11 @@ fn plans(folder: &Path, environment: &Environment) -> Finding {
 fn tell(context: &Context, findings: &[Finding]) -> Result<Exit, Failure> {
     let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
     let (fails, warnings) = (count(Level::Fail), count(Level::Warn));
-    if context.output.is_json() {
-        let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
-        context.output.document(&json!({"healthy": fails == 0, "checks": checks}))?;
-    } else {
-        let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
-        context.output.text(&lines.join("\n"))?;
-        let looked = findings.len();
-        context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
-    }
+    let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    let document = json!({"healthy": fails == 0, "checks": checks});
+    context.output.either(&document, || context.output.text(&lines.join("\n")))?;
+    let looked = findings.len();
+    context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
     Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })
 }

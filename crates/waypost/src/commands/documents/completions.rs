@@ -55,12 +55,8 @@ pub(crate) fn run(
     output: Output,
 ) -> Result<Exit, Failure> {
     let script = script(args.shell, &mut command);
-    if output.is_json() {
-        output.document(&json!({"shell": args.shell.name(), "script": script}))?;
-    } else {
-        output.text(script.trim_end())?;
-    }
-    Ok(Exit::Ok)
+    let document = json!({"shell": args.shell.name(), "script": script});
+    output.either(&document, || output.text(script.trim_end()))
 }
 
 fn script(shell: Shell, command: &mut Command) -> String {

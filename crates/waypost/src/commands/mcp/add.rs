@@ -77,11 +77,8 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
     let beside = Beside { folder: &folder, settings: &settings, variables: &variables };
     let file = append(std::slice::from_ref(&table), &beside)?;
     let output = context.output;
-    if output.is_json() {
-        output.document(&json!({"name": table.name, "file": file}))?;
-        return Ok(Exit::Ok);
-    }
-    output.text(&format!("{file}: added `[mcp.servers.{}]`", table.name))?;
+    let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
+    output.either(&json!({"name": table.name, "file": file}), || output.text(&text))?;
     tell_plain(context, &file, &[table]);
     output.talk("a server that runs takes it up when it is started again");
     output.talk(&format!("now try: waypost mcp test {}", args.name));

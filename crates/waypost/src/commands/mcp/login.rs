@@ -54,12 +54,9 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit, Fai
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(BEGIN_SECONDS).keyed(context.admin_key()?);
     let login: UpstreamLogin = read(&client.post(request, &json!({})).await?)?;
-    if output.is_json() {
-        output.document(&json!({"name": args.name, "url": login.url}))?;
-    } else {
-        output.talk(&format!("log in at `{}` on this page:", args.name));
-        output.text(&printable(&login.url))?;
-    }
+    output.talk(&format!("log in at `{}` on this page:", args.name));
+    let document = json!({"name": args.name, "url": login.url});
+    output.either(&document, || output.text(&printable(&login.url)))?;
     if !args.no_browser && browser::open(&login.url, context) {
         output.talk("your browser opens it");
     }
@@ -69,12 +66,8 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit, Fai
     let watch = Watch { client, name: &args.name, login: &login, wait_s: args.wait };
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
-    if output.is_json() {
-        output.document(&json!(upstream))?;
-    } else {
-        output.talk(&format!("`{}` is ready: {} tools", upstream.name, upstream.tools));
-    }
-    Ok(Exit::Ok)
+    output.talk(&format!("`{}` is ready: {} tools", upstream.name, upstream.tools));
+    output.either(&json!(upstream), || Ok(()))
 }
 
 /// An upstream that a user logs in at.

@@ -38,10 +38,6 @@ pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit, Fa
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
     context.client().await?.delete(request).await?;
-    if context.output.is_json() {
-        context.output.document(&json!({"name": args.name}))?;
-    } else {
-        context.output.talk(&format!("the login at `{}` is forgotten", args.name));
-    }
-    Ok(Exit::Ok)
+    context.output.talk(&format!("the login at `{}` is forgotten", args.name));
+    context.output.either(&json!({"name": args.name}), || Ok(()))
 }

@@ -6,14 +6,13 @@ use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
-use crate::remote::client::{Request, read};
-use crate::terminal::output::Table;
+use crate::remote::client::{Request, is_empty};
 use clap::Args;
 use project::upstream_entries::shown;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use upstreams::UpstreamState;
-use wire::rest::{Page, Upstream};
+use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,14 +52,8 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failu
         }
         Err(failure) => return Err(failure),
     };
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Upstream> = read(&body)?;
-    let is_empty = page.items.is_empty();
-    let mut table = Table::new(&["name", "kind", "state", "era", "tools", "last error"]);
-    for upstream in page.items {
+    let heads = ["name", "kind", "state", "era", "tools", "last error"];
+    context.table(&body, &heads, |upstream: Upstream| {
         let error = if upstream.state == UpstreamState::Login.word() {
             format!("log in: waypost mcp login {}", upstream.name)
         } else {
@@ -68,10 +61,9 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failu
         };
         let era = upstream.era.unwrap_or_else(|| "-".to_owned());
         let tools = upstream.tools.to_string();
-        table.row(vec![upstream.name, upstream.kind, upstream.state, era, tools, error]);
-    }
-    context.output.text(&table.text())?;
-    if is_empty {
+        vec![upstream.name, upstream.kind, upstream.state, era, tools, error]
+    })?;
+    if is_empty(&body) {
         context.output.talk("`waypost mcp add` and `waypost mcp import` add some");
     }
     Ok(Exit::Ok)

@@ -71,12 +71,7 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Fail
     if upstream.state != UpstreamState::Ready.word() {
         return Err(unreachable(&upstream));
     }
-    if context.output.is_json() {
-        context.output.document(&json!(upstream))?;
-    } else {
-        context.output.text(&told(upstream))?;
-    }
-    Ok(Exit::Ok)
+    context.output.either(&json!(upstream), || context.output.text(&told(upstream)))
 }
 
 /// Whether the project's files have one that their server does not know: it was added since that

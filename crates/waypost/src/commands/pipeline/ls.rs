@@ -2,11 +2,9 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::remote::client::{Request, read};
-use crate::terminal::output::Table;
+use crate::remote::client::Request;
 use serde::Deserialize;
 use serde_json::Value;
-use wire::rest::Page;
 
 /// What a list shows of a pipeline.
 #[derive(Debug, Deserialize)]
@@ -23,22 +21,15 @@ struct Listed {
 
 pub(super) async fn run(context: &Context, limit: usize) -> Result<Exit, Failure> {
     let body = context.client().await?.list(Request::to(&["pipelines"]), limit).await?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let page: Page<Listed> = read(&body)?;
-    let mut table = Table::new(&["pipeline", "route", "handlers", "tools", "model", "description"]);
-    for pipeline in page.items {
-        table.row(vec![
+    let heads = ["pipeline", "route", "handlers", "tools", "model", "description"];
+    context.table(&body, &heads, |pipeline: Listed| {
+        vec![
             pipeline.name,
             pipeline.route,
             pipeline.handlers.len().to_string(),
             pipeline.tools.join(","),
             pipeline.llm,
             pipeline.description,
-        ]);
-    }
-    context.output.text(&table.text())?;
-    Ok(Exit::Ok)
+        ]
+    })
 }

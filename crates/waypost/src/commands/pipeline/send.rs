@@ -31,15 +31,8 @@ pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failu
     let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
     context.leaves_work("the case");
     let sent = context.progress().during("waiting for the case", client.post(request, &case));
-    let answer = match sent.await {
-        Ok(answer) => answer,
-        Err(failure) => return Err(near::suggest(&client, PIPELINES, &args.name, failure).await),
-    };
-    if context.output.is_json() {
-        context.output.document(&answer)?;
-    } else {
-        tell(context, &answer)?;
-    }
+    let answer = near::or_suggest(&client, PIPELINES, &args.name, sent.await).await?;
+    context.output.either(&answer, || tell(context, &answer))?;
     Ok(exit_of(&answer))
 }
 

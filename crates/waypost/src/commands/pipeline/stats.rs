@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::remote::client::{self, Request};
+use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
 use crate::terminal::output::{Fields, Table, one_line};
 use kernel::definition::pipeline::OTHER_REASONS;
@@ -45,21 +45,16 @@ const HINTS_MAX: usize = 3;
 
 pub(super) async fn run(context: &Context, name: &str) -> Result<Exit, Failure> {
     let client = context.client().await?;
-    let body = match client.get(Request::to(&["pipelines", name, "stats"])).await {
-        Ok(body) => body,
-        Err(failure) => return Err(near::suggest(&client, PIPELINES, name, failure).await),
-    };
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(Exit::Ok);
-    }
-    let mut stats: Stats = client::read(&body)?;
-    stats.unknown.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-    context.output.text(&stats.text())?;
-    for hint in stats.hints() {
-        context.output.talk(&hint);
-    }
-    Ok(Exit::Ok)
+    let body = client.get(Request::to(&["pipelines", name, "stats"])).await;
+    let body = near::or_suggest(&client, PIPELINES, name, body).await?;
+    context.show(&body, |mut stats: Stats| {
+        stats.unknown.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+        context.output.text(&stats.text())?;
+        for hint in stats.hints() {
+            context.output.talk(&hint);
+        }
+        Ok(())
+    })
 }
 
 impl Stats {

@@ -73,11 +73,7 @@ pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Fai
     let asked = client.thread("resume", args.wait, &body);
     let body = context.progress().during("waiting for the agent", asked).await?;
     let answer: ThreadAnswer = read(&body)?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(threads::exit_of(answer.status));
-    }
-    threads::tell(context, &args.thread, &answer)
+    threads::tell(context, &body, &args.thread, &answer)
 }
 
 /// What the options say, as the server takes it.
@@ -177,15 +173,11 @@ async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, 
         return Err(Failure::usage(format!("thread `{thread}` waits for no one"))
             .hint(format!("`{show}` shows where it stands")));
     };
-    if context.output.is_json() {
-        context.output.document(&body["requestState"]["pending_action"])?;
-        return Ok(Exit::Paused);
-    }
     let answer = ThreadAnswer {
         pending_action: Some(action),
         ..ThreadAnswer::new(ThreadStatus::ConfirmationRequired)
     };
-    threads::tell(context, thread, &answer)
+    threads::tell(context, &body["requestState"]["pending_action"], thread, &answer)
 }
 
 /// `ID=VALUE`.

@@ -47,9 +47,5 @@ pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failur
     let busy_hint = threads::busy_hint(context, &thread);
     let body = asked.map_err(|failure| threads::refused(&busy_hint, failure))?;
     let answer: ThreadAnswer = read(&body)?;
-    if context.output.is_json() {
-        context.output.document(&body)?;
-        return Ok(threads::exit_of(answer.status));
-    }
-    threads::tell(context, &thread, &answer)
+    threads::tell(context, &body, &thread, &answer)
 }
