@@ -106,52 +106,35 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
     match error {
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
-        AssembleError::Upstreams(mistakes) => {
-            let lines = mistakes.iter().map(Mistake::to_string).collect();
-            Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
-                .lines(lines)
-                .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`")
+        AssembleError::Upstreams(found) => mistaken("invalid_upstreams", "the upstreams", found)
+            .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`"),
+        AssembleError::Models(found) => mistaken("invalid_models", "the models", found)
+            .hint("mend them, and set the variables that they name"),
+        AssembleError::Sinks(found) => mistaken("invalid_sinks", "the sinks of events", found)
+            .hint("mend `[events.sinks.<name>]`, and set the variables that it names"),
+        AssembleError::Agents(found) => {
+            mistaken("invalid_agent", "the project's agents", errors(found))
         }
-        AssembleError::Models(mistakes) => {
-            let lines = mistakes.iter().map(Mistake::to_string).collect();
-            Failure::new(Exit::Usage, "invalid_models", "there are mistakes in the models")
-                .lines(lines)
-                .hint("mend them, and set the variables that they name")
-        }
-        AssembleError::Sinks(mistakes) => {
-            let lines = mistakes.iter().map(Mistake::to_string).collect();
-            Failure::new(Exit::Usage, "invalid_sinks", "there are mistakes in the sinks of events")
-                .lines(lines)
-                .hint("mend `[events.sinks.<name>]`, and set the variables that it names")
-        }
-        AssembleError::Agents(mistakes) => {
-            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
-            let lines = errors.map(Mistake::to_string).collect();
-            let what = "there are mistakes in the project's agents";
-            Failure::new(Exit::Usage, "invalid_agent", what).lines(lines)
-        }
-        AssembleError::Tools(mistakes) => {
-            let lines = mistakes.iter().map(Mistake::to_string).collect();
-            Failure::new(Exit::Usage, "invalid_tools", "there are mistakes in the tools")
-                .lines(lines)
-                .hint("name and describe them so that every endpoint can serve them")
-        }
+        AssembleError::Tools(found) => mistaken("invalid_tools", "the tools", found)
+            .hint("name and describe them so that every endpoint can serve them"),
         AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
-        AssembleError::Plans(mistakes) => {
-            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
-            let lines = errors.map(Mistake::to_string).collect();
-            Failure::new(Exit::Usage, "invalid_plan", "there are mistakes in the project's plans")
-                .lines(lines)
+        AssembleError::Plans(found) => {
+            mistaken("invalid_plan", "the project's plans", errors(found))
                 .hint("mend them; `waypost plan validate` checks again")
         }
-        AssembleError::Pipelines(mistakes) => {
-            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
-            let lines = errors.map(Mistake::to_string).collect();
-            let what = "there are mistakes in the project's pipelines";
-            Failure::new(Exit::Usage, "invalid_pipeline", what)
-                .lines(lines)
+        AssembleError::Pipelines(found) => {
+            mistaken("invalid_pipeline", "the project's pipelines", errors(found))
                 .hint("mend them; `waypost pipeline test FILE` checks one again")
         }
         AssembleError::Stored(why) => Failure::new(Exit::Failed, "stored", why),
     }
+}
+
+fn mistaken(code: &str, what: &str, found: impl IntoIterator<Item = Mistake>) -> Failure {
+    Failure::new(Exit::Usage, code, format!("there are mistakes in {what}")).lines(found)
+}
+
+/// The mistakes without the warnings.
+fn errors(found: Vec<Mistake>) -> impl Iterator<Item = Mistake> {
+    found.into_iter().filter(Mistake::is_error)
 }

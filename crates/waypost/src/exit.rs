@@ -135,8 +135,8 @@ impl Failure {
     }
 
     /// The same with more lines for people.
-    pub(crate) fn lines(mut self, lines: Vec<String>) -> Self {
-        self.lines = lines;
+    pub(crate) fn lines(mut self, lines: impl IntoIterator<Item = impl ToString>) -> Self {
+        self.lines = lines.into_iter().map(|line| line.to_string()).collect();
         self
     }
 

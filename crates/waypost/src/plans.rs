@@ -58,9 +58,8 @@ pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<P
     let config = Settings::load(Some(folder), environment)?.config;
     Project::load(folder, config).map_err(|error| match error {
         ProjectError::Mistakes(mistakes) => {
-            let lines = mistakes.iter().map(Mistake::to_string).collect();
             Failure::usage(format!("the project in `{}` has mistakes", folder.display()))
-                .lines(lines)
+                .lines(mistakes)
         }
         ProjectError::Unreadable { .. } => Failure::usage(error.to_string())
             .hint("`waypost init DIR` writes a project that runs as it is"),

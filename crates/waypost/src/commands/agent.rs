@@ -201,8 +201,8 @@ fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>, Failure> 
     if mistakes.is_empty() {
         return Ok(agents);
     }
-    let lines = mistakes.iter().map(Mistake::to_string).collect();
-    Err(Failure::new(Exit::Usage, "invalid_agent", "there are mistakes in the agents").lines(lines))
+    let what = "there are mistakes in the agents";
+    Err(Failure::new(Exit::Usage, "invalid_agent", what).lines(mistakes))
 }
 
 /// The agent as the server has it, if it has one.

@@ -146,8 +146,7 @@ fn refused(errors: &[&Mistake], has_data: bool) -> Failure {
         1 => "`waypost up` would refuse this project: there is 1 mistake".to_owned(),
         count => format!("`waypost up` would refuse this project: there are {count} mistakes"),
     };
-    let lines = errors.iter().map(|mistake| mistake.to_string()).collect();
-    let failure = Failure::new(Exit::Usage, "invalid_project", what).lines(lines);
+    let failure = Failure::new(Exit::Usage, "invalid_project", what).lines(errors);
     match has_data {
         true => failure.hint(
             "only files are checked: an agent, a plan or a provider that is stored in the data \

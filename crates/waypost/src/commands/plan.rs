@@ -244,6 +244,5 @@ fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit, Failure> {
 /// Plans that cannot be drawn or tested before their mistakes are mended.
 fn faulty(mistakes: &[Mistake]) -> Failure {
     let errors = mistakes.iter().filter(|mistake| mistake.is_error());
-    let lines: Vec<String> = errors.map(Mistake::to_string).collect();
-    Failure::new(Exit::Failed, "invalid_plan", "there are mistakes in the plans").lines(lines)
+    Failure::new(Exit::Failed, "invalid_plan", "there are mistakes in the plans").lines(errors)
 }

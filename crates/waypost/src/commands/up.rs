@@ -12,7 +12,6 @@ use crate::remote::client::DEFAULT_SERVER;
 use crate::served::{Kept, sources};
 use crate::terminal::progress::Progress;
 use clap::Args;
-use kernel::definition::plan::mistake::Mistake;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
 use server::{OwnPort, PortError, Watch};
@@ -227,8 +226,9 @@ fn unusable(error: &ProjectError) -> Failure {
             let what = format!("cannot read the pipeline `{}`: {why}", path.display());
             Failure::usage(what).hint("check the path after `--pipeline`, and its rights")
         }
-        ProjectError::Mistakes(mistakes) => Failure::usage("the pipeline cannot be used")
-            .lines(mistakes.iter().map(Mistake::to_string).collect()),
+        ProjectError::Mistakes(mistakes) => {
+            Failure::usage("the pipeline cannot be used").lines(mistakes)
+        }
     }
 }
 

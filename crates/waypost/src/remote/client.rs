@@ -359,7 +359,7 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let message = message.unwrap_or_else(|| format!("the server answered {status}"));
     let code = text("code").unwrap_or_else(|| format!("http_{status}"));
     let errors = body.as_ref().and_then(|body| body["errors"].as_array());
-    let lines = errors.into_iter().flatten().filter_map(faulty_value).collect();
+    let lines = errors.into_iter().flatten().filter_map(faulty_value);
     // A failed step waits for a person, whatever door tells it.
     let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
     let mut failure = Failure::new(exit, &code, message).lines(lines);

@@ -103,8 +103,7 @@ impl Settings {
             Ok(_) => {}
             Err(found) => mistakes.extend(found),
         }
-        let lines = mistakes.iter().map(Mistake::to_string).collect();
-        Err(Failure::usage("there are mistakes in the settings").lines(lines))
+        Err(Failure::usage("there are mistakes in the settings").lines(mistakes))
     }
 
     /// What would hold if the project's own file said this.

@@ -16,7 +16,6 @@ use crate::process::folder::TemporaryFolder;
 use crate::process::signals::Signals;
 use crate::terminal::output::{Output, Table};
 use clap::{Args, ValueEnum};
-use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
 use serde_json::json;
@@ -137,8 +136,7 @@ async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<()
 fn project() -> Result<Project, Failure> {
     let (file, text) = DEMO_SETTINGS;
     let config = Config::parse(file, text).map_err(|mistakes| {
-        let lines = mistakes.iter().map(Mistake::to_string).collect();
-        Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(lines)
+        Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(mistakes)
     })?;
     Ok(Project::demo_with(config))
 }

@@ -122,9 +122,8 @@ fn found(args: &ImportArgs, folder: &Path) -> Result<Found, Failure> {
         all.warnings.extend(found.warnings);
     }
     all.ok_or_else(|| {
-        let lines = files.iter().map(|file| shown(file)).collect();
         Failure::usage(format!("no settings of {} are here", args.from))
-            .lines(lines)
+            .lines(files.iter().map(|file| shown(file)))
             .hint("name the file: `waypost mcp import FILE`")
     })
 }
@@ -166,10 +165,9 @@ fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
     };
     let project = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let project = project.to_string_lossy();
-    foreign::read(&file, &text, Some(project.trim_end_matches("/."))).map(Some).map_err(|found| {
-        let lines = found.iter().map(Mistake::to_string).collect();
-        Failure::usage(format!("there are mistakes in `{file}`")).lines(lines)
-    })
+    foreign::read(&file, &text, Some(project.trim_end_matches("/.")))
+        .map(Some)
+        .map_err(|found| Failure::usage(format!("there are mistakes in `{file}`")).lines(found))
 }
 
 fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {

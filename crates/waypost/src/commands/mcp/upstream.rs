@@ -27,9 +27,8 @@ pub(super) fn lookup(environment: &Environment) -> impl Fn(&str) -> Option<Strin
 
 /// What is wrong with the upstreams.
 pub(super) fn mistaken(mistakes: &[Mistake]) -> Failure {
-    let lines = mistakes.iter().map(Mistake::to_string).collect();
     Failure::new(Exit::Usage, "invalid_upstreams", "there are mistakes in the upstreams")
-        .lines(lines)
+        .lines(mistakes)
 }
 
 /// Whether no server runs, and no one named one: then the project's files are asked.

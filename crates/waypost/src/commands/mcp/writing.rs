@@ -121,8 +121,7 @@ fn gap(present: &str) -> &'static str {
 }
 
 fn unread(file: &str, mistakes: &[Mistake]) -> Failure {
-    let lines = mistakes.iter().map(Mistake::to_string).collect();
-    Failure::usage(format!("nothing was written: `{file}` would not be read")).lines(lines)
+    Failure::usage(format!("nothing was written: `{file}` would not be read")).lines(mistakes)
 }
 
 #[cfg(test)]
