@@ -3,26 +3,12 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::Request;
-use serde::Deserialize;
-use serde_json::Value;
-
-/// What a list shows of a pipeline.
-#[derive(Debug, Deserialize)]
-struct Listed {
-    name: String,
-    description: String,
-    route: String,
-    #[serde(default)]
-    handlers: Vec<Value>,
-    #[serde(default)]
-    tools: Vec<String>,
-    llm: String,
-}
+use wire::rest::PipelineSummary;
 
 pub(super) async fn run(context: &Context, limit: usize) -> Result<Exit, Failure> {
     let body = context.client().await?.list(Request::to(&["pipelines"]), limit).await?;
     let heads = ["pipeline", "route", "handlers", "tools", "model", "description"];
-    context.table(&body, &heads, |pipeline: Listed| {
+    context.table(&body, &heads, |pipeline: PipelineSummary| {
         vec![
             pipeline.name,
             pipeline.route,

@@ -7,38 +7,7 @@ use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
 use crate::terminal::output::{Fields, Table, one_line};
 use kernel::definition::pipeline::OTHER_REASONS;
-use serde::Deserialize;
-
-/// What the server counted.
-#[derive(Debug, Deserialize)]
-struct Stats {
-    pipeline: String,
-    total: u64,
-    deterministic: u64,
-    agent: u64,
-    handlers: Vec<Handler>,
-    unknown: Vec<Unknown>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Handler {
-    reason: String,
-    #[serde(rename = "type")]
-    kind: String,
-    count: u64,
-    #[serde(default)]
-    last_at: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Unknown {
-    reason: String,
-    count: u64,
-    #[serde(default)]
-    last_at: Option<String>,
-}
+use wire::rest::{PipelineStats, ReasonCount};
 
 /// So many reasons are worth a hint.
 const HINTS_MAX: usize = 3;
@@ -47,64 +16,62 @@ pub(super) async fn run(context: &Context, name: &str) -> Result<Exit, Failure> 
     let client = context.client().await?;
     let body = client.get(Request::to(&["pipelines", name, "stats"])).await;
     let body = near::or_suggest(&client, PIPELINES, name, body).await?;
-    context.show(&body, |mut stats: Stats| {
+    context.show(&body, |mut stats: PipelineStats| {
         stats.unknown.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-        context.output.text(&stats.text())?;
-        for hint in stats.hints() {
+        context.output.text(&text(&stats))?;
+        for hint in hints(&stats) {
             context.output.talk(&hint);
         }
         Ok(())
     })
 }
 
-impl Stats {
-    fn text(&self) -> String {
-        let mut fields = Fields::default();
-        fields.add("pipeline", &*self.pipeline);
-        fields.add("cases", self.total.to_string());
-        fields.add("deterministic", self.shared(self.deterministic));
-        fields.add("agent", self.shared(self.agent));
-        let mut parts = vec![fields.text()];
-        if !self.handlers.is_empty() {
-            let mut table = Table::new(&["handler", "type", "cases", "last"]);
-            for handler in &self.handlers {
-                let last = handler.last_at.clone().unwrap_or_default();
-                let count = handler.count.to_string();
-                table.row(vec![handler.reason.clone(), handler.kind.clone(), count, last]);
-            }
-            parts.push(table.text());
+fn text(stats: &PipelineStats) -> String {
+    let mut fields = Fields::default();
+    fields.add("pipeline", &*stats.pipeline);
+    fields.add("cases", stats.total.to_string());
+    fields.add("deterministic", shared(stats.deterministic, stats.total));
+    fields.add("agent", shared(stats.agent, stats.total));
+    let mut parts = vec![fields.text()];
+    if !stats.handlers.is_empty() {
+        let mut table = Table::new(&["handler", "type", "cases", "last"]);
+        for handler in &stats.handlers {
+            let last = handler.last_at.clone().unwrap_or_default();
+            let count = handler.count.to_string();
+            table.row(vec![handler.reason.clone(), handler.kind.clone(), count, last]);
         }
-        if !self.unknown.is_empty() {
-            let mut table = Table::new(&["unknown reason", "cases", "last"]);
-            for unknown in &self.unknown {
-                let last = unknown.last_at.clone().unwrap_or_default();
-                table.row(vec![unknown.reason.clone(), unknown.count.to_string(), last]);
-            }
-            parts.push(table.text());
-        }
-        parts.join("\n\n")
+        parts.push(table.text());
     }
+    if !stats.unknown.is_empty() {
+        let mut table = Table::new(&["unknown reason", "cases", "last"]);
+        for unknown in &stats.unknown {
+            let count = unknown.count.to_string();
+            table.row(vec![unknown.reason.clone(), count, unknown.last_at.clone()]);
+        }
+        parts.push(table.text());
+    }
+    parts.join("\n\n")
+}
 
-    /// `3 (75.0 %)`.
-    fn shared(&self, count: u64) -> String {
-        if self.total == 0 {
-            return count.to_string();
-        }
-        let share = count as f64 / self.total as f64 * 100.0;
-        format!("{count} ({share:.1} %)")
+/// `3 (75.0 %)`.
+fn shared(count: u64, total: u64) -> String {
+    if total == 0 {
+        return count.to_string();
     }
+    let share = count as f64 / total as f64 * 100.0;
+    format!("{count} ({share:.1} %)")
+}
 
-    /// What would move cases off the model.
-    fn hints(&self) -> Vec<String> {
-        let named = self.unknown.iter().filter(|unknown| unknown.reason != OTHER_REASONS);
-        let hint = |unknown: &Unknown| {
-            let (cases, them) = if unknown.count == 1 { ("case", "it") } else { ("cases", "them") };
-            let reason = one_line(&unknown.reason);
-            let count = unknown.count;
-            format!("{count} {cases} said `{reason}`: a handler would take {them} off the model")
-        };
-        named.take(HINTS_MAX).map(hint).collect()
-    }
+/// What would move cases off the model.
+fn hints(stats: &PipelineStats) -> Vec<String> {
+    let named = stats.unknown.iter().filter(|unknown| unknown.reason != OTHER_REASONS);
+    let hint = |unknown: &ReasonCount| {
+        let (cases, them) = if unknown.count == 1 { ("case", "it") } else { ("cases", "them") };
+        let reason = one_line(&unknown.reason);
+        let count = unknown.count;
+        format!("{count} {cases} said `{reason}`: a handler would take {them} off the model")
+    };
+    named.take(HINTS_MAX).map(hint).collect()
 }
 
 #[cfg(test)]
@@ -112,7 +79,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn stats(unknown: serde_json::Value) -> Stats {
+    fn stats(unknown: serde_json::Value) -> PipelineStats {
         serde_json::from_value(json!({
             "pipeline": "trade", "total": 4, "deterministic": 3, "agent": 1, "share": 0.75,
             "handlers": [{"reason": "Missing ISIN", "type": "lookup-enrich", "count": 3,
@@ -124,9 +91,9 @@ mod tests {
 
     #[test]
     fn shares_and_reasons_are_shown() {
-        let text = stats(json!([{"reason": "LEI", "count": 1}])).text();
+        let unknown = json!([{"reason": "LEI", "count": 1, "lastAt": "2026-11-15T12:00:01.000Z"}]);
         assert_eq!(
-            text,
+            text(&stats(unknown)),
             "pipeline       trade\n\
              cases          4\n\
              deterministic  3 (75.0 %)\n\
@@ -134,19 +101,19 @@ mod tests {
              HANDLER       TYPE           CASES  LAST\n\
              Missing ISIN  lookup-enrich  3      2026-11-15T12:00:00.000Z\n\n\
              UNKNOWN REASON  CASES  LAST\n\
-             LEI             1"
+             LEI             1      2026-11-15T12:00:01.000Z"
         );
     }
 
     #[test]
     fn a_handler_is_worth_a_hint() {
-        let hints = stats(json!([
-            {"reason": "LEI", "count": 7}, {"reason": "(others)", "count": 5},
-            {"reason": "odd", "count": 1},
-        ]))
-        .hints();
+        let unknown = json!([
+            {"reason": "LEI", "count": 7, "lastAt": ""},
+            {"reason": "(others)", "count": 5, "lastAt": ""},
+            {"reason": "odd", "count": 1, "lastAt": ""},
+        ]);
         assert_eq!(
-            hints,
+            hints(&stats(unknown)),
             [
                 "7 cases said `LEI`: a handler would take them off the model",
                 "1 case said `odd`: a handler would take it off the model",
@@ -158,8 +125,9 @@ mod tests {
     fn nothing_has_no_share() {
         let none = json!({"pipeline": "trade", "total": 0, "deterministic": 0, "agent": 0,
             "share": null, "handlers": [], "unknown": []});
-        let none: Stats = serde_json::from_value(none).unwrap();
-        assert!(none.text().ends_with("deterministic  0\nagent          0"), "{}", none.text());
-        assert_eq!(none.hints(), Vec::<String>::new());
+        let none: PipelineStats = serde_json::from_value(none).unwrap();
+        let shown = text(&none);
+        assert!(shown.ends_with("deterministic  0\nagent          0"), "{shown}");
+        assert_eq!(hints(&none), Vec::<String>::new());
     }
 }
