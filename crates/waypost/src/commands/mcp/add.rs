@@ -46,14 +46,7 @@ pub(crate) struct AddArgs {
     trusted: bool,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-}
-
-impl AddArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
+    pub(super) dir: Option<PathBuf>,
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -71,7 +64,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 /// Writes it.
 pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
     let table = table(args)?;
-    let folder = args.project();
+    let folder = project_folder(args.dir.as_deref());
     let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
     let variables = lookup(&context.environment);
     let beside = Beside { folder: &folder, settings: &settings, variables: &variables };

@@ -36,17 +36,10 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "CLIENT|FILE")]
     from: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
     /// Add them to the project's waypost.toml
     #[arg(long)]
     write: bool,
-}
-
-impl ImportArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
 }
 
 /// What was found under one name.
@@ -60,7 +53,7 @@ struct Candidate {
 
 /// Finds them, tells of them, and writes them where that is wanted.
 pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure> {
-    let folder = args.project();
+    let folder = project_folder(args.dir.as_deref());
     let project = load_project(&folder, &context.environment)?;
     let found = found(args, &folder)?;
     let candidates = candidates(found.entries, &project);

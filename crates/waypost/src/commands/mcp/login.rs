@@ -3,7 +3,6 @@
 
 use super::browser;
 use crate::context::Context;
-use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::output::printable;
@@ -27,20 +26,13 @@ pub(crate) struct LoginArgs {
     /// The upstream's name
     name: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
     /// Only print the page's address
     #[arg(long)]
     no_browser: bool,
     /// How long to wait until the server can be used; 0 does not wait
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     wait: u64,
-}
-
-impl LoginArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
 }
 
 /// A server is asked for several things before it says where its page is.

@@ -1,7 +1,6 @@
 //! `waypost mcp logout`: the server forgets what a login at an upstream brought.
 
 use crate::context::Context;
-use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::Request;
 use clap::Args;
@@ -20,14 +19,7 @@ pub(crate) struct LogoutArgs {
     /// The upstream's name
     name: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
-}
-
-impl LogoutArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
+    pub(super) dir: Option<PathBuf>,
 }
 
 /// The upstream is logged out too, which may take time.

@@ -4,7 +4,6 @@
 use super::upstream::{is_nobody_there, of_project};
 use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
-use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::{Request, is_empty};
 use clap::Args;
@@ -25,14 +24,7 @@ Examples:
 #[command(before_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
-}
-
-impl LsArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
+    pub(super) dir: Option<PathBuf>,
 }
 
 /// The state of what is configured while no server runs.

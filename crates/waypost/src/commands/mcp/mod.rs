@@ -15,6 +15,7 @@ mod add;
 mod import;
 
 use crate::context::Context;
+use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -62,16 +63,17 @@ enum McpCommand {
 impl McpArgs {
     /// The project's folder; the demo has none.
     pub(crate) fn project(&self) -> Option<PathBuf> {
-        match &self.command {
-            McpCommand::Serve(args) => args.project(),
-            McpCommand::Snippet(args) => Some(args.project()),
-            McpCommand::Ls(args) => Some(args.project()),
-            McpCommand::Test(args) => Some(args.project()),
-            McpCommand::Login(args) => Some(args.project()),
-            McpCommand::Logout(args) => Some(args.project()),
-            McpCommand::Add(args) => Some(args.project()),
-            McpCommand::Import(args) => Some(args.project()),
-        }
+        let dir = match &self.command {
+            McpCommand::Serve(args) => return args.project(),
+            McpCommand::Snippet(snippet::SnippetArgs { dir, .. })
+            | McpCommand::Ls(ls::LsArgs { dir })
+            | McpCommand::Test(test::TestArgs { dir, .. })
+            | McpCommand::Login(login::LoginArgs { dir, .. })
+            | McpCommand::Logout(logout::LogoutArgs { dir, .. })
+            | McpCommand::Add(add::AddArgs { dir, .. })
+            | McpCommand::Import(import::ImportArgs { dir, .. }) => dir,
+        };
+        Some(project_folder(dir.as_deref()))
     }
 }
 

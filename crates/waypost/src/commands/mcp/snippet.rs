@@ -28,17 +28,10 @@ pub(crate) struct SnippetArgs {
     #[arg(value_enum)]
     client: Program,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
     /// Let the client start `waypost mcp serve` instead of connecting to a server that runs
     #[arg(long)]
     stdio: bool,
-}
-
-impl SnippetArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
 }
 
 // Without words of their own: a name says it all, and help keeps them on one line.
@@ -191,7 +184,7 @@ fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>, Failu
             arguments.extend(["--server".to_owned(), context.server.clone()]);
         }
         Origin::Default => {
-            let folder = args.project();
+            let folder = project_folder(args.dir.as_deref());
             // A client starts us in a folder of its own.
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             arguments.push(folder.display().to_string());

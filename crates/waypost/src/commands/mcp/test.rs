@@ -5,7 +5,6 @@ use super::upstream::{is_nobody_there, lookup, mistaken, of_project};
 use crate::assembly::refused;
 use crate::context::Context;
 use crate::environment::SECRET_KEY;
-use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
@@ -37,14 +36,7 @@ pub(crate) struct TestArgs {
     /// The upstream's name
     name: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    dir: Option<PathBuf>,
-}
-
-impl TestArgs {
-    /// The project's folder.
-    pub(super) fn project(&self) -> PathBuf {
-        project_folder(self.dir.as_deref())
-    }
+    pub(super) dir: Option<PathBuf>,
 }
 
 /// A server that is started for this may take its time.
