@@ -123,32 +123,28 @@ impl Client {
 
     /// Changes something.
     pub(crate) async fn post(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
-        let builder = self
-            .builder(Method::POST, &request)
-            .timeout(ANSWER_LIMIT + request.wait)
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
-        self.answer(builder).await
+        self.sent(Method::POST, request, body).await
     }
 
     /// Stores something under its name.
     pub(crate) async fn put(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
-        let builder = self
-            .builder(Method::PUT, &request)
-            .timeout(ANSWER_LIMIT + request.wait)
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
-        self.answer(builder).await
+        self.sent(Method::PUT, request, body).await
+    }
+
+    async fn sent(
+        &self,
+        method: Method,
+        request: Request<'_>,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        let builder = self.builder(method, &request).timeout(ANSWER_LIMIT + request.wait);
+        self.answer(carrying(builder, body)).await
     }
 
     /// Removes something.
     pub(crate) async fn delete(&self, request: Request<'_>) -> Result<(), Failure> {
         let builder = self.builder(Method::DELETE, &request).timeout(ANSWER_LIMIT + request.wait);
-        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
-        match response.status().is_success() {
-            true => Ok(()),
-            false => Err(self.refused(response).await),
-        }
+        self.opened(builder).await.map(drop)
     }
 
     /// Reads a list, page by page, until it holds so many items: `{items, nextCursor}`.
@@ -200,11 +196,7 @@ impl Client {
         if let Some(id) = last_event_id {
             builder = builder.header("Last-Event-ID", id);
         }
-        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(self.refused(response).await)
+        self.opened(builder).await
     }
 
     /// Says something in a thread, or answers in one: `door` is `run` or `resume`. The answer comes
@@ -217,8 +209,8 @@ impl Client {
     ) -> Result<Value, Failure> {
         let mut url = self.at_root(door);
         url.query_pairs_mut().append_pair("wait", &wait.to_string());
-        let builder = self.posted(url, body).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
-        self.answer(builder).await
+        let builder = self.http.post(url).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
+        self.answer(carrying(builder, body)).await
     }
 
     /// The same as a stream of events, for as long as it takes.
@@ -227,12 +219,8 @@ impl Client {
         door: &str,
         body: &Value,
     ) -> Result<Response, Failure> {
-        let builder = self.posted(self.at_root(door), body).header(ACCEPT, "text/event-stream");
-        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(self.refused(response).await)
+        let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
+        self.opened(carrying(builder, body)).await
     }
 
     /// Sends a request to a path of the server, and gives the answer as it is, whatever its status.
@@ -259,10 +247,6 @@ impl Client {
         let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
         Ok((status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text())))
-    }
-
-    fn posted(&self, url: Url, body: &Value) -> RequestBuilder {
-        self.http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string())
     }
 
     /// A request to where MCP clients come in.
@@ -303,10 +287,7 @@ impl Client {
     }
 
     async fn answer(&self, builder: RequestBuilder) -> Result<Value, Failure> {
-        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
-        if !response.status().is_success() {
-            return Err(self.refused(response).await);
-        }
+        let response = self.opened(builder).await?;
         let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
             let what = format!("{} answered something else than JSON: {error}", self.base);
@@ -315,10 +296,15 @@ impl Client {
         })
     }
 
-    async fn refused(&self, response: Response) -> Failure {
+    /// Sends a request; an answer that refuses it is a failure.
+    async fn opened(&self, builder: RequestBuilder) -> Result<Response, Failure> {
+        let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
         let status = response.status().as_u16();
         let bytes = response.bytes().await.unwrap_or_default();
-        problem(status, serde_json::from_slice(&bytes).ok())
+        Err(problem(status, serde_json::from_slice(&bytes).ok()))
     }
 
     /// Why a request got no answer.
@@ -333,6 +319,10 @@ impl Client {
         Failure::new(Exit::Unreachable, "unreachable", format!("no server at `{server}`: {why}"))
             .hint("start one with `waypost up`, or name another with `--server URL`")
     }
+}
+
+fn carrying(builder: RequestBuilder, body: &Value) -> RequestBuilder {
+    builder.header(CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
 /// An answer as what it should be.
