@@ -321,10 +321,10 @@ impl Relay {
             self.say(refusal(id, response).await).await;
             return Ok(());
         }
-        let greeted = Greeted::read(response, &key(id)).await.map_err(|why| lost(&why))?;
-        let number = self.session().map_or(1, |old| old.number() + 1);
-        let session = greeted.session.map(|begun| Session::new(number, begun, &message.text));
-        *lock(&self.session) = session;
+        let greeted = Greeted::read(response, &message.text, &key(id)).await;
+        let greeted = greeted.map_err(|why| lost(&why))?;
+        let number = self.session().map_or(1, |old| old.number + 1);
+        *lock(&self.session) = greeted.session.map(|begun| Session { number, ..begun });
         for line in greeted.lines {
             self.say(line).await;
         }
@@ -335,17 +335,17 @@ impl Relay {
     async fn renew(self: &Arc<Self>, gone: &Session) -> Result<Session, RpcError> {
         let _turn = self.renewal.lock().await;
         match self.session() {
-            Some(session) if session.number() != gone.number() => return Ok(session),
+            Some(session) if session.number != gone.number => return Ok(session),
             Some(_) | None => {}
         }
-        let response = self.post(gone.hello(), HeaderMap::new()).await?;
+        let response = self.post(&gone.hello, HeaderMap::new()).await?;
         let refused = || lost("the server forgot the session and does not begin another one");
         if !response.status().is_success() {
             return Err(refused());
         }
-        let greeted = Greeted::read(response, gone.greeting()).await.map_err(|why| lost(&why))?;
-        let begun = greeted.session.ok_or_else(refused)?;
-        let session = Session::new(gone.number() + 1, begun, gone.hello());
+        let greeted = Greeted::read(response, &gone.hello, &gone.greeting).await;
+        let begun = greeted.map_err(|why| lost(&why))?.session.ok_or_else(refused)?;
+        let session = Session { number: gone.number + 1, ..begun };
         let told = wire::jsonrpc::notification(INITIALIZED, &serde_json::json!({}));
         self.post(&told, session.headers()).await?;
         tracing::info!("the server was restarted; the session continues as a new one");

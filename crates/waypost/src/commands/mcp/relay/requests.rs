@@ -9,13 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     tasks: JoinSet<()>,
-    open: HashMap<String, Open>,
-}
-
-#[derive(Debug)]
-struct Open {
-    task: AbortHandle,
-    nature: Nature,
+    open: HashMap<String, (AbortHandle, Nature)>,
 }
 
 /// What matters of a request when it is to end.
@@ -36,27 +30,27 @@ impl Requests {
         answering: impl Future<Output = ()> + Send + 'static,
     ) {
         while self.tasks.try_join_next().is_some() {}
-        self.open.retain(|_, open| !open.task.is_finished());
+        self.open.retain(|_, (task, _)| !task.is_finished());
         let task = self.tasks.spawn(answering);
-        self.open.insert(key, Open { task, nature });
+        self.open.insert(key, (task, nature));
     }
 
     /// Whether this one is under way and needs no session.
     pub(super) fn is_stateless(&self, key: &str) -> bool {
-        self.open.get(key).is_some_and(|open| open.nature.is_stateless)
+        self.open.get(key).is_some_and(|(_, nature)| nature.is_stateless)
     }
 
     /// Gives one up: its connection is closed, and no one is answered.
     pub(super) fn cancel(&mut self, key: &str) {
-        if let Some(open) = self.open.remove(key) {
-            open.task.abort();
+        if let Some((task, _)) = self.open.remove(key) {
+            task.abort();
         }
     }
 
     /// Lets them come to their answers, for so long.
     pub(super) async fn drain(&mut self, limit: Duration) {
-        for open in self.open.values().filter(|open| open.nature.is_endless) {
-            open.task.abort();
+        for (task, _) in self.open.values().filter(|(_, nature)| nature.is_endless) {
+            task.abort();
         }
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(limit, all).await.is_err() {

@@ -1,7 +1,7 @@
 //! A session of the versions with a handshake, as the bridge keeps it for the client.
 
 use super::answers::Answers;
-use super::message::{Kind, Message, is_answer_to, key};
+use super::message::is_answer_to;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -10,57 +10,29 @@ use wire::mcp::{HEADER_SESSION, HEADER_VERSION};
 /// A session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    /// How often it was begun: a newer one overrides an older one.
-    number: u64,
-    begun: Begun,
-    hello: String,
-    greeting: String,
-}
-
-/// What the server said when a session began.
-#[derive(Debug, Clone)]
-pub(super) struct Begun {
+    /// How often it was begun, as the bridge counts: a newer one overrides an older one.
+    pub(super) number: u64,
     /// Its name; a server that keeps nothing gives none.
-    id: Option<HeaderValue>,
+    pub(super) id: Option<HeaderValue>,
     /// The version that both speak.
-    version: HeaderValue,
+    pub(super) version: HeaderValue,
+    /// The message that began it.
+    pub(super) hello: String,
+    /// The key of that message's id.
+    pub(super) greeting: String,
 }
 
 impl Session {
-    /// A session that this message began.
-    pub(super) fn new(number: u64, begun: Begun, hello: &str) -> Self {
-        let greeting = match Message::read(hello.to_owned()).map(|message| message.kind) {
-            Ok(Kind::Request { id, .. }) => key(&id),
-            Ok(Kind::Notification { .. } | Kind::Response) | Err(_) => String::new(),
-        };
-        Self { number, begun, hello: hello.to_owned(), greeting }
-    }
-
-    /// How often it was begun.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Whether the server gave it a name, and so can forget it.
     pub(super) fn is_named(&self) -> bool {
-        self.begun.id.is_some()
-    }
-
-    /// The message that began it.
-    pub(super) fn hello(&self) -> &str {
-        &self.hello
-    }
-
-    /// The key of that message's id.
-    pub(super) fn greeting(&self) -> &str {
-        &self.greeting
+        self.id.is_some()
     }
 
     /// What every message of it carries.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(HeaderName::from_static(HEADER_VERSION), self.begun.version.clone());
-        if let Some(id) = &self.begun.id {
+        headers.insert(HeaderName::from_static(HEADER_VERSION), self.version.clone());
+        if let Some(id) = &self.id {
             headers.insert(HeaderName::from_static(HEADER_SESSION), id.clone());
         }
         headers
@@ -71,13 +43,13 @@ impl Session {
 pub(super) struct Greeted {
     /// What is to be passed on: the answer last.
     pub(super) lines: Vec<String>,
-    /// What the server said of the session; none where it answered an error.
-    pub(super) session: Option<Begun>,
+    /// The session, not counted yet; none where the server answered an error.
+    pub(super) session: Option<Session>,
 }
 
 impl Greeted {
-    /// Reads the answer to the request with this key.
-    pub(super) async fn read(response: Response, asked: &str) -> Result<Self, String> {
+    /// Reads the answer to this message, whose id has this key.
+    pub(super) async fn read(response: Response, hello: &str, asked: &str) -> Result<Self, String> {
         let id = response.headers().get(HEADER_SESSION).cloned();
         let mut from = Answers::of(response);
         let mut lines = Vec::new();
@@ -86,7 +58,9 @@ impl Greeted {
             let version = if is_answer { version(&line) } else { None };
             lines.push(line);
             if is_answer {
-                let session = version.map(|version| Begun { id, version });
+                let (hello, greeting) = (hello.to_owned(), asked.to_owned());
+                let session =
+                    version.map(|version| Session { number: 0, id, version, hello, greeting });
                 return Ok(Self { lines, session });
             }
         }
@@ -106,12 +80,12 @@ mod tests {
     #[test]
     fn a_session_is_in_its_headers() {
         let version = version("{\"result\":{\"protocolVersion\":\"2025-06-18\"}}").unwrap();
-        let begun = Begun { id: Some(HeaderValue::from_static("abc")), version };
-        let session = Session::new(3, begun, "{\"id\":\"x\",\"method\":\"initialize\"}");
+        let id = Some(HeaderValue::from_static("abc"));
+        let (hello, greeting) = (String::new(), String::new());
+        let session = Session { number: 1, id, version, hello, greeting };
         let headers = session.headers();
         assert_eq!(headers[HEADER_SESSION], "abc");
         assert_eq!(headers[HEADER_VERSION], "2025-06-18");
-        assert_eq!((session.number(), session.greeting()), (3, "\"x\""));
         assert!(session.is_named());
         assert_eq!(super::version("{\"error\":{}}"), None);
     }

@@ -8,7 +8,7 @@ mod cards;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::remote::client::{Client, Request, problem, read};
-use crate::remote::stream::Stream;
+use crate::remote::sse::Stream;
 use crate::terminal::input;
 use crate::terminal::output::{Output, one_line, printable};
 use crate::threads;
