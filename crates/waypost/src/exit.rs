@@ -6,29 +6,30 @@ use std::process::ExitCode;
 
 /// The exit codes, for scripts and agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Exit {
     /// It worked.
-    Ok,
+    Ok = 0,
     /// It did not.
-    Failed,
+    Failed = 1,
     /// The command line, the project or the input is wrong.
-    Usage,
+    Usage = 2,
     /// A run waits for a person.
-    Paused,
+    Paused = 3,
     /// Not with these credentials.
-    Auth,
+    Auth = 4,
     /// A tool or an upstream failed.
-    Upstream,
+    Upstream = 5,
     /// The server does not answer.
-    Unreachable,
+    Unreachable = 6,
     /// Policy says no.
-    Denied,
+    Denied = 7,
     /// `waypost doctor` found something that does not work.
-    Unwell,
+    Unwell = 8,
     /// It took longer than it may.
-    Timeout,
+    Timeout = 124,
     /// Someone pressed Ctrl-C.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl Exit {
@@ -49,19 +50,7 @@ impl Exit {
 
     /// The number that the shell sees.
     pub(crate) fn number(self) -> u8 {
-        match self {
-            Exit::Ok => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Paused => 3,
-            Exit::Auth => 4,
-            Exit::Upstream => 5,
-            Exit::Unreachable => 6,
-            Exit::Denied => 7,
-            Exit::Unwell => 8,
-            Exit::Timeout => 124,
-            Exit::Interrupted => 130,
-        }
+        self as u8
     }
 
     /// What it means, for `waypost help exit-codes`.
