@@ -64,16 +64,12 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure>
         .collect();
     let is_written = args.write && !tables.is_empty();
     let written = if is_written { Some(write(&folder, &tables, context)?) } else { None };
-    if context.output.is_json() {
-        let servers: Vec<Value> = candidates.iter().map(as_json).collect();
-        let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
-        let report = json!({"servers": servers, "written": written, "warnings": warnings});
-        context.output.document(&report)?;
-        return Ok(Exit::Ok);
-    }
-    tell(context, &candidates)?;
-    for warning in &found.warnings {
-        context.output.talk(&warning.to_string());
+    let servers: Vec<Value> = candidates.iter().map(as_json).collect();
+    let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
+    let report = json!({"servers": servers, "written": written, "warnings": warnings});
+    context.output.either(&report, || tell(context, &candidates))?;
+    for warning in &warnings {
+        context.output.talk(warning);
     }
     tell_asked(context, &tables);
     match written {

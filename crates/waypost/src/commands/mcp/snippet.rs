@@ -8,7 +8,7 @@ use crate::remote::client::Client;
 use crate::settings::{Origin, Settings};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -129,20 +129,16 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure
     let snippet = snippet(program, &way);
     let command = command(program, &way);
     let output = context.output;
-    if output.is_json() {
-        let mut document = json!({
-            "client": program.name(),
-            "file": program.file(),
-            "format": program.format(),
-            "snippet": snippet,
-        });
-        if let Some(command) = command {
-            document["command"] = Value::String(command);
-        }
-        output.document(&document)?;
-        return Ok(Exit::Ok);
+    let mut document = json!({
+        "client": program.name(),
+        "file": program.file(),
+        "format": program.format(),
+        "snippet": snippet,
+    });
+    if let Some(command) = &command {
+        document["command"] = json!(command);
     }
-    output.text(&snippet)?;
+    output.either(&document, || output.text(&snippet))?;
     output.talk(&format!("put this into {}, {}", program.file(), program.place()));
     if let Some(command) = command {
         output.talk(&format!("or run: {command}"));
@@ -279,6 +275,7 @@ fn shell(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn url() -> Way {
         Way::Url("http://127.0.0.1:8420/mcp".to_owned())
