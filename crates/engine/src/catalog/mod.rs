@@ -418,16 +418,7 @@ impl Named {
             match &step.kind {
                 StepKind::Plan { plan, .. } => self.plans.push(plan.clone()),
                 StepKind::Agent { agent, .. } => self.agents.push(agent.clone()),
-                StepKind::Parallel { branches, .. } => {
-                    branches.iter().for_each(|branch| self.gather(&branch.steps));
-                }
-                StepKind::Loop(looping) => self.gather(&looping.body),
-                StepKind::ToolCall(_)
-                | StepKind::Match { .. }
-                | StepKind::Conditional { .. }
-                | StepKind::Human { .. }
-                | StepKind::Publish { .. }
-                | StepKind::Final { .. } => {}
+                _ => step.bodies().into_iter().for_each(|body| self.gather(body)),
             }
         }
     }

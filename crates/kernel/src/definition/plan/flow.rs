@@ -74,21 +74,42 @@ pub enum Way {
     Aside,
 }
 
-/// Every way on from a step and where it leads; nowhere means that its list ends.
-pub fn ways(plan: &Plan, step: &Step) -> Vec<(Way, Option<StepId>)> {
-    let on = |next: &Option<StepId>| (Way::On, plan.after(&step.id, next.as_ref()));
-    let aside = |next: &Option<StepId>| next.clone().map(|next| (Way::Aside, Some(next)));
+/// One way on from a step.
+pub struct Exit {
+    /// How the step is left.
+    pub way: Way,
+    /// What tells it from the step's other exits, for people.
+    pub label: Option<String>,
+    /// Where it leads; nowhere means that the step's list ends.
+    pub next: Option<StepId>,
+}
+
+/// Every way on from a step.
+pub fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
+    let on = |next: &Option<StepId>| Exit {
+        way: Way::On,
+        label: None,
+        next: plan.after(&step.id, next.as_ref()),
+    };
+    let labelled =
+        |label: &str, next: &Option<StepId>| Exit { label: Some(label.to_owned()), ..on(next) };
+    let aside = |label: &str, next: &Option<StepId>| {
+        next.as_ref().map(|_| Exit { way: Way::Aside, ..labelled(label, next) })
+    };
     match &step.kind {
         StepKind::ToolCall(call) => {
-            std::iter::once(on(&call.next)).chain(aside(&call.on_rejected)).collect()
+            std::iter::once(on(&call.next)).chain(aside("rejected", &call.on_rejected)).collect()
         }
         StepKind::Human { next, on_declined, .. } => {
-            std::iter::once(on(next)).chain(aside(on_declined)).collect()
+            std::iter::once(on(next)).chain(aside("declined", on_declined)).collect()
         }
         StepKind::Match { cases, default, .. } => {
-            cases.iter().map(|case| on(&case.next)).chain([on(default)]).collect()
+            let cases = cases.iter().map(|case| labelled(&case.equals.short(), &case.next));
+            cases.chain([labelled("else", default)]).collect()
         }
-        StepKind::Conditional { on_true, on_false, .. } => vec![on(on_true), on(on_false)],
+        StepKind::Conditional { on_true, on_false, .. } => {
+            vec![labelled("true", on_true), labelled("false", on_false)]
+        }
         StepKind::Parallel { next, .. }
         | StepKind::Plan { next, .. }
         | StepKind::Agent { next, .. }
@@ -177,7 +198,7 @@ impl<'p> Lists<'p> {
         self.all.push(List { steps, ways, after, inner, parent, in_turn });
         for (position, step) in steps.iter().enumerate() {
             self.at.insert(&step.id, (index, position));
-            for body in bodies(step) {
+            for body in step.bodies() {
                 let body = self.add(plan, body, Some((index, position)));
                 self.all[index].inner[position].push(body);
             }
@@ -209,7 +230,7 @@ fn inner_ways(plan: &Plan, steps: &[Step]) -> Vec<Vec<(Way, Option<usize>)>> {
         steps.iter().enumerate().map(|(position, step)| (&step.id, position)).collect();
     let inside = |next: Option<StepId>| next.and_then(|next| positions.get(&next).copied());
     let of_step = |step: &Step| -> Vec<(Way, Option<usize>)> {
-        ways(plan, step).into_iter().map(|(way, next)| (way, inside(next))).collect()
+        exits(plan, step).into_iter().map(|exit| (exit.way, inside(exit.next))).collect()
     };
     steps.iter().map(of_step).collect()
 }
@@ -225,23 +246,6 @@ fn reached(first: &[(Way, Option<usize>)], all: &[Vec<(Way, Option<usize>)>]) ->
         }
     }
     reached
-}
-
-fn bodies(step: &Step) -> Vec<&[Step]> {
-    match &step.kind {
-        StepKind::Parallel { branches, .. } => {
-            branches.iter().map(|branch| branch.steps.as_slice()).collect()
-        }
-        StepKind::Loop(looping) => vec![looping.body.as_slice()],
-        StepKind::ToolCall(_)
-        | StepKind::Match { .. }
-        | StepKind::Conditional { .. }
-        | StepKind::Human { .. }
-        | StepKind::Plan { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Publish { .. }
-        | StepKind::Final { .. } => Vec::new(),
-    }
 }
 
 fn unreached(plan: &Plan, lists: &Lists<'_>) -> Found {
@@ -433,15 +437,7 @@ impl<'p> Turn<'_, 'p> {
                         self.list(*body);
                     }
                 }
-                StepKind::Parallel { .. }
-                | StepKind::ToolCall(_)
-                | StepKind::Match { .. }
-                | StepKind::Conditional { .. }
-                | StepKind::Human { .. }
-                | StepKind::Plan { .. }
-                | StepKind::Agent { .. }
-                | StepKind::Publish { .. }
-                | StepKind::Final { .. } => written |= self.list(*body),
+                _ => written |= self.list(*body),
             }
         }
         written

@@ -1,6 +1,6 @@
 //! A plan as a picture: Mermaid text, for people.
 
-use super::flow::Way;
+use super::flow::{Way, exits};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text};
 use crate::expression::condition::{Condition, OPERATORS};
 use crate::values::ids::StepId;
@@ -26,13 +26,6 @@ struct Drawing<'p> {
     text: String,
 }
 
-/// One arrow out of a step.
-struct Exit {
-    way: Way,
-    label: Option<String>,
-    next: Option<StepId>,
-}
-
 impl Drawing<'_> {
     fn steps(&mut self, steps: &[Step], depth: usize) {
         for step in steps {
@@ -49,7 +42,7 @@ impl Drawing<'_> {
                     self.line(depth, "end");
                 }
                 StepKind::Loop(looping) => {
-                    let items = short(&looping.collection);
+                    let items = looping.collection.short();
                     let title = escaped(&format!("for each {} of {items}", looping.alias));
                     let title = format!("{}<br/>{title}", label(&step.id));
                     let name = self.name(&step.id).to_owned();
@@ -57,14 +50,7 @@ impl Drawing<'_> {
                     self.steps(&looping.body, depth + 1);
                     self.line(depth, "end");
                 }
-                StepKind::ToolCall(_)
-                | StepKind::Match { .. }
-                | StepKind::Conditional { .. }
-                | StepKind::Human { .. }
-                | StepKind::Plan { .. }
-                | StepKind::Agent { .. }
-                | StepKind::Publish { .. }
-                | StepKind::Final { .. } => self.node(step, depth),
+                _ => self.node(step, depth),
             }
         }
     }
@@ -75,7 +61,7 @@ impl Drawing<'_> {
                 ("[", format!("{} after approval", call.tool), "]")
             }
             StepKind::ToolCall(call) => ("[", call.tool.to_string(), "]"),
-            StepKind::Match { value, .. } => ("{", short(value), "}"),
+            StepKind::Match { value, .. } => ("{", value.short(), "}"),
             StepKind::Conditional { condition, .. } => ("{", question(condition), "}"),
             StepKind::Human { message, .. } => ("[/", words(message), "\\]"),
             StepKind::Plan { plan, .. } => ("[[", plan.to_string(), "]]"),
@@ -105,24 +91,12 @@ impl Drawing<'_> {
                     Way::On => "-->",
                     Way::Aside => "-.->",
                 };
-                let label = exit.label.map(|label| format!("|\"{label}\"|")).unwrap_or_default();
+                let label = exit.label.map(|label| format!("|\"{}\"|", escaped(&label)));
+                let label = label.unwrap_or_default();
                 let line = format!("{} {arrow}{label} {target}", self.name(&step.id));
                 self.line(1, &line);
             }
-            match &step.kind {
-                StepKind::Parallel { branches, .. } => {
-                    branches.iter().for_each(|branch| self.arrows(&branch.steps));
-                }
-                StepKind::Loop(looping) => self.arrows(&looping.body),
-                StepKind::ToolCall(_)
-                | StepKind::Match { .. }
-                | StepKind::Conditional { .. }
-                | StepKind::Human { .. }
-                | StepKind::Plan { .. }
-                | StepKind::Agent { .. }
-                | StepKind::Publish { .. }
-                | StepKind::Final { .. } => {}
-            }
+            step.bodies().into_iter().for_each(|body| self.arrows(body));
         }
     }
 
@@ -138,40 +112,6 @@ impl Drawing<'_> {
 
     fn name(&self, id: &StepId) -> &str {
         self.names.get(id).map_or("unknown", String::as_str)
-    }
-}
-
-fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
-    let on = |label: Option<String>, next: &Option<StepId>| Exit {
-        way: Way::On,
-        label,
-        next: plan.after(&step.id, next.as_ref()),
-    };
-    let aside = |label: &str, next: &Option<StepId>| {
-        let label = Some(label.to_owned());
-        next.clone().map(|next| Exit { way: Way::Aside, label, next: Some(next) })
-    };
-    match &step.kind {
-        StepKind::ToolCall(call) => std::iter::once(on(None, &call.next))
-            .chain(aside("rejected", &call.on_rejected))
-            .collect(),
-        StepKind::Human { next, on_declined, .. } => {
-            std::iter::once(on(None, next)).chain(aside("declined", on_declined)).collect()
-        }
-        StepKind::Match { cases, default, .. } => cases
-            .iter()
-            .map(|case| on(Some(escaped(&short(&case.equals))), &case.next))
-            .chain([on(Some("else".to_owned()), default)])
-            .collect(),
-        StepKind::Conditional { on_true, on_false, .. } => {
-            vec![on(Some("true".to_owned()), on_true), on(Some("false".to_owned()), on_false)]
-        }
-        StepKind::Parallel { next, .. }
-        | StepKind::Plan { next, .. }
-        | StepKind::Agent { next, .. }
-        | StepKind::Publish { next, .. } => vec![on(None, next)],
-        StepKind::Loop(looping) => vec![on(None, &looping.next)],
-        StepKind::Final { .. } => Vec::new(),
     }
 }
 
@@ -198,9 +138,9 @@ fn label(id: &StepId) -> String {
 fn question(condition: &Condition<Expr>) -> String {
     let operator = OPERATORS.iter().find(|(_, known)| *known == condition.operator);
     let operator = operator.map_or("?", |(name, _)| *name);
-    let left = short(&condition.left);
+    let left = condition.left.short();
     match &condition.right {
-        Some(right) => format!("{left} {operator} {}", short(right)),
+        Some(right) => format!("{left} {operator} {}", right.short()),
         None => format!("{left} {operator}"),
     }
 }
@@ -208,7 +148,7 @@ fn question(condition: &Condition<Expr>) -> String {
 fn words(message: &Text) -> String {
     match message {
         Text::Template(template) => template.source().to_owned(),
-        Text::Expr(expr) => short(expr),
+        Text::Expr(expr) => expr.short(),
     }
 }
 
@@ -218,18 +158,9 @@ fn kind(event: &Expr) -> String {
         Expr::Literal(event) => event["type"].as_str().unwrap_or_default().to_owned(),
         Expr::Object(fields) => {
             let found = fields.iter().find(|(name, _)| name == "type");
-            found.map(|(_, kind)| short(kind)).unwrap_or_default()
+            found.map(|(_, kind)| kind.short()).unwrap_or_default()
         }
-        Expr::Pointer(_) | Expr::Array(_) => short(event),
-    }
-}
-
-fn short(expr: &Expr) -> String {
-    match expr {
-        Expr::Literal(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-        Expr::Pointer(pointing) => pointing.pointer.text.clone(),
-        Expr::Object(_) => "{…}".to_owned(),
-        Expr::Array(_) => "[…]".to_owned(),
+        Expr::Pointer(_) | Expr::Array(_) => event.short(),
     }
 }
 

@@ -324,6 +324,38 @@ impl Plan {
     }
 }
 
+impl Step {
+    /// The lists of steps that it holds, in declared order.
+    pub fn bodies(&self) -> Vec<&[Step]> {
+        match &self.kind {
+            StepKind::Parallel { branches, .. } => {
+                branches.iter().map(|branch| branch.steps.as_slice()).collect()
+            }
+            StepKind::Loop(looping) => vec![looping.body.as_slice()],
+            StepKind::ToolCall(_)
+            | StepKind::Match { .. }
+            | StepKind::Conditional { .. }
+            | StepKind::Human { .. }
+            | StepKind::Plan { .. }
+            | StepKind::Agent { .. }
+            | StepKind::Publish { .. }
+            | StepKind::Final { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Expr {
+    /// It in few words, for a picture.
+    fn short(&self) -> String {
+        match self {
+            Expr::Literal(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            Expr::Pointer(pointing) => pointing.pointer.text.clone(),
+            Expr::Object(_) => "{…}".to_owned(),
+            Expr::Array(_) => "[…]".to_owned(),
+        }
+    }
+}
+
 /// A run's plans: the one it began with and all that those can reach, pinned by hash.
 #[derive(Debug)]
 pub struct Closure {
@@ -404,24 +436,12 @@ impl PartialEq for Closure {
 fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, Place>) {
     for (position, step) in steps.iter().enumerate() {
         index.insert(step.id.clone(), Place { list: list.clone(), position });
-        match &step.kind {
-            StepKind::Parallel { branches, .. } => {
-                for (number, branch) in branches.iter().enumerate() {
-                    let place = ListPlace::Branch(step.id.clone(), number);
-                    index_steps(&branch.steps, &place, index);
-                }
-            }
-            StepKind::Loop(looping) => {
-                index_steps(&looping.body, &ListPlace::Body(step.id.clone()), index);
-            }
-            StepKind::ToolCall(_)
-            | StepKind::Match { .. }
-            | StepKind::Conditional { .. }
-            | StepKind::Human { .. }
-            | StepKind::Plan { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Publish { .. }
-            | StepKind::Final { .. } => {}
+        for (number, body) in step.bodies().into_iter().enumerate() {
+            let place = match &step.kind {
+                StepKind::Loop(_) => ListPlace::Body(step.id.clone()),
+                _ => ListPlace::Branch(step.id.clone(), number),
+            };
+            index_steps(body, &place, index);
         }
     }
 }
