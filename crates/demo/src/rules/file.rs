@@ -7,7 +7,7 @@ use super::definition::{
 use super::reading::{Names, Reader, quoted};
 use super::scope::Texts;
 use kernel::definition::plan::mistake::{Mistake, meant};
-use kernel::definition::plan::source::{Node, NodeKind, Subject};
+use kernel::definition::plan::source::{Node, Subject};
 use kernel::limits::Limits;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -274,15 +274,7 @@ fn turn_kind(reader: &mut Reader, node: &Node) -> Option<TurnKind> {
 
 /// One test, or a list of them.
 fn result_tests(reader: &mut Reader, node: &Node) -> Vec<ResultTest> {
-    let nodes = match &node.kind {
-        NodeKind::List(items) => items.as_slice(),
-        NodeKind::Null
-        | NodeKind::Bool(_)
-        | NodeKind::Number(_)
-        | NodeKind::Text(_)
-        | NodeKind::Map(_) => std::slice::from_ref(node),
-    };
-    nodes.iter().filter_map(|node| result_test(reader, node)).collect()
+    node.items_or_self().iter().filter_map(|node| result_test(reader, node)).collect()
 }
 
 fn result_test(reader: &mut Reader, node: &Node) -> Option<ResultTest> {

@@ -115,14 +115,7 @@ impl Reader {
 
     /// A text, or a list of texts.
     pub(super) fn some_texts<'n>(&mut self, node: &'n Node) -> Vec<(&'n Node, &'n str)> {
-        let items = match &node.kind {
-            NodeKind::List(items) => items.as_slice(),
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Number(_)
-            | NodeKind::Text(_)
-            | NodeKind::Map(_) => std::slice::from_ref(node),
-        };
+        let items = node.items_or_self();
         items.iter().filter_map(|item| self.text(item).map(|text| (item, text))).collect()
     }
 

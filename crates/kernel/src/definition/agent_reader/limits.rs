@@ -49,14 +49,7 @@ impl Form<'_> {
             let mistake = Mistake::error(format!("`{key}` is given twice, in two spellings"));
             self.reader.note(&twin, mistake.hint("keep one of the two"));
         }
-        let number = match &field.node.kind {
-            NodeKind::Number(number) => number.as_u64().filter(|number| *number > 0),
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Text(_)
-            | NodeKind::List(_)
-            | NodeKind::Map(_) => None,
-        };
+        let number = field.node.whole().filter(|number| *number > 0);
         if number.is_none() {
             let mistake = Mistake::error(format!("`{key}` must be a whole number from 1 on"));
             self.reader.note(&field, mistake.hint("leave it out for the default"));

@@ -276,14 +276,7 @@ impl Form<'_> {
     }
 
     fn order(&mut self, spot: &Spot<'_>) -> Option<u64> {
-        let order = match &spot.node.kind {
-            NodeKind::Number(number) => number.as_u64(),
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Text(_)
-            | NodeKind::List(_)
-            | NodeKind::Map(_) => None,
-        };
+        let order = spot.node.whole();
         if order.is_none() {
             let mistake = Mistake::error("`order` must be a whole number");
             self.reader.note(spot, mistake.hint("steps count from 1; without it they are as here"));

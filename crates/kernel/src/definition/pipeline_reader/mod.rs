@@ -10,7 +10,7 @@ mod llm;
 use crate::definition::pipeline::{Addresses, PIPELINES, Pipeline};
 use crate::definition::plan::mistake::{Mistake, meant};
 use crate::definition::plan::read::{DURATION_MS_MAX, Origin, Reader, Spot, quoted};
-use crate::definition::plan::source::{Node, NodeKind, Subject};
+use crate::definition::plan::source::{Node, Subject};
 use crate::limits::Limits;
 use crate::values::ids::{AgentName, PipelineName, PlanId};
 use crate::values::names::is_plain_name;
@@ -219,14 +219,7 @@ impl Form<'_> {
     /// A whole number within these bounds; none where it is left out, or wrong.
     fn whole(&mut self, spot: &Spot<'_>, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
         let field = spot.field(key)?;
-        let number = match &field.node.kind {
-            NodeKind::Number(number) => number.as_u64().filter(|number| bounds.contains(number)),
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Text(_)
-            | NodeKind::List(_)
-            | NodeKind::Map(_) => None,
-        };
+        let number = field.node.whole().filter(|number| bounds.contains(number));
         if number.is_none() {
             let (least, most) = (bounds.start(), bounds.end());
             let what = format!("`{key}` must be a whole number from {least} to {most}");

@@ -375,16 +375,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn concurrency(&mut self, spot: &Spot<'_>) -> Option<u32> {
         let Some(field) = spot.field("concurrency") else { return Some(1) };
         let most = self.limits.loop_concurrency_max;
-        let number = match &field.node.kind {
-            NodeKind::Number(number) => {
-                number.as_u64().and_then(|number| u32::try_from(number).ok())
-            }
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Text(_)
-            | NodeKind::List(_)
-            | NodeKind::Map(_) => None,
-        };
+        let number = field.node.whole().and_then(|number| u32::try_from(number).ok());
         if let Some(number) = number.filter(|number| (1..=most).contains(number)) {
             return Some(number);
         }

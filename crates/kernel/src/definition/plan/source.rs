@@ -154,28 +154,26 @@ impl Node {
 
     /// A field of a map.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        match &self.kind {
-            NodeKind::Map(entries) => {
-                entries.iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
-            }
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Number(_)
-            | NodeKind::Text(_)
-            | NodeKind::List(_) => None,
-        }
+        let NodeKind::Map(entries) = &self.kind else { return None };
+        entries.iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
     }
 
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
-        match &self.kind {
-            NodeKind::Text(text) => Some(text),
-            NodeKind::Null
-            | NodeKind::Bool(_)
-            | NodeKind::Number(_)
-            | NodeKind::List(_)
-            | NodeKind::Map(_) => None,
-        }
+        let NodeKind::Text(text) = &self.kind else { return None };
+        Some(text)
+    }
+
+    /// The whole number from 0 on, if it is one.
+    pub fn whole(&self) -> Option<u64> {
+        let NodeKind::Number(number) = &self.kind else { return None };
+        number.as_u64()
+    }
+
+    /// The items of a list; anything else is its own only item.
+    pub fn items_or_self(&self) -> &[Node] {
+        let NodeKind::List(items) = &self.kind else { return std::slice::from_ref(self) };
+        items
     }
 
     /// The node that a JSON Pointer names.
