@@ -6,6 +6,7 @@
 use crate::names::key::SERVICE_NAME;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kernel::values::percent::decoded;
 use kernel::values::secret::Secret;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -358,30 +359,10 @@ fn below(mut url: Url, more: &str) -> Url {
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pieces = text.split(',').map(str::trim).filter(|piece| !piece.is_empty());
     let pair = |piece: &str| match piece.split_once('=') {
-        Some((name, value)) => (plain(name.trim()), plain(value.trim())),
-        None => (String::new(), plain(piece)),
+        Some((name, value)) => (decoded(name.trim()), decoded(value.trim())),
+        None => (String::new(), decoded(piece)),
     };
     pieces.map(pair).collect()
-}
-
-fn plain(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let pair = after.get(..2).filter(|_| *first == b'%');
-        let pair = pair.and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

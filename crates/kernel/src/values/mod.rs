@@ -6,6 +6,7 @@ pub mod rate;
 pub mod secret;
 pub mod trace;
 pub mod names;
+pub mod percent;
 pub mod visible;
 pub mod fault;
 pub mod datum;

@@ -3,6 +3,7 @@
 //! much and never too little. So URIs are not resolved here, only compared.
 
 use super::{Misfit, SCHEMA_DEPTH_MAX, refused};
+use crate::values::percent::decoded;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -260,26 +261,4 @@ fn end(uri: &str) -> &str {
 /// Whether a URI could be written in another way.
 fn is_odd(uri: &str) -> bool {
     uri.contains(['%', '?'])
-}
-
-/// A text without its percent-encoding.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
-        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match byte.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
