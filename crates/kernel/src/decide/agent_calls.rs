@@ -3,7 +3,7 @@
 
 use super::agent::AgentNext;
 use super::fix::asked_call;
-use super::human::title;
+use super::steps::title;
 use super::{At, Decided};
 use crate::ask::{AskBody, CallDecision, Question, Reply};
 use crate::conversation::talk::{CallLine, Settled};

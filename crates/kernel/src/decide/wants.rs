@@ -2,7 +2,7 @@
 //! of the tool's keys; then the call goes out again with the outcome.
 
 use super::fix::asked_call;
-use super::human::title;
+use super::steps::title;
 use super::{At, Decided};
 use crate::ask::{Ask, AskBody, Wanted};
 use crate::event::Fact;
