@@ -214,9 +214,7 @@ fn lifecycle(kind: &str, data: &str) -> Option<(String, Map<String, Value>)> {
 #[derive(Deserialize)]
 struct OfRun {
     run: RunId,
-    #[serde(default)]
     plan: Option<PlanId>,
-    #[serde(default)]
     outcome: Option<Ending>,
 }
 
@@ -245,7 +243,6 @@ struct Opened {
     run: RunId,
     step: StepId,
     body: Body,
-    #[serde(default)]
     expires_at: Option<Millis>,
 }
 
@@ -254,7 +251,6 @@ struct Body {
     kind: String,
     #[serde(default)]
     calls: Vec<Called>,
-    #[serde(default)]
     call: Option<Called>,
 }
 

@@ -173,7 +173,6 @@ pub struct Turn {
     #[serde(default)]
     pub usage: Usage,
     /// What its provider wants to be given back with it.
-    #[serde(default)]
     pub native: Option<Arc<Native>>,
 }
 

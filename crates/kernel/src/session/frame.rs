@@ -61,7 +61,6 @@ pub struct Frame {
     /// Why the iteration is failing; of collecting loops' items only.
     pub failing: Option<crate::values::fault::Fault>,
     /// The agent that works here, while its step is not done.
-    #[serde(default)]
     pub agent: Option<Box<AgentState>>,
     /// It is answered or failing and waits for a call below it.
     pub waits: bool,
@@ -169,7 +168,6 @@ pub struct AgentState {
     /// How often it made each call, by a digest of tool and arguments.
     pub made: BTreeMap<ContentHash, u32>,
     /// When its step began.
-    #[serde(default)]
     pub entered_at: Option<Millis>,
     /// Since when it works, while it does.
     pub working_since: Option<Millis>,

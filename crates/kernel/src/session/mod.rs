@@ -48,7 +48,6 @@ pub struct Session {
     /// Its key.
     pub key: SessionKey,
     /// Whose it is: of who made it, or started its first run. No one's in local mode.
-    #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// When it began.
     pub created_at: Millis,
@@ -196,7 +195,6 @@ pub struct Run {
     #[serde(default)]
     pub deaths: u32,
     /// What it used, once that is counted.
-    #[serde(default)]
     pub used: Option<Metered>,
     /// How many of its frames are ready.
     pub ready: u32,
@@ -210,11 +208,9 @@ pub struct Run {
     #[serde(default)]
     pub spent: RunSpent,
     /// What stopped an agent of it before it was done: a limit, if one did.
-    #[serde(default)]
     pub stopped: Option<Arc<str>>,
     /// The span that it is a part of, with whether its trace is recorded: the caller's, or its own
     /// where its trace begins with it.
-    #[serde(default)]
     pub trace: Option<TraceParent>,
 }
 
@@ -230,7 +226,6 @@ pub struct OpenCall {
     /// How far it is.
     pub state: CallState,
     /// When it was sent first.
-    #[serde(default)]
     pub started_at: Option<Millis>,
     /// What it pins of its tool, once admitted.
     pub pins: Option<Pins>,
