@@ -8,6 +8,7 @@ use crate::values::fault::Fault;
 use crate::values::ids::{
     AskId, CallId, ContentHash, FrameId, Millis, RealmId, RunId, SessionId, StepId, ToolName,
 };
+use crate::values::words::named;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -258,29 +259,17 @@ pub struct Decision {
     pub reply: Reply,
 }
 
-/// Where an ask stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AskStatus {
-    /// Waits for a reply.
-    Open,
-    /// A reply won.
-    Decided,
-    /// No one answered in time.
-    Expired,
-    /// The run ended first.
-    Withdrawn,
-}
-
-impl AskStatus {
-    /// The status's name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            AskStatus::Open => "open",
-            AskStatus::Decided => "decided",
-            AskStatus::Expired => "expired",
-            AskStatus::Withdrawn => "withdrawn",
-        }
+named! {
+    /// Where an ask stands.
+    AskStatus {
+        /// Waits for a reply.
+        Open = "open",
+        /// A reply won.
+        Decided = "decided",
+        /// No one answered in time.
+        Expired = "expired",
+        /// The run ended first.
+        Withdrawn = "withdrawn",
     }
 }
 

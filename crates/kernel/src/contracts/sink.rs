@@ -5,6 +5,7 @@
 use crate::contracts::cloud::CloudEvent;
 use crate::contracts::{Page, Paged, Read};
 use crate::values::ids::{Millis, RealmId, SessionId};
+use crate::values::words::named;
 use futures::future::BoxFuture;
 
 /// Takes events out of the house.
@@ -58,34 +59,15 @@ pub struct SinkError {
     pub is_refusal: bool,
 }
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeliveryStatus {
-    /// It is tried again.
-    Retrying,
-    /// It is over there.
-    Delivered,
-    /// No one tries any more; a person can resend it.
-    Failed,
-}
-
-impl DeliveryStatus {
-    /// All of them, in the order in which the log lets go of them.
-    pub const ALL: [Self; 3] = [Self::Delivered, Self::Retrying, Self::Failed];
-
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Retrying => "retrying",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The status of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
+named! {
+    /// Where a delivery stands, in the order in which the log lets go of them.
+    DeliveryStatus {
+        /// It is over there.
+        Delivered = "delivered",
+        /// It is tried again.
+        Retrying = "retrying",
+        /// No one tries any more; a person can resend it.
+        Failed = "failed",
     }
 }
 

@@ -12,6 +12,7 @@ use crate::values::ids::{
     StepId,
 };
 use crate::values::trace::TraceParent;
+use crate::values::words::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,56 +83,27 @@ pub struct Session {
     pub last_decided: Option<(AskId, Decision)>,
 }
 
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunStatus {
-    /// Something moves.
-    Running,
-    /// Nothing moves: a person is asked.
-    Waiting,
-    /// Nothing moves: a step failed and a person is asked.
-    Stuck,
-    /// Someone paused it.
-    Paused,
-    /// Over, with an answer.
-    Completed,
-    /// Over, without.
-    Failed,
-    /// Over, because someone said so.
-    Cancelled,
+named! {
+    /// Where a run stands.
+    RunStatus {
+        /// Something moves.
+        Running = "running",
+        /// Nothing moves: a person is asked.
+        Waiting = "waiting",
+        /// Nothing moves: a step failed and a person is asked.
+        Stuck = "stuck",
+        /// Someone paused it.
+        Paused = "paused",
+        /// Over, with an answer.
+        Completed = "completed",
+        /// Over, without.
+        Failed = "failed",
+        /// Over, because someone said so.
+        Cancelled = "cancelled",
+    }
 }
 
 impl RunStatus {
-    /// All of them.
-    pub const ALL: [RunStatus; 7] = [
-        RunStatus::Running,
-        RunStatus::Waiting,
-        RunStatus::Stuck,
-        RunStatus::Paused,
-        RunStatus::Completed,
-        RunStatus::Failed,
-        RunStatus::Cancelled,
-    ];
-
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunStatus::Running => "running",
-            RunStatus::Waiting => "waiting",
-            RunStatus::Stuck => "stuck",
-            RunStatus::Paused => "paused",
-            RunStatus::Completed => "completed",
-            RunStatus::Failed => "failed",
-            RunStatus::Cancelled => "cancelled",
-        }
-    }
-
-    /// The status of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     /// Whether the run is over for good.
     pub fn is_over(self) -> bool {
         matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)

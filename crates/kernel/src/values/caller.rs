@@ -2,6 +2,7 @@
 //! and the scopes that limit a credential.
 
 use crate::values::ids::{RealmId, SessionKey, Space};
+use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
@@ -50,28 +51,6 @@ impl Caller {
         let owner = if space.is_owned() { self.owner() } else { None };
         SessionKey { realm: self.realm.clone(), space, id: id.into(), owner }
     }
-}
-
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$about])* #[serde(rename = $word)] $variant,)+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// Its name on the wire.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-    };
 }
 
 named! {
@@ -186,11 +165,10 @@ impl Serialize for Scopes {
 impl<'de> Deserialize<'de> for Scopes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let names = Vec::<String>::deserialize(deserializer)?;
-        let scope = |name: &String| Scope::ALL.iter().copied().find(|scope| scope.name() == name);
-        names
-            .iter()
-            .map(|name| scope(name).ok_or_else(|| D::Error::custom(format!("no scope `{name}`"))))
-            .collect()
+        let scope = |name: &String| {
+            Scope::from_name(name).ok_or_else(|| D::Error::custom(format!("no scope `{name}`")))
+        };
+        names.iter().map(scope).collect()
     }
 }
 

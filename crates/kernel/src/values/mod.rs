@@ -1,6 +1,7 @@
 //! Plain values that everything else is made of: ids, data, faults, names, secrets, traces.
 //! They know nothing of tools, runs or journals.
 
+pub(crate) mod words;
 pub mod ids;
 pub mod rate;
 pub mod secret;

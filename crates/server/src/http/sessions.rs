@@ -248,7 +248,7 @@ pub(super) async fn session(
 
 fn status(name: &str) -> Result<RunStatus, Failure> {
     RunStatus::from_name(name).ok_or_else(|| {
-        let names = RunStatus::ALL.into_iter().map(RunStatus::name).chain([PARKED]);
+        let names = RunStatus::ALL.iter().map(|status| status.name()).chain([PARKED]);
         let names: Vec<&str> = names.collect();
         let hint = meant(name, names.iter().copied())
             .unwrap_or_else(|| format!("one of {}", names.join(", ")));

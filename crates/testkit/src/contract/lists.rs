@@ -173,7 +173,7 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
 }
 
 pub fn sessions_that_are_not_over_are_counted_by_status(scene: Scene) {
-    for (index, status) in RunStatus::ALL.into_iter().enumerate() {
+    for (index, status) in RunStatus::ALL.iter().copied().enumerate() {
         // One more of each.
         for number in 0..=index {
             let mut driver = Driver::new("r", &format!("{}-{number}", status.name()));
@@ -182,7 +182,7 @@ pub fn sessions_that_are_not_over_are_counted_by_status(scene: Scene) {
         }
     }
     let mut expected: Vec<OpenSessions> = RunStatus::ALL
-        .into_iter()
+        .iter()
         .zip(1..)
         .filter(|(status, _)| !status.is_over())
         .map(|(status, count)| OpenSessions { status: status.name().to_owned(), count })

@@ -194,9 +194,7 @@ fn run_status(row: &Row<'_>, column: usize) -> Result<RunStatus> {
 
 fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus> {
     let name: String = row.get(column)?;
-    [AskStatus::Open, AskStatus::Decided, AskStatus::Expired, AskStatus::Withdrawn]
-        .into_iter()
-        .find(|status| status.name() == name)
+    AskStatus::from_name(&name)
         .ok_or_else(|| Trouble::unreadable(format!("this release knows no ask status `{name}`")))
 }
 
