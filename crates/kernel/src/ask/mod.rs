@@ -61,7 +61,10 @@ pub struct Answerers {
 /// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
 /// not show, such as the hash of a tool's spec.
 pub fn digest(
-    (realm, session, run, step): (&RealmId, SessionId, RunId, &StepId),
+    realm: &RealmId,
+    session: SessionId,
+    run: RunId,
+    step: &StepId,
     body: &AskBody,
     more: &[u8],
     by: &str,

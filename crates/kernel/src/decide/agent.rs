@@ -49,7 +49,8 @@ impl<'e> At<'e> {
         step: &Step,
         agent: &AgentName,
         input: &Expr,
-        (save_as, next): (&ContextKey, Option<&StepId>),
+        save_as: &ContextKey,
+        next: Option<&StepId>,
     ) -> Decided {
         let Some(entered) = self.closure.agents.get(agent) else {
             let message = format!("agent `{agent}` is not pinned by this run");

@@ -70,8 +70,9 @@ impl At<'_> {
     /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,
     /// so that a replay gives the same one.
     pub(super) fn ask(&self, step: StepId, title: String, body: AskBody, more: Vec<u8>) -> Ask {
-        let place = (&self.session.key.realm, self.session.id, self.run.id, &step);
-        let digest = digest(place, &body, &more, self.run.subject());
+        let (session, run) = (self.session, self.run);
+        let digest =
+            digest(&session.key.realm, session.id, run.id, &step, &body, &more, run.subject());
         let seq = self.session.seq.to_be_bytes();
         Ask {
             id: AskId::of(&[&self.place(), &seq, body.kind().as_bytes()]),

@@ -227,10 +227,10 @@ impl<'e> At<'e> {
             StepKind::Loop(looping) => self.looping(step, looping),
             StepKind::Human { message, schema, .. } => self.human(step, message, schema.as_ref()),
             StepKind::Plan { plan, arguments, save_as, next } => {
-                self.sub_plan(step, plan, arguments, (save_as, next.as_ref()))
+                self.sub_plan(step, plan, arguments, save_as, next.as_ref())
             }
             StepKind::Agent { agent, input, save_as, next, .. } => {
-                self.enter_agent(step, agent, input, (save_as, next.as_ref()))
+                self.enter_agent(step, agent, input, save_as, next.as_ref())
             }
             StepKind::Publish { event, next } => self.publish(step, event, next.as_ref()),
             StepKind::Final { message } => {

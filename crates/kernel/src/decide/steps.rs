@@ -220,7 +220,8 @@ impl At<'_> {
         step: &Step,
         plan: &PlanId,
         arguments: &Expr,
-        (save_as, next): (&ContextKey, Option<&StepId>),
+        save_as: &ContextKey,
+        next: Option<&StepId>,
     ) -> Decided {
         let Some(entered) = self.closure.plans.get(plan) else {
             let message = format!("plan `{plan}` is not pinned by this run");

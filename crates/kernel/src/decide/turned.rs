@@ -62,7 +62,7 @@ pub fn turned(
             Err(why) => {
                 let message = format!("the router of agent `{}` gave no route: {why}", agent.name);
                 let fault = Fault::new("ModelUnreadable", message);
-                at.turn_failed(state, fault, (true, None))
+                at.turn_failed(state, fault, true, None)
             }
         },
         TurnKind::Sum => {
@@ -81,7 +81,7 @@ pub fn turned(
                     Fact::TurnFinished(Box::new(end))
                 }
                 // A model that speaks only in commands is not asked again what it meant.
-                Err(fault) => at.turn_failed(state, fault, (false, None)),
+                Err(fault) => at.turn_failed(state, fault, false, None),
             }
         }
     })
@@ -98,7 +98,7 @@ pub fn turn_failed(
     let state = session.agent(frame)?;
     let mut fault = Fault::new(error.kind.name(), error.message.clone());
     fault.hint = error.hint.clone();
-    Some(at.turn_failed(state, fault, (error.kind.may_pass(), error.retry_after_ms)))
+    Some(at.turn_failed(state, fault, error.kind.may_pass(), error.retry_after_ms))
 }
 
 /// How much of a name that a model made up is shown.
@@ -272,7 +272,8 @@ impl At<'_> {
         &self,
         state: &AgentState,
         fault: Fault,
-        (may_pass, retry_after_ms): (bool, Option<u64>),
+        may_pass: bool,
+        retry_after_ms: Option<u64>,
     ) -> Fact {
         let (turn, attempt) = match state.phase {
             AgentPhase::Turn { turn, attempt, .. } => (turn, attempt),

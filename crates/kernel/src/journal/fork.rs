@@ -398,8 +398,8 @@ impl Fork {
         let by = self.by.get(&ask.run).map_or("", |by| &**by);
         ask.id = self.ask(ask.id);
         ask.run = self.run(ask.run);
-        let place = (&self.source.key.realm, self.source.id, ask.run, &ask.step);
-        ask.digest = digest(place, &ask.body, &more, by);
+        let (realm, session) = (&self.source.key.realm, self.source.id);
+        ask.digest = digest(realm, session, ask.run, &ask.step, &ask.body, &more, by);
     }
 
     fn datum(&self, datum: &Datum) -> Arc<Datum> {

@@ -25,7 +25,7 @@ impl Session {
             Fact::AgentEntered(entry) => self.enter_agent(entry, event.seq, event.at),
             Fact::TurnStarted(start) => self.start_turn(start),
             Fact::TurnFailed { frame, turn, attempt, fault, again_at } => {
-                self.fail_turn(*frame, (*turn, *attempt), fault, *again_at);
+                self.fail_turn(*frame, *turn, *attempt, fault, *again_at);
             }
             Fact::TurnFinished(end) => self.finish_turn(end, event.seq),
             Fact::ResultsGiven { frame, results } => self.give_results(*frame, results),
@@ -101,7 +101,8 @@ impl Session {
     fn fail_turn(
         &mut self,
         frame: FrameId,
-        (turn, attempt): (u32, u32),
+        turn: u32,
+        attempt: u32,
         fault: &Fault,
         again_at: Option<Millis>,
     ) {
@@ -200,9 +201,8 @@ impl Session {
                 agent.last_input = end.usage.input;
             }
         });
-        let cost = (end.usage, end.cost_micros);
         if let Some(run) = self.frames.get(&end.frame).map(|frame| frame.run) {
-            self.with_run(run, |run| run.spent.add(cost));
+            self.with_run(run, |run| run.spent.add(end.usage, end.cost_micros));
         }
     }
 

@@ -55,7 +55,7 @@ impl Session {
             Fact::CallFinished { call, output, .. } => {
                 let (open, row) = self.close_call(*call, event.seq, true)?;
                 match self.is_agents_call(open.request.frame) {
-                    true => self.keep_output(&open, (*call, event.seq), output, event.at),
+                    true => self.keep_output(&open, *call, output, event.seq, event.at),
                     false => self.save_output(&open, *call, output, event.at),
                 }
                 return Some(row);
@@ -158,8 +158,9 @@ impl Session {
     fn keep_output(
         &mut self,
         open: &OpenCall,
-        (call, seq): (CallId, u64),
+        call: CallId,
         output: &Arc<Datum>,
+        seq: u64,
         at: Millis,
     ) {
         let request = &open.request;

@@ -27,23 +27,21 @@ pub struct Metered {
 impl Metered {
     /// The limit that keeps the run from any further step, if one does.
     pub fn over(&self, limits: &Limits) -> Option<Fault> {
-        self.reached(("recorded", "events", "run_events_max"), self.events, limits.run_events_max)
-            .or_else(|| {
-                let words = ("stored", "bytes", "run_bytes_max");
-                self.reached(words, self.bytes, limits.run_bytes_max)
-            })
+        let (events, bytes) = (limits.run_events_max, limits.run_bytes_max);
+        self.reached("run_events_max", events, self.events, "recorded", "events")
+            .or_else(|| self.reached("run_bytes_max", bytes, self.bytes, "stored", "bytes"))
     }
 
     /// The limit that keeps it from a step that makes a call, if it has reached that.
     pub fn over_calls(&self, limits: &Limits) -> Option<Fault> {
-        self.reached(("made", "calls", "run_calls_max"), self.calls, limits.run_calls_max)
+        self.reached("run_calls_max", limits.run_calls_max, self.calls, "made", "calls")
     }
 
-    fn reached(&self, words: (&str, &str, &str), used: u64, max: u64) -> Option<Fault> {
+    /// The limit of this name, if as much is used: so many of a noun, and what was done to them.
+    fn reached(&self, limit: &str, max: u64, used: u64, verb: &str, noun: &str) -> Option<Fault> {
         if used < max.saturating_mul(u64::from(self.grants) + 1) {
             return None;
         }
-        let (verb, noun, limit) = words;
         let message = format!("the run has {verb} {used} {noun}, as many as it may");
         Some(Fault::new("LimitReached", message).hint(format!(
             "retry grants the same amount again, abort ends the run; `{limit}` in [limits] sets it"

@@ -26,7 +26,7 @@ impl RunSpent {
     }
 
     /// One more turn.
-    pub fn add(&mut self, (usage, cost_micros): (Usage, Option<u64>)) {
+    pub fn add(&mut self, usage: Usage, cost_micros: Option<u64>) {
         self.turns += 1;
         self.input = self.input.saturating_add(usage.input);
         self.output = self.output.saturating_add(usage.output);

@@ -22,7 +22,8 @@ pub(super) fn plan(pipeline: &Pipeline) -> Value {
     let handlers = &pipeline.handlers;
     let mut steps = Vec::new();
     if !handlers.is_empty() {
-        let cases: Vec<Value> = handlers.iter().enumerate().map(leads).collect();
+        let cases = handlers.iter().enumerate().map(|(index, handler)| leads(index, handler));
+        let cases: Vec<Value> = cases.collect();
         steps.push(json!({
             "id": ROUTE,
             "type": "match",
@@ -67,7 +68,7 @@ fn about(pipeline: &Pipeline) -> String {
 }
 
 /// The case of the first step that leads to a handler.
-fn leads((index, handler): (usize, &Handler)) -> Value {
+fn leads(index: usize, handler: &Handler) -> Value {
     json!({"equals": handler.reason, "nextStepId": handler_step(index)})
 }
 
