@@ -25,7 +25,7 @@ pub fn without_models(files: &[AgentFile], models: &[String], limits: &Limits) -
         let node = Node::parse(text, limits).ok();
         for (keys, mistake) in missing(&agent, models) {
             let at = |key: &&str| node.as_ref().and_then(|node| node.get(key));
-            let place = keys.iter().find_map(at).map_or((0, 0), |node| (node.line, node.column));
+            let place = keys.iter().find_map(at).map(Node::begin).unwrap_or_default();
             let mut mistake = mistake.at(place, format!("/{}", keys[0]));
             mistake.file = Some(file.clone());
             warnings.push(mistake);

@@ -2,7 +2,7 @@
 //! is a layer too, written as the one line that it stands for: so one reader finds the mistakes in
 //! all of them, and every setting can say whose it is.
 
-use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::{Mistake, Position};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Place {
     pub fn mistake(&self, mistake: Mistake) -> Mistake {
         let mut mistake = match self.line {
             0 => mistake,
-            line => mistake.at((line, self.column), ""),
+            line => mistake.at(Position { line, column: self.column }, ""),
         };
         mistake.file = Some(self.file.to_string());
         mistake

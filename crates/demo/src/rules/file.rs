@@ -6,7 +6,7 @@ use super::definition::{
 };
 use super::reading::{Names, Reader, quoted};
 use super::scope::Texts;
-use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::definition::plan::source::{Node, Subject};
 use kernel::limits::Limits;
 use regex::Regex;
@@ -126,7 +126,7 @@ fn words_and_patterns(reader: &mut Reader, root: &Node) {
     }
 }
 
-fn taken(reader: &mut Reader, name: &str, place: (u32, u32)) {
+fn taken(reader: &mut Reader, name: &str, place: Position) {
     if reader.patterns.knows(name) {
         let mistake = Mistake::error(format!("`{name}` names words or a pattern already"));
         reader.note_at(place, mistake.hint("choose another name"));

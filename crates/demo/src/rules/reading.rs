@@ -5,7 +5,7 @@ use super::definition::{Let, Tree};
 use super::functions;
 use super::patterns::Patterns;
 use super::scope::{Expr, Text, Texts};
-use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::definition::plan::source::{Node, NodeKind};
 use regex::Regex;
 use serde_json::Value;
@@ -47,10 +47,10 @@ impl Reader {
     }
 
     pub(super) fn note(&mut self, node: &Node, mistake: Mistake) {
-        self.note_at((node.line, node.column), mistake);
+        self.note_at(node.begin(), mistake);
     }
 
-    pub(super) fn note_at(&mut self, place: (u32, u32), mistake: Mistake) {
+    pub(super) fn note_at(&mut self, place: Position, mistake: Mistake) {
         let mut mistake = mistake.at(place, "");
         mistake.file = Some(self.file.clone());
         self.mistakes.push(mistake);
@@ -73,7 +73,7 @@ impl Reader {
                 let all = || format!("the keys are {}", quoted(known.iter().copied()));
                 let hint = meant(name, known.iter().copied()).unwrap_or_else(all);
                 let mistake = Mistake::error(format!("unknown key `{name}` in {what}"));
-                self.note_at((key.line, key.column), mistake.hint(hint));
+                self.note_at(key.begin(), mistake.hint(hint));
             }
         }
         true
@@ -129,13 +129,13 @@ impl Reader {
         &mut self,
         node: &'n Node,
         what: &str,
-    ) -> Vec<(&'n str, (u32, u32), &'n Node)> {
+    ) -> Vec<(&'n str, Position, &'n Node)> {
         let NodeKind::Map(entries) = &node.kind else {
             self.wrong(node, &format!("a map for {what}"));
             return Vec::new();
         };
         let entry = entries.iter();
-        entry.map(|(key, node)| (key.text.as_str(), (key.line, key.column), node)).collect()
+        entry.map(|(key, node)| (key.text.as_str(), key.begin(), node)).collect()
     }
 
     pub(super) fn pattern(&mut self, node: &Node) -> Option<Regex> {

@@ -9,7 +9,7 @@ use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::PIPELINES;
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_value;
-use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::{Closure, Plan, Step, StepKind};
 use kernel::limits::Limits;
@@ -229,7 +229,8 @@ impl Catalog {
         };
         let why = bad_name(id.as_str()).or_else(taken).or_else(talks).or_else(cases)?;
         let message = format!("a plan cannot have the id `{id}`: {why}");
-        Some(Mistake::error(message).hint("give it another planId").at((0, 0), "/planId"))
+        let mistake = Mistake::error(message).hint("give it another planId");
+        Some(mistake.at(Position::default(), "/planId"))
     }
 
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {

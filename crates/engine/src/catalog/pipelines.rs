@@ -164,7 +164,7 @@ impl Catalog {
         // Read once more, for the lines alone.
         let node = Node::parse(&file.text, &self.limits).ok();
         let place = |(pointer, mistake): (String, Mistake)| {
-            let at = node.as_ref().map_or((0, 0), |node| node.position(&pointer));
+            let at = node.as_ref().map(|node| node.position(&pointer)).unwrap_or_default();
             in_file(mistake.at(at, pointer), &file.file)
         };
         found.into_iter().map(place).collect()

@@ -2,7 +2,7 @@
 //! `WAYPOST_PORT`. Each becomes a layer of one line, read as the same line of a file would be.
 
 use crate::environment::{Environment, Variable};
-use kernel::definition::plan::mistake::{Mistake, did_you_mean};
+use kernel::definition::plan::mistake::{Mistake, Position, did_you_mean};
 use kernel::limits::{FIXED, Limits};
 use project::config::SERVER_KEYS;
 use project::layer::{Layer, Source};
@@ -63,7 +63,7 @@ impl Section {
         let mut mistake = Mistake::error(what).hint(hint);
         match &variable.source {
             Source::Line { file, line } => {
-                mistake = mistake.at((*line, 1), "");
+                mistake = mistake.at(Position { line: *line, column: 1 }, "");
                 mistake.file = Some(file.clone());
             }
             // A variable has no place beside its name.

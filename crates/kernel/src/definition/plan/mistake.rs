@@ -24,6 +24,15 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
+/// A place in a text; 0 and 0 where there is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
 /// How bad a mistake is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,11 +63,9 @@ impl Mistake {
 
     /// The same mistake at a place; the file is left as it is.
     #[must_use]
-    pub fn at(mut self, (line, column): (u32, u32), pointer: impl Into<String>) -> Self {
-        self.line = line;
-        self.column = column;
-        self.pointer = pointer.into();
-        self
+    pub fn at(self, position: Position, pointer: impl Into<String>) -> Self {
+        let Position { line, column } = position;
+        Self { line, column, pointer: pointer.into(), ..self }
     }
 
     /// Whether the plan is refused because of it.
@@ -180,11 +187,12 @@ mod tests {
 
     #[test]
     fn a_mistake_reads_as_one_line() {
-        let mut mistake = Mistake::error("unknown key `x`").hint("leave it out").at((12, 5), "/x");
+        let mistake = Mistake::error("unknown key `x`").hint("leave it out");
+        let mut mistake = mistake.at(Position { line: 12, column: 5 }, "/x");
         mistake.file = Some("plans/x.yaml".to_owned());
         let text = "plans/x.yaml:12:5: error: unknown key `x`; hint: leave it out";
         assert_eq!(mistake.to_string(), text);
-        let inline = Mistake::warning("no effect").at((0, 0), "/steps/0");
+        let inline = Mistake::warning("no effect").at(Position::default(), "/steps/0");
         assert_eq!(inline.to_string(), "warning: at `/steps/0`: no effect");
         assert_eq!(Mistake::error("bad").to_string(), "error: bad");
     }

@@ -95,8 +95,8 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn note(&mut self, spot: &Spot<'_>, mistake: Mistake) {
-        let place = (spot.node.line, spot.node.column);
-        self.mistakes.push(self.origin.filed(mistake.at(place, spot.pointer.as_str())));
+        let mistake = mistake.at(spot.node.begin(), spot.pointer.as_str());
+        self.mistakes.push(self.origin.filed(mistake));
     }
 
     /// Notes that a value is of the wrong kind.
@@ -436,7 +436,7 @@ impl<'a> Reader<'a> {
     /// Notes a mistake at a key.
     pub(crate) fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
         let pointer = child_pointer(&spot.pointer, &key.text);
-        self.mistakes.push(self.origin.filed(mistake.at((key.line, key.column), pointer)));
+        self.mistakes.push(self.origin.filed(mistake.at(key.begin(), pointer)));
     }
 }
 

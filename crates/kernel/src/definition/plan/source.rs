@@ -3,7 +3,7 @@
 //! It is built from the parser's events and not by serde, because a mistake must be shown where it
 //! stands, keys included, and because YAML's tags, anchors and aliases have no place in a plan.
 
-use super::mistake::Mistake;
+use super::mistake::{Mistake, Position};
 use crate::limits::Limits;
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle};
@@ -49,6 +49,13 @@ pub struct Key {
     pub line: u32,
     /// The column in characters, from 1; 0 if it never was in a text.
     pub column: u32,
+}
+
+impl Key {
+    /// Where it begins.
+    pub fn begin(&self) -> Position {
+        Position { line: self.line, column: self.column }
+    }
 }
 
 /// What a text is meant to be, for the words of its mistakes.
@@ -182,7 +189,7 @@ impl Node {
     }
 
     /// Line and column of the node that a JSON Pointer names, or of the nearest one around it.
-    pub fn position(&self, pointer: &str) -> (u32, u32) {
+    pub fn position(&self, pointer: &str) -> Position {
         let mut node = self;
         for token in pointer.split('/').skip(1) {
             match node.child(token) {
@@ -190,11 +197,16 @@ impl Node {
                 None => break,
             }
         }
-        (node.line, node.column)
+        node.begin()
+    }
+
+    /// Where it begins.
+    pub fn begin(&self) -> Position {
+        Position { line: self.line, column: self.column }
     }
 
     /// Line and column of the key that a JSON Pointer ends with, or else as [`Node::position`].
-    pub fn key_position(&self, pointer: &str) -> (u32, u32) {
+    pub fn key_position(&self, pointer: &str) -> Position {
         let Some((parent, token)) = pointer.rsplit_once('/') else {
             return self.position(pointer);
         };
@@ -203,7 +215,7 @@ impl Node {
             Some(NodeKind::Map(entries)) => entries
                 .iter()
                 .find(|(key, _)| key.text == name)
-                .map_or_else(|| self.position(pointer), |(key, _)| (key.line, key.column)),
+                .map_or_else(|| self.position(pointer), |(key, _)| key.begin()),
             Some(_) | None => self.position(pointer),
         }
     }
@@ -302,7 +314,7 @@ impl<'t> Builder<'t> {
     }
 
     fn node(&mut self, event: Event<'t>, span: Span) -> Option<Node> {
-        let (line, column) = position(&span);
+        let Position { line, column } = position(&span);
         let kind = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.refuse_properties(&span, anchor, tag.is_some());
@@ -342,8 +354,8 @@ impl<'t> Builder<'t> {
             items.push(self.node(event, span)?);
             self.path.pop();
         }
-        let first = items.first().map(|item: &Node| (item.line, item.column));
-        let (line, column) = start(span, style, first);
+        let first = items.first().map(Node::begin);
+        let Position { line, column } = start(span, style, first);
         Some(Node { line, column, kind: NodeKind::List(items) })
     }
 
@@ -367,8 +379,8 @@ impl<'t> Builder<'t> {
             self.path.pop();
             entries.push((key, value));
         }
-        let first = entries.first().map(|(key, _)| (key.line, key.column));
-        let (line, column) = start(span, style, first);
+        let first = entries.first().map(|(key, _)| key.begin());
+        let Position { line, column } = start(span, style, first);
         Some(Node { line, column, kind: NodeKind::Map(entries) })
     }
 
@@ -379,7 +391,7 @@ impl<'t> Builder<'t> {
             return None;
         };
         self.refuse_properties(span, anchor, tag.is_some());
-        let (line, column) = position(span);
+        let Position { line, column } = position(span);
         Some(Key { text: text.into_owned(), line, column })
     }
 
@@ -426,14 +438,14 @@ impl<'t> Builder<'t> {
 }
 
 /// Line and column, both from 1; the parser counts columns from 0.
-fn position(span: &Span) -> (u32, u32) {
+fn position(span: &Span) -> Position {
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    (small(span.start.line()), small(span.start.col() + 1))
+    Position { line: small(span.start.line()), column: small(span.start.col() + 1) }
 }
 
 /// A block list or map begins where its first item or key does: the parser's own mark lies before
 /// or after the dash, as the indentation has it.
-fn start(span: &Span, style: StructureStyle, first: Option<(u32, u32)>) -> (u32, u32) {
+fn start(span: &Span, style: StructureStyle, first: Option<Position>) -> Position {
     match style {
         StructureStyle::Block => first.unwrap_or_else(|| position(span)),
         StructureStyle::Flow => position(span),

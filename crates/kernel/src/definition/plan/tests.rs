@@ -4,7 +4,7 @@
 use super::mermaid;
 use crate::definition::plan::check::Surroundings;
 use crate::definition::plan::flow::{load_text, load_value, reload};
-use crate::definition::plan::mistake::Mistake;
+use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
 use crate::definition::plan::source::{DEPTH_MAX, Node, is_deeper};
 use crate::definition::plan::{Expr, ListPlace, Plan, StepKind, Text};
@@ -228,12 +228,13 @@ fn json_is_read_as_it_stands() {
 fn every_node_knows_its_place() {
     let text = "# a plan\nsteps:\n- id: one\n  arguments: {a: 1,\n    b: [x, y]}\n- id: two\n";
     let node = Node::parse(text, &Limits::default()).unwrap();
-    assert_eq!(node.position("/steps/0"), (3, 3));
-    assert_eq!(node.position("/steps/0/id"), (3, 7));
-    assert_eq!(node.position("/steps/0/arguments"), (4, 14));
-    assert_eq!(node.position("/steps/0/arguments/b/1"), (5, 12));
-    assert_eq!(node.key_position("/steps/0/arguments/b"), (5, 5));
-    assert_eq!(node.position("/steps/1/nowhere/at/all"), (6, 3));
+    let at = |line, column| Position { line, column };
+    assert_eq!(node.position("/steps/0"), at(3, 3));
+    assert_eq!(node.position("/steps/0/id"), at(3, 7));
+    assert_eq!(node.position("/steps/0/arguments"), at(4, 14));
+    assert_eq!(node.position("/steps/0/arguments/b/1"), at(5, 12));
+    assert_eq!(node.key_position("/steps/0/arguments/b"), at(5, 5));
+    assert_eq!(node.position("/steps/1/nowhere/at/all"), at(6, 3));
     assert_eq!(Node::from_value(&node.to_value()).to_value(), node.to_value());
 }
 

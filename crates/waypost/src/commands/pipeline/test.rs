@@ -119,7 +119,7 @@ fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Check
 fn placed(mistake: Mistake, node: Option<&Node>, (key, word): (&str, &str)) -> Mistake {
     let found = node.and_then(|node| find(node.get(key)?, word));
     match found {
-        Some(found) => mistake.at((found.line, found.column), format!("/{key}")),
+        Some(found) => mistake.at(found.begin(), format!("/{key}")),
         None => mistake,
     }
 }
