@@ -139,8 +139,8 @@ impl Engine {
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let limits = parts.limits;
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
-        let rules = (parts.rules, parts.awaited);
-        let registry = Registry::new(parts.tools, rules, parts.schemas.as_ref())?;
+        let (rules, awaited) = (parts.rules, parts.awaited);
+        let registry = Registry::new(parts.tools, rules, awaited, parts.schemas.as_ref())?;
         let catalog = Arc::new(Catalog::new(registry, parts.schemas.clone(), limits.clone()));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),

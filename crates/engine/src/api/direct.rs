@@ -100,7 +100,8 @@ impl Tools<'_> {
                     None => None,
                 };
                 // A caller that comes too soon leaves no run behind, nor a key that was used up.
-                gate.in_time(caller, &request.tool).map_err(too_many)?;
+                let in_time = gate.in_time(caller, &request.tool);
+                in_time.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
                 let direct = Direct { claim, as_task: request.as_task, sent: None };
                 self.call_as_run(caller, CallRequest { wait_ms, ..request }, direct).await
             }
@@ -117,7 +118,8 @@ impl Tools<'_> {
         let slow = request.as_task && spec.pace != Pace::Quick;
         let plan = PlanId::from(spec.name.as_str());
         self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
-        self.shared.gate.count_plan(caller, &spec.name).map_err(too_many)?;
+        let counted = self.shared.gate.count_plan(caller, &spec.name);
+        counted.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
         let run = RunRequest {
             target: RunTarget::Plan(plan),
             input: request.arguments,
@@ -169,7 +171,7 @@ impl Tools<'_> {
                 self.call_as_run(caller, request, direct).await
             }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
-            (Err(error), Some(retry_ms)) => Err(too_many((error.fault, retry_ms))),
+            (Err(error), Some(retry_ms)) => Err(too_many(error.fault, retry_ms)),
             (Err(error), None) => Err(tool_failed(error)),
         }
     }
@@ -274,7 +276,7 @@ fn tool_failed(error: ToolError) -> Refusal {
 }
 
 /// There are too many calls, and nothing was sent.
-fn too_many((fault, retry_ms): (Fault, u64)) -> Refusal {
+fn too_many(fault: Fault, retry_ms: u64) -> Refusal {
     crowded(fault, TryLater { retry_ms, run: None })
 }
 

@@ -70,7 +70,7 @@ impl Runs<'_> {
             Some(Turn::First(claim)) => Some(claim),
             None => None,
         };
-        match self.start_run(caller, run, (request, claim), wait_ms).await {
+        match self.start_run(caller, run, request, claim, wait_ms).await {
             Err(refusal) => {
                 let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
                 self.repeated(caller, &row, wait_ms).await
@@ -116,7 +116,8 @@ impl Runs<'_> {
         self,
         caller: &Caller,
         run: RunId,
-        (request, claim): (RunRequest, Option<Claim>),
+        request: RunRequest,
+        claim: Option<Claim>,
         wait_ms: u64,
     ) -> Result<RunReport> {
         let closure = self.shared.closure_of(caller, request.target)?;
@@ -298,7 +299,7 @@ impl Asks<'_> {
     ) -> Result<RunReport> {
         let once = resume.once.take();
         let command = |by, answer| Command::Resume { resume, by, answer };
-        self.resumed(caller, session, (once, wait_ms), command).await
+        self.resumed(caller, session, once, wait_ms, command).await
     }
 
     /// Answers several asks of one run of a session, in one commit or not at all, and waits like
@@ -312,7 +313,7 @@ impl Asks<'_> {
         wait_ms: u64,
     ) -> Result<RunReport> {
         let command = |by, answer| Command::Replies { replies, by, answer };
-        self.resumed(caller, session, (once, wait_ms), command).await
+        self.resumed(caller, session, once, wait_ms, command).await
     }
 
     /// Sends a command that answers asks of a session; a repeat under the same key gets what came
@@ -321,7 +322,8 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         session: &SessionRef,
-        (once, wait_ms): (Option<Once>, u64),
+        once: Option<Once>,
+        wait_ms: u64,
         command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
     ) -> Result<RunReport> {
         let row = self.shared.sessions().get(caller, session).await?;

@@ -134,7 +134,8 @@ impl Registry {
     /// come later.
     pub(crate) fn new(
         sources: Vec<ToolSource>,
-        (rules, awaited): (ToolRules, Vec<String>),
+        rules: ToolRules,
+        awaited: Vec<String>,
         schemas: &dyn Schemas,
     ) -> Result<Self, Vec<Mistake>> {
         let mut book = Book::default();

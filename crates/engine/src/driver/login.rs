@@ -38,7 +38,7 @@ impl Driver {
             self.record(Fact::TimerSet { timer, at }).await?;
         }
         let Some(wants) = wants else { return Ok(()) };
-        self.expect_pages((ask, call), &wants);
+        self.expect_pages(ask, call, &wants);
         match look {
             0 => Ok(()),
             _ => self.send_for_a_look(call, wants).await,
@@ -60,11 +60,11 @@ impl Driver {
     }
 
     /// News that one of these pages was opened finds this session.
-    fn expect_pages(&self, (ask, call): (AskId, CallId), wants: &Wants) {
+    fn expect_pages(&self, ask: AskId, call: CallId, wants: &Wants) {
         let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
         let Some(tool) = open.map(|open| &open.request.tool) else { return };
         if let Some(source) = self.shared.catalog.registry.source(tool.as_str()) {
-            self.shared.pages.await_opening(&source, wants.inputs.keys(), (&self.key, ask));
+            self.shared.pages.await_opening(&source, wants.inputs.keys(), &self.key, ask);
         }
     }
 

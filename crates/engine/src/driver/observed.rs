@@ -11,6 +11,7 @@ use crate::observe::observers::{
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::observe::{Seen, StepPlace, What};
 use kernel::conversation::llm::{Prompt, Usage};
+use kernel::decide::TurnNumber;
 use kernel::definition::plan::{Closure, StepKind};
 use kernel::event::{Event, Fact, Outcome, TurnEnd, TurnStart};
 use kernel::session::{Frame, FrameKind, Run, Session, ending};
@@ -38,12 +39,13 @@ impl Driver {
             }
             Fact::CallFailed { call, how, fault } => self.call_seen(*call, at, Err((*how, fault))),
             Fact::TurnFinished(end) | Fact::TalkCompacted { turn: end, .. } => {
-                let number = (end.turn, end.attempt);
+                let number = TurnNumber { turn: end.turn, attempt: end.attempt };
                 let begun = self.turn_begun(end.frame, number);
                 begun.and_then(|begun| self.turn_seen(end.frame, at, begun, Ok(end)))
             }
             Fact::TurnFailed { frame, turn, attempt, fault, .. } => {
-                let begun = self.turn_begun(*frame, (*turn, *attempt));
+                let number = TurnNumber { turn: *turn, attempt: *attempt };
+                let begun = self.turn_begun(*frame, number);
                 begun.and_then(|begun| self.turn_seen(*frame, at, begun, Err(fault)))
             }
             Fact::AgentAnswered { frame, stopped, .. } => {
@@ -67,7 +69,7 @@ impl Driver {
     }
 
     /// The span of a turn of this frame's agent, for the provider that is asked.
-    pub(super) fn turn_trace(&self, frame: FrameId, number: (u32, u32)) -> Option<TraceParent> {
+    pub(super) fn turn_trace(&self, frame: FrameId, number: TurnNumber) -> Option<TraceParent> {
         let (run, frame) = self.place_of(frame)?;
         let observers = &self.shared.observers;
         run.trace.map(|trace| observers.outward(trace, || turn_span(frame, number)))
@@ -85,7 +87,7 @@ impl Driver {
         let model = models.get(&start.model);
         let begun = TurnBegun {
             at: self.shared.clock.now(),
-            number: (start.turn, start.attempt),
+            number: TurnNumber { turn: start.turn, attempt: start.attempt },
             kind: start.kind,
             model: start.model.clone(),
             provider: model.and_then(|model| model.provider.clone()),
@@ -97,7 +99,7 @@ impl Driver {
     }
 
     /// The turn as it began; none if it never did.
-    fn turn_begun(&mut self, frame: FrameId, number: (u32, u32)) -> Option<TurnBegun> {
+    fn turn_begun(&mut self, frame: FrameId, number: TurnNumber) -> Option<TurnBegun> {
         self.begun.remove(&frame).filter(|begun| begun.number == number)
     }
 
@@ -121,7 +123,7 @@ impl Driver {
         let span = || call_span(call, open.requested_seq);
         let parent = || span_above(session, open.request.frame, run.id);
         let began = open.started_at.unwrap_or(at);
-        let mut seen = self.seen(run, (began, at), what, traced(run, span, parent));
+        let mut seen = self.seen(run, began, at, what, traced(run, span, parent));
         seen.at = at_step(session, open.request.frame, &open.request.step);
         seen.error = result.err().map(|(_, fault)| fault.name.as_str().into());
         if self.shared.observers.want_content() {
@@ -154,7 +156,7 @@ impl Driver {
             first_piece_ms: begun.first_at.map(since),
         };
         let (span, parent) = (|| turn_span(frame, number), || agent_span(frame));
-        let mut seen = self.seen(run, (begun.at, at), what, traced(run, span, parent));
+        let mut seen = self.seen(run, begun.at, at, what, traced(run, span, parent));
         seen.at = step_of(frame);
         seen.error = result.err().map(|fault| fault.name.as_str().into());
         seen.content = asked;
@@ -180,7 +182,7 @@ impl Driver {
         };
         let began = agent.entered_at.unwrap_or(run.started_at);
         let trace = traced(run, || agent_span(frame), || run_span(run.id));
-        let mut seen = self.seen(run, (began, at), what, trace);
+        let mut seen = self.seen(run, began, at, what, trace);
         seen.at = step_of(frame);
         seen.error = error.map(Into::into);
         Some(seen)
@@ -193,7 +195,7 @@ impl Driver {
         let what = What::Wait { ask, kind: open.ask.body.kind(), ending };
         let parent = || span_above(session, open.ask.frame, run.id);
         let trace = traced(run, || ask_span(ask), parent);
-        let mut seen = self.seen(run, (open.ask.created_at, at), what, trace);
+        let mut seen = self.seen(run, open.ask.created_at, at, what, trace);
         seen.at = at_step(session, open.ask.frame, &open.ask.step);
         Some(seen)
     }
@@ -219,7 +221,7 @@ impl Driver {
         let caller = || run.trace.map(|trace| trace.span).filter(|span| *span != run_span(run.id));
         let span = || run_span(run.id);
         let trace = traced_below(run, span, caller);
-        let mut seen = self.seen(run, (run.started_at, at), what, trace);
+        let mut seen = self.seen(run, run.started_at, at, what, trace);
         if let Outcome::Failed { fault } = outcome {
             seen.error = Some(fault.name.as_str().into());
         }
@@ -227,20 +229,14 @@ impl Driver {
         all
     }
 
-    fn seen(
-        &self,
-        run: &Run,
-        (began, ended): (Millis, Millis),
-        what: What,
-        (trace, parent): Traced,
-    ) -> Seen {
+    fn seen(&self, run: &Run, began: Millis, ended: Millis, what: What, traced: Traced) -> Seen {
         Seen {
             realm: self.key.realm.clone(),
             session: Some(self.key.clone()),
             run: Some(run.id),
             at: None,
-            trace,
-            parent,
+            trace: traced.trace,
+            parent: traced.parent,
             began,
             ended,
             what,
@@ -266,7 +262,11 @@ pub(super) fn came_to_an_agent(session: &Session, run: &Run, closure: &Closure) 
 }
 
 /// A span in its trace, and the span that it is a part of.
-type Traced = (Option<TraceParent>, Option<u64>);
+#[derive(Default)]
+struct Traced {
+    trace: Option<TraceParent>,
+    parent: Option<u64>,
+}
 
 /// Where something stands that is a part of a run. Ids are made only of what is recorded.
 fn traced(run: &Run, span: impl FnOnce() -> u64, parent: impl FnOnce() -> u64) -> Traced {
@@ -279,8 +279,8 @@ fn traced_below(
     parent: impl FnOnce() -> Option<u64>,
 ) -> Traced {
     match run.trace.filter(|trace| trace.sampled) {
-        Some(trace) => (Some(trace.at(span())), parent()),
-        None => (None, None),
+        Some(trace) => Traced { trace: Some(trace.at(span())), parent: parent() },
+        None => Traced::default(),
     }
 }
 

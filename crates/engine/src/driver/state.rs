@@ -15,6 +15,7 @@ use futures::stream::FuturesUnordered;
 use kernel::ask::{Ask, AskBody};
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::conversation::llm::{LlmError, Turn};
+use kernel::decide::TurnNumber;
 use kernel::decide::resolve::Fetched;
 use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
@@ -83,7 +84,7 @@ pub(super) enum Done {
     /// What was said in a frame's conversation came.
     Gathered(FrameId, Result<Said>),
     /// A model answered this turn and attempt, or did not; `None` when it was given up.
-    Turned(FrameId, (u32, u32), Option<Box<Answered>>),
+    Turned(FrameId, TurnNumber, Option<Box<Answered>>),
     /// A closing run's calls had time enough.
     GraceOver(RunId),
     /// What had to be in the store is there, or it is not.
@@ -109,7 +110,7 @@ pub(super) struct Asked {
 /// A turn as it began, for observers.
 pub(super) struct TurnBegun {
     pub(super) at: Millis,
-    pub(super) number: (u32, u32),
+    pub(super) number: TurnNumber,
     pub(super) kind: TurnKind,
     /// The model, by its name in this project.
     pub(super) model: Arc<str>,
@@ -125,7 +126,7 @@ pub(super) struct TurnBegun {
 /// A turn on its way.
 pub(super) struct Flying {
     /// Which turn and attempt.
-    pub(super) number: (u32, u32),
+    pub(super) number: TurnNumber,
     pub(super) abort: AbortHandle,
 }
 

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::abortable;
 use kernel::contracts::Clock;
 use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
-use kernel::decide::{Turned, turn_failed, turn_to_start, turned};
+use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::Cards;
 use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
@@ -103,9 +103,10 @@ impl Driver {
             result_bytes_max: RESULT_BYTES_MAX,
             lines: state.talk.compactable(agent.limits.keep_turns),
         };
-        let (turn, attempt) = turn_to_start(state);
+        let number = turn_to_start(state);
+        let TurnNumber { turn, attempt } = number;
         let prompt = match prompt(around, &state.talk, &self.said) {
-            Ok(prompt) => Prompt { trace: self.turn_trace(frame, (turn, attempt)), ..prompt },
+            Ok(prompt) => Prompt { trace: self.turn_trace(frame, number), ..prompt },
             Err(fault) => {
                 return Some(Err(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None }));
             }
@@ -142,7 +143,7 @@ impl Driver {
             at: TurnPlace { run, frame, turn, attempt },
             open: kind == TurnKind::Act,
         };
-        let number = (turn, attempt);
+        let number = TurnNumber { turn, attempt };
         let asking = async move {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
@@ -164,7 +165,7 @@ impl Driver {
     pub(super) async fn turn_done(
         &mut self,
         frame: FrameId,
-        number: (u32, u32),
+        number: TurnNumber,
         answered: Answered,
     ) -> Result<()> {
         if self.turns.get(&frame).is_none_or(|flying| flying.number != number) {
@@ -192,7 +193,7 @@ impl Driver {
 
     /// A closing run asks no model any more.
     pub(super) async fn close_turns(&mut self, run: RunId) -> Result<()> {
-        for (frame, (turn, attempt)) in self.turns_of(run) {
+        for (frame, TurnNumber { turn, attempt }) in self.turns_of(run) {
             if let Some(flying) = self.turns.remove(&frame) {
                 flying.abort.abort();
             }
@@ -203,13 +204,13 @@ impl Driver {
         Ok(())
     }
 
-    fn turns_of(&self, run: RunId) -> Vec<(FrameId, (u32, u32))> {
+    fn turns_of(&self, run: RunId) -> Vec<(FrameId, TurnNumber)> {
         let frames = self.session.iter().flat_map(|session| session.frames.values());
         let turns = frames.filter(|frame| frame.run == run).filter_map(|frame| {
             let AgentPhase::Turn { turn, attempt, .. } = frame.agent.as_ref()?.phase else {
                 return None;
             };
-            Some((frame.id, (turn, attempt)))
+            Some((frame.id, TurnNumber { turn, attempt }))
         });
         turns.collect()
     }
@@ -220,7 +221,9 @@ impl Driver {
         self.turns.retain(|frame, flying| {
             let phase = session.agent(*frame).map(|agent| &agent.phase);
             let wanted = match phase {
-                Some(AgentPhase::Turn { turn, attempt, .. }) => (*turn, *attempt) == flying.number,
+                Some(&AgentPhase::Turn { turn, attempt, .. }) => {
+                    flying.number == TurnNumber { turn, attempt }
+                }
                 _ => false,
             };
             if !wanted {
@@ -243,7 +246,7 @@ impl Driver {
             begins.then(|| (frame.id, turn_to_start(agent), agent.agent.clone()))
         });
         let waits: Vec<_> = waits.collect();
-        for (frame, (turn, attempt), agent) in waits {
+        for (frame, TurnNumber { turn, attempt }, agent) in waits {
             let fault = fault(&format!("agent `{agent}`"));
             let again_at = None;
             self.record(Fact::TurnFailed { frame, turn, attempt, fault, again_at }).await?;

@@ -269,9 +269,9 @@ impl Gate {
             return Err(ToolError::not_sent("PolicyDenied", message).into());
         }
         if let Some(per_minute) = listed.limits.per_minute {
-            let whose = (&sending.caller, &sending.tool);
-            let taken = self.rates.take(whose, per_minute, self.clock.now());
-            taken.map_err(|retry_ms| too_soon(&sending.tool, per_minute, retry_ms))?;
+            let Sending { caller, tool, .. } = sending;
+            let taken = self.rates.take(caller, tool, per_minute, self.clock.now());
+            taken.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms))?;
         }
         let limits = &listed.limits;
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
@@ -307,7 +307,7 @@ impl Gate {
     /// many milliseconds.
     pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
         let Some(per_minute) = self.per_minute(tool) else { return Ok(()) };
-        let looked = self.rates.look((caller, tool), per_minute, self.clock.now());
+        let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
         looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))
     }
 
@@ -315,7 +315,7 @@ impl Gate {
     /// may begin.
     pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), (Fault, u64)> {
         let Some(per_minute) = self.per_minute(plan) else { return Ok(()) };
-        let taken = self.rates.take((caller, plan), per_minute, self.clock.now());
+        let taken = self.rates.take(caller, plan, per_minute, self.clock.now());
         taken.map_err(|retry_ms| (too_soon(plan, per_minute, retry_ms).error.fault, retry_ms))
     }
 
@@ -358,7 +358,7 @@ impl Gate {
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {
-                let checked = self.check_output(listed.tool.spec(), (&sending, &pass), value);
+                let checked = self.check_output(listed.tool.spec(), &sending, &pass, value);
                 checked.map(ToolOutput::Value)
             }
             ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),

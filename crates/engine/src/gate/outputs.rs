@@ -41,7 +41,8 @@ impl Gate {
     pub(super) fn check_output(
         &self,
         spec: &ToolSpec,
-        (sending, pass): (&Sending, &Pass),
+        sending: &Sending,
+        pass: &Pass,
         output: Value,
     ) -> Result<Value, ToolError> {
         let max = pass.output_bytes_max;

@@ -35,7 +35,8 @@ impl Rates {
     /// Takes a token for a call that begins now; else in how many milliseconds there will be one.
     pub(crate) fn take(
         &self,
-        (caller, tool): (&Caller, &ToolName),
+        caller: &Caller,
+        tool: &ToolName,
         per_minute: NonZeroU32,
         now: Millis,
     ) -> Result<(), u64> {
@@ -53,7 +54,8 @@ impl Rates {
     /// Whether `take` would give a token now, without taking it.
     pub(crate) fn look(
         &self,
-        (caller, tool): (&Caller, &ToolName),
+        caller: &Caller,
+        tool: &ToolName,
         per_minute: NonZeroU32,
         now: Millis,
     ) -> Result<(), u64> {
@@ -102,33 +104,33 @@ mod tests {
         let (rates, ann, tool) = (Rates::new(8), caller("ann"), ToolName::from("t"));
         let now = Millis(5);
         for _ in 0..5 {
-            assert_eq!(rates.look((&ann, &tool), rate(1), now), Ok(()));
+            assert_eq!(rates.look(&ann, &tool, rate(1), now), Ok(()));
         }
-        assert_eq!(rates.take((&ann, &tool), rate(1), now), Ok(()));
-        assert_eq!(rates.look((&ann, &tool), rate(1), now), Err(60_000));
-        assert_eq!(rates.take((&caller("bob"), &tool), rate(1), now), Ok(()));
-        assert_eq!(rates.take((&ann, &"u".into()), rate(1), now), Ok(()));
+        assert_eq!(rates.take(&ann, &tool, rate(1), now), Ok(()));
+        assert_eq!(rates.look(&ann, &tool, rate(1), now), Err(60_000));
+        assert_eq!(rates.take(&caller("bob"), &tool, rate(1), now), Ok(()));
+        assert_eq!(rates.take(&ann, &"u".into(), rate(1), now), Ok(()));
         let through = Caller { actor: Some("bot".into()), ..ann.clone() };
-        assert_eq!(rates.take((&through, &tool), rate(1), now), Ok(()));
+        assert_eq!(rates.take(&through, &tool, rate(1), now), Ok(()));
         let elsewhere = Caller { realm: "other".into(), ..ann };
-        assert_eq!(rates.take((&elsewhere, &tool), rate(1), now), Ok(()));
+        assert_eq!(rates.take(&elsewhere, &tool, rate(1), now), Ok(()));
     }
 
     #[test]
     fn a_clock_that_is_set_back_locks_nobody_out() {
         let (rates, ann, tool) = (Rates::new(8), caller("ann"), ToolName::from("t"));
-        assert_eq!(rates.take((&ann, &tool), rate(2), Millis(9_000_000)), Ok(()));
+        assert_eq!(rates.take(&ann, &tool, rate(2), Millis(9_000_000)), Ok(()));
         // Calls are looked at before they are counted, and refused there.
-        assert_eq!(rates.look((&ann, &tool), rate(2), Millis(1_000)), Err(30_000));
-        assert_eq!(rates.look((&ann, &tool), rate(2), Millis(30_999)), Err(1));
-        assert_eq!(rates.take((&ann, &tool), rate(2), Millis(31_000)), Ok(()));
+        assert_eq!(rates.look(&ann, &tool, rate(2), Millis(1_000)), Err(30_000));
+        assert_eq!(rates.look(&ann, &tool, rate(2), Millis(30_999)), Err(1));
+        assert_eq!(rates.take(&ann, &tool, rate(2), Millis(31_000)), Ok(()));
     }
 
     #[test]
     fn only_so_many_are_remembered_and_the_fullest_is_forgotten_first() {
         let (rates, tool) = (Rates::new(2), ToolName::from("t"));
         let (ann, bob, eve) = (caller("ann"), caller("bob"), caller("eve"));
-        let take = |who: &Caller, at: i64| rates.take((who, &tool), rate(2), Millis(at));
+        let take = |who: &Caller, at: i64| rates.take(who, &tool, rate(2), Millis(at));
         assert_eq!([take(&ann, 0), take(&ann, 0), take(&bob, 0)], [Ok(()); 3]);
         // No one's bucket is full: bob, who used less, is forgotten, and ann stays empty.
         assert_eq!(take(&eve, 0), Ok(()));

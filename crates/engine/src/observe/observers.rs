@@ -2,6 +2,7 @@
 //! what its span is about, so that a process that takes a run over continues with the same trace.
 
 use kernel::contracts::observe::{Observer, Seen};
+use kernel::decide::TurnNumber;
 use kernel::event::TurnKind;
 use kernel::session::Frame;
 use kernel::tool::call::{HowFar, Reach};
@@ -107,7 +108,8 @@ pub(crate) fn agent_span(frame: &Frame) -> u64 {
 }
 
 /// The span of one attempt at one turn of a frame's agent.
-pub(crate) fn turn_span(frame: &Frame, (turn, attempt): (u32, u32)) -> u64 {
+pub(crate) fn turn_span(frame: &Frame, number: TurnNumber) -> u64 {
+    let TurnNumber { turn, attempt } = number;
     let agent = agent_span(frame).to_be_bytes();
     span_id(&[b"turn", &agent, &turn.to_be_bytes(), &attempt.to_be_bytes()])
 }

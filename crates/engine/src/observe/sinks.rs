@@ -84,7 +84,8 @@ pub(crate) struct Standing {
 
 impl Outbox {
     pub(crate) fn new(
-        (realm, name): (&RealmId, &str),
+        realm: &RealmId,
+        name: &str,
         sink: Arc<dyn EventSink>,
         rules: SinkRules,
     ) -> Self {

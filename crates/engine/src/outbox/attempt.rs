@@ -34,7 +34,7 @@ pub(super) fn logged(row: &DeliveryRow) -> Tried {
 }
 
 /// The tries of an event with the one that just ended.
-pub(super) fn once_more(before: Option<Tried>, (began, ended): (Millis, Millis)) -> Tried {
+pub(super) fn once_more(before: Option<Tried>, began: Millis, ended: Millis) -> Tried {
     let before =
         before.unwrap_or(Tried { attempts: 0, first_at: began, last_at: ended, against: 0 });
     Tried { attempts: before.attempts.saturating_add(1), last_at: ended, ..before }
@@ -67,7 +67,8 @@ pub(super) fn failed(
     sink: &str,
     event: &CloudEvent,
     tried: Tried,
-    (error, again): (&SinkError, Again),
+    error: &SinkError,
+    again: Again,
 ) -> DeliveryRow {
     let (status, next_at) = match again {
         Again::At(then) => (DeliveryStatus::Retrying, Some(then)),
@@ -140,9 +141,9 @@ mod tests {
 
     #[test]
     fn tries_add_up_and_keep_when_they_began() {
-        let first = once_more(None, (Millis(3), Millis(5)));
+        let first = once_more(None, Millis(3), Millis(5));
         assert_eq!((first.attempts, first.first_at, first.last_at), (1, Millis(3), Millis(5)));
-        let second = once_more(Some(Tried { against: 1, ..first }), (Millis(7), Millis(9)));
+        let second = once_more(Some(Tried { against: 1, ..first }), Millis(7), Millis(9));
         assert_eq!((second.attempts, second.first_at, second.last_at), (2, Millis(3), Millis(9)));
         assert_eq!(second.against, 1);
     }

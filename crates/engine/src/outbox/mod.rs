@@ -37,7 +37,7 @@ impl Feed<'_> {
             return Err(stopping());
         }
         let start = if rules.from_start { FeedStart::Oldest } else { FeedStart::Newest };
-        let outbox = Arc::new(Outbox::new((realm, name), sink, rules));
+        let outbox = Arc::new(Outbox::new(realm, name, sink, rules));
         if !shared.outboxes.insert(outbox.clone()) {
             let message = format!("realm `{realm}` has a sink `{name}` already");
             return Err(Refusal::new(RefusalCode::SinkExists, message)

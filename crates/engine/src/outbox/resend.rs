@@ -29,7 +29,7 @@ impl Feed<'_> {
         let began = shared.clock.now();
         let result = attempt::deliver(shared, &outbox, &events).await;
         let tried = known.as_ref().map(attempt::logged);
-        let tried = attempt::once_more(tried, (began, shared.clock.now()));
+        let tried = attempt::once_more(tried, began, shared.clock.now());
         let retrying = known.filter(|row| row.status == DeliveryStatus::Retrying);
         let row = match result {
             Ok(handed) => {
@@ -42,7 +42,7 @@ impl Feed<'_> {
                     Some(row) => row.next_at.map_or(Again::Resumed, Again::At),
                     None => Again::Never,
                 };
-                let row = attempt::failed(sink, &events[0], tried, (&error, again));
+                let row = attempt::failed(sink, &events[0], tried, &error, again);
                 // The one that tries it again by itself writes the log: what we know may be old by
                 // now.
                 if retrying.is_some() {

@@ -308,7 +308,7 @@ impl Sender {
             let before = tried.take().or_else(|| self.tried.remove(&event.id));
             // Who tried it before has told the log of it.
             if is_logged || before.is_some() {
-                let once = attempt::once_more(before, (began, now));
+                let once = attempt::once_more(before, began, now);
                 self.log.push(attempt::delivered(&self.outbox.name, event, once, handed));
             }
             self.window.settle(event);
@@ -328,7 +328,7 @@ impl Sender {
         let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
         let (limits, now) = (&shared.limits, shared.clock.now());
         let before = tried.or_else(|| self.tried.remove(&first.id));
-        let once = self.once_more(before, (began, now), error);
+        let once = self.once_more(before, began, now, error);
         let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
         let (again, then) = match once.against >= limits.delivery_attempts_max {
             _ if error.is_gone => (Again::Resumed, Some(now)),
@@ -338,7 +338,7 @@ impl Sender {
         let resent = self.resent.remove(&first.id);
         let is_over_there = resent.is_some();
         self.tell(first, once, error);
-        let failed = || attempt::failed(&outbox.name, first, once, (error, again));
+        let failed = || attempt::failed(&outbox.name, first, once, error, again);
         self.log.push(resent.unwrap_or_else(failed));
         let mut standing = outbox.standing();
         standing.last_error = Some(error.message.clone());
@@ -352,7 +352,7 @@ impl Sender {
                 count(&shared.counters.deliveries_retried);
                 standing.retrying += 1;
                 drop(standing);
-                self.window.wait(lane, events, (once, then));
+                self.window.wait(lane, events, once, then);
             }
             None => {
                 if !is_over_there {
@@ -374,12 +374,13 @@ impl Sender {
     fn once_more(
         &self,
         before: Option<Tried>,
-        (began, ended): (Millis, Millis),
+        began: Millis,
+        ended: Millis,
         error: &SinkError,
     ) -> Tried {
         let since = before.map_or(began, |before| before.last_at);
         let takes_others = self.taken_at.is_some_and(|taken_at| taken_at >= since);
-        let once = attempt::once_more(before, (began, ended));
+        let once = attempt::once_more(before, began, ended);
         let is_against = !error.is_gone && (error.is_refusal || takes_others);
         Tried { against: once.against.saturating_add(u32::from(is_against)), ..once }
     }

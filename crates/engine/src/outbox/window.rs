@@ -181,8 +181,7 @@ impl Window {
     }
 
     /// The lane waits until then, to try its first event again.
-    pub(super) fn wait(&mut self, lane: Lane, back: Vec<CloudEvent>, again: (Tried, Millis)) {
-        let (tried, then) = again;
+    pub(super) fn wait(&mut self, lane: Lane, back: Vec<CloudEvent>, tried: Tried, then: Millis) {
         let Some(queue) = self.lanes.get_mut(&lane) else { return };
         back.into_iter().rev().for_each(|event| queue.events.push_front(event));
         queue.tried = Some(tried);
@@ -292,7 +291,7 @@ mod tests {
     fn what_is_tried_again_goes_first_and_alone() {
         let mut window = window(true);
         let batch = window.next(3).unwrap();
-        window.wait(batch.lane, batch.events, (ONCE, Millis(10)));
+        window.wait(batch.lane, batch.events, ONCE, Millis(10));
         window.wake(Millis(9));
         assert_eq!((window.next(3), window.next_wake()), (None, Some(Millis(10))));
         // What comes meanwhile stands behind it.
@@ -310,7 +309,7 @@ mod tests {
     fn others_go_on_while_one_session_waits_and_all_that_counts() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
-        window.wait(one.lane, one.events, (ONCE, Millis(10)));
+        window.wait(one.lane, one.events, ONCE, Millis(10));
         let two = window.next(9).unwrap();
         assert_eq!(ids(&two), ["2.1", "2.2"]);
         done(&mut window, two);
@@ -324,7 +323,7 @@ mod tests {
         let mut window = window(false);
         let one = window.next(1).unwrap();
         assert!(!window.settle_waiting("1.1"), "it is under way");
-        window.wait(one.lane, one.events, (ONCE, Millis(10)));
+        window.wait(one.lane, one.events, ONCE, Millis(10));
         assert!(!window.settle_waiting("1.2"), "it is not the first");
         assert!(window.settle_waiting("1.1"));
         assert_eq!((window.place(), window.next_wake()), (1, None));
@@ -337,7 +336,7 @@ mod tests {
     fn a_clock_that_is_set_back_makes_nobody_wait_longer() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
-        window.wait(one.lane, one.events, (ONCE, Millis(3_600_010)));
+        window.wait(one.lane, one.events, ONCE, Millis(3_600_010));
         window.set_back(3_600_000);
         assert_eq!(window.next_wake(), Some(Millis(10)));
     }

@@ -38,7 +38,8 @@ impl Pages {
         &self,
         source: &Arc<str>,
         pages: impl Iterator<Item = &'k String>,
-        (key, ask): (&SessionKey, AskId),
+        key: &SessionKey,
+        ask: AskId,
     ) {
         let mut awaited = lock(&self.awaited);
         for page in pages {
@@ -103,9 +104,9 @@ mod tests {
     fn whoever_waits_for_a_page_is_found_once() {
         let (pages, source) = (Pages::default(), Arc::from("upstream `a`"));
         let keys = ["e1".to_owned(), "e2".to_owned()];
-        pages.await_opening(&source, keys.iter(), (&session("s"), AskId(1)));
-        pages.await_opening(&source, keys.iter(), (&session("s"), AskId(1)));
-        pages.await_opening(&source, keys[..1].iter(), (&session("t"), AskId(2)));
+        pages.await_opening(&source, keys.iter(), &session("s"), AskId(1));
+        pages.await_opening(&source, keys.iter(), &session("s"), AskId(1));
+        pages.await_opening(&source, keys[..1].iter(), &session("t"), AskId(2));
         assert!(pages.opened("upstream `b`", "e1").is_empty(), "another server's word");
         let woken = BTreeMap::from([(AskId(1), session("s")), (AskId(2), session("t"))]);
         assert_eq!(pages.opened("upstream `a`", "e1"), woken);
@@ -119,7 +120,7 @@ mod tests {
         let (pages, source) = (Pages::default(), Arc::from("upstream `a`"));
         for number in 0..AWAITED_MAX * 2 + 1 {
             let page = [format!("e{number}")];
-            pages.await_opening(&source, page.iter(), (&session("s"), AskId(1)));
+            pages.await_opening(&source, page.iter(), &session("s"), AskId(1));
         }
         assert_eq!(lock(&pages.awaited).by_page.len(), 1);
     }

@@ -26,11 +26,20 @@ pub(super) enum AgentNext {
     Idle,
 }
 
+/// Which turn of an agent, and which attempt at it; both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnNumber {
+    /// The turn.
+    pub turn: u32,
+    /// The attempt.
+    pub attempt: u32,
+}
+
 /// Which turn and attempt comes next for this agent.
-pub fn turn_to_start(agent: &AgentState) -> (u32, u32) {
+pub fn turn_to_start(agent: &AgentState) -> TurnNumber {
     match agent.phase {
-        AgentPhase::Resting { turn, attempts, .. } => (turn, attempts + 1),
-        _ => (agent.turns + 1, 1),
+        AgentPhase::Resting { turn, attempts, .. } => TurnNumber { turn, attempt: attempts + 1 },
+        _ => TurnNumber { turn: agent.turns + 1, attempt: 1 },
     }
 }
 
@@ -115,7 +124,7 @@ impl<'e> At<'e> {
 
     /// A turn whose process is gone, or whose wait is over: once more, within its attempts.
     pub(super) fn rested(&self, state: &AgentState, kind: TurnKind) -> AgentNext {
-        let (turn, attempt) = turn_to_start(state);
+        let TurnNumber { turn, attempt } = turn_to_start(state);
         let max = self.env.limits.turn_attempts_max;
         if attempt <= max {
             return AgentNext::Turn(kind);

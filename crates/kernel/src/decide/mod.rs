@@ -25,7 +25,7 @@ mod agent_calls;
 mod turned;
 
 use agent::AgentNext;
-pub use agent::turn_to_start;
+pub use agent::{TurnNumber, turn_to_start};
 pub use turned::{Turned, turn_failed, turned};
 
 /// What a decision may look at besides the session.

@@ -4,7 +4,7 @@ use super::around::tools;
 use super::stage::Stage;
 use kernel::conversation::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage};
 use kernel::conversation::talk::Talk;
-use kernel::decide::{Turned, turn_failed, turn_to_start, turned};
+use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::definition::agent::Agent;
 use kernel::event::{Event, Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::Cards;
@@ -39,7 +39,7 @@ impl Stage {
     pub(super) fn start_turn(&mut self, frame: FrameId, kind: TurnKind) {
         let (agent, state) = self.agent(frame);
         let asked = self.prompt(&agent, &state, kind);
-        let (turn, attempt) = turn_to_start(&state);
+        let TurnNumber { turn, attempt } = turn_to_start(&state);
         let model = match kind {
             TurnKind::Route => agent.router_model.as_ref().unwrap_or(&agent.model),
             TurnKind::Act | TurnKind::Sum => &agent.model,
