@@ -350,7 +350,7 @@ impl Account {
         let url = place::endpoint("its `registration_endpoint`", endpoint)?;
         let method = client::registered_method(issuer, callback)?;
         let body = client::description(method, callback, asked).to_string();
-        let posted = self.web.post(found.ground, &url, (typed("application/json"), body)).await?;
+        let posted = self.web.post(found.ground, &url, typed("application/json"), body).await?;
         client::registered(issuer, callback, method, &posted)
     }
 

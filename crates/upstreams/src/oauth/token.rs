@@ -77,10 +77,10 @@ impl NotGiven {
 pub(super) async fn ask(web: &Web, asking: &Asking<'_>) -> Result<Given, NotGiven> {
     let url = place::endpoint("its `token_endpoint`", asking.endpoint);
     let url = url.map_err(NotGiven::Away)?;
-    let signed = asking.client.signed(asking.fields);
-    let basic = signed.0.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let (headers, body) = asking.client.signed(asking.fields);
+    let basic = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let basic = basic.map(|value| value.trim_start_matches("Basic ").to_owned());
-    let posted = web.post(asking.ground, &url, signed).await.map_err(NotGiven::Away)?;
+    let posted = web.post(asking.ground, &url, headers, body).await.map_err(NotGiven::Away)?;
     let is_secret = |field: &&(&str, &str)| SECRETS.contains(&field.0);
     let mut secrets: Vec<&str> =
         asking.fields.iter().filter(is_secret).map(|field| field.1).collect();
@@ -92,8 +92,8 @@ pub(super) async fn ask(web: &Web, asking: &Asking<'_>) -> Result<Given, NotGive
 /// Gives a token back, so that it is good for nothing any more. Best effort.
 pub(super) async fn revoke(web: &Web, asking: &Asking<'_>) {
     let Ok(url) = place::endpoint("its `revocation_endpoint`", asking.endpoint) else { return };
-    let signed = asking.client.signed(asking.fields);
-    match web.post(asking.ground, &url, signed).await {
+    let (headers, body) = asking.client.signed(asking.fields);
+    match web.post(asking.ground, &url, headers, body).await {
         Ok(posted) if posted.status.is_success() => {}
         Ok(posted) => tracing::debug!(status = %posted.status, "a token was not taken back"),
         Err(trouble) => tracing::debug!(%trouble, "a token was not taken back"),

@@ -80,9 +80,10 @@ impl Web {
         &self,
         ground: Ground,
         url: &Url,
-        what: (HeaderMap, String),
+        headers: HeaderMap,
+        body: String,
     ) -> Result<Posted, Trouble> {
-        self.timely(url, self.read_posted(ground, url, what)).await
+        self.timely(url, self.read_posted(ground, url, headers, body)).await
     }
 
     /// What the server itself wants of a request without a token.
@@ -94,7 +95,8 @@ impl Web {
         &self,
         ground: Ground,
         url: &Url,
-        (headers, body): (HeaderMap, String),
+        headers: HeaderMap,
+        body: String,
     ) -> Result<Posted, Trouble> {
         let request = self.client(ground, url)?.post(url.clone()).headers(headers).body(body);
         let mut response = sent(json(request), url).await?;

@@ -54,7 +54,9 @@ impl Follow {
     pub(super) fn new(
         shared: &Arc<Shared>,
         request: &Outgoing,
-        (manner, cancel, deadline): (Manner, Cancel, Millis),
+        manner: Manner,
+        cancel: Cancel,
+        deadline: Millis,
     ) -> (Self, Replies) {
         let (replies, receiver) = mpsc::channel(REPLIES_MAX);
         let follow = Self {

@@ -101,7 +101,7 @@ impl HttpLine {
             Ok(Answer::Events(response)) => {
                 // The session began with the answer's head: its stream is taken up again in it.
                 let manner = if begins { shared.agreed().manner_of_message(None) } else { manner };
-                let (follow, replies) = Follow::new(shared, &request, (manner, cancel, deadline));
+                let (follow, replies) = Follow::new(shared, &request, manner, cancel, deadline);
                 shared.parts.spawn.task("mcp stream", Box::pin(follow.stream(response)));
                 Ok(replies)
             }

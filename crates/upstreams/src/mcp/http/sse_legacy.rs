@@ -68,7 +68,7 @@ impl SseLine {
         manner.headers = headers::traced(manner.headers, &request.params);
         let body = request.message();
         // Posted by the task that waits for the answer, which may come before the post's own end.
-        let (follow, replies) = Follow::new(shared, request, (manner, cancel, deadline));
+        let (follow, replies) = Follow::new(shared, request, manner, cancel, deadline);
         shared.parts.spawn.task("mcp request", Box::pin(follow.post(body)));
         Ok(replies)
     }
