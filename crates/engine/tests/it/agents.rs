@@ -2,7 +2,7 @@
 //! which version of an agent a run pins.
 
 use crate::model::{Says, Scripted, calls, text, told};
-use crate::world::{World, caller};
+use crate::world::{WAIT_MS, World, caller};
 use engine::{Heard, Models, RunReport, RunUpdate, Saying};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::SessionRef;
@@ -32,7 +32,7 @@ fn saying(text: &str) -> Saying<'_> {
 }
 
 async fn say(world: &World, text: &str) -> RunReport {
-    world.engine.threads().say(&caller(), saying(text), 20_000).await.unwrap()
+    world.engine.threads().say(&caller(), saying(text), WAIT_MS).await.unwrap()
 }
 
 /// Says something and does not wait.
@@ -82,7 +82,7 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
     let ask = asked(&waiting);
     assert_eq!((waiting.run.status.name(), world.sent()), ("waiting", 0));
     let me = caller();
-    let reply = |reply: Reply| world.engine.asks().reply(&me, ask.id, reply, None, 20_000);
+    let reply = |reply: Reply| world.engine.asks().reply(&me, ask.id, reply, None, WAIT_MS);
     // A no needs words, and every call a decision; nothing runs before.
     let wordless = reply(decided(ask, [None, Some(" ")])).await.unwrap_err();
     assert_eq!(wordless.code.name(), "feedback_missing");
@@ -130,7 +130,7 @@ async fn questions_are_answered_all_or_not_at_all() {
     let me = caller();
     let answer = |answer: Value| {
         let reply = Reply::Clarify { answer: Some(answer) };
-        world.engine.asks().reply(&me, ask.id, reply, None, 20_000)
+        world.engine.asks().reply(&me, ask.id, reply, None, WAIT_MS)
     };
     let one = answer(json!({&ids[0]: "tea"})).await.unwrap_err();
     assert_eq!((one.code.name(), model.asked()), ("calls_mismatch", 1));
@@ -186,7 +186,7 @@ async fn a_conversation_is_read_again_after_a_crash() {
     let world = world(folder.path(), &model).await;
     world.permits.add_permits(1);
     let reply = decided(&ask, [None, None]);
-    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("Written.")));
     let last = told(&model.last());
     assert_eq!(last[..prompt.len()], prompt, "what was said before the crash reads otherwise");
@@ -214,7 +214,7 @@ async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model(
     assert_eq!((*how, model.asked()), (HowFar::Unknown, 0));
     let output = Some(json!({"id": 1}));
     let reply = Reply::Fix { action: FixAction::Settle, arguments: None, output };
-    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("It is put.")));
     assert_eq!(told(&model.last()).last().unwrap(), "slow__put: {\"id\":1}");
 }
@@ -295,7 +295,7 @@ async fn a_turn_that_fails_for_good_is_for_a_person() {
     assert_eq!(fault.name, "ModelRateLimited");
     let AskBody::Fix { actions, .. } = &asked(&stuck).body else { panic!("not a fix") };
     assert_eq!(*actions, [FixAction::Retry, FixAction::Skip, FixAction::Abort]);
-    let done = world.engine.runs().retry(&caller(), stuck.run.id, 20_000).await.unwrap();
+    let done = world.engine.runs().retry(&caller(), stuck.run.id, WAIT_MS).await.unwrap();
     assert_eq!(done.run.answer, Some(json!("At last.")));
     assert_eq!(world.engine.counts().turns_failed, 3);
 }
@@ -310,7 +310,7 @@ async fn a_model_that_is_not_there_can_be_brought() {
     let model = Scripted::new([text("Here I am.")]);
     world.engine.catalog().replace_models(model.models());
     assert_eq!(world.engine.catalog().model_names(), ["fast"]);
-    let done = world.engine.runs().retry(&caller(), stuck.run.id, 20_000).await.unwrap();
+    let done = world.engine.runs().retry(&caller(), stuck.run.id, WAIT_MS).await.unwrap();
     assert_eq!(done.run.answer, Some(json!("Here I am.")));
 }
 
@@ -364,7 +364,7 @@ async fn a_run_keeps_the_version_of_its_agent() {
     world.permits.add_permits(1);
     let system = |index: usize| format!("{:?}", model.prompt(index).messages[0]);
     let reply = decided(&ask, [None, None]);
-    world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     assert!(system(0).contains("version one"), "{}", system(0));
     say(&world, "and now?").await;
     assert!(system(1).contains("version two"), "{}", system(1));

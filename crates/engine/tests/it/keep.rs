@@ -25,6 +25,10 @@ const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, messa
 const APPROVE: &str = "planId: approve\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
     approve: true, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 
+/// How long a call may take, and how long it is waited for after that: a busy machine must get its
+/// result out in the second half.
+const LATE_MS: u64 = 5_000;
+
 fn key(name: &str) -> SessionRef {
     SessionRef::Key { key: name.into(), space: None }
 }
@@ -409,7 +413,7 @@ async fn a_failed_step_is_tried_again_by_its_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_success_settles_its_open_ask() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { call_timeout_ms: 1_000, ..Limits::default() };
+    let limits = Limits { call_timeout_ms: LATE_MS, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[WRITE], limits).await;
     let stuck = world.run("write", json!({}), "s").await;
     assert_eq!(stuck.run.last_error.unwrap().name, "Timeout");
@@ -427,7 +431,7 @@ async fn a_late_success_settles_its_open_ask() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_after_the_decision_is_recorded_only() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { call_timeout_ms: 1_000, ..Limits::default() };
+    let limits = Limits { call_timeout_ms: LATE_MS, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[WRITE], limits).await;
     let stuck = world.run("write", json!({}), "s").await;
     let reply =

@@ -1,6 +1,6 @@
 //! Logins that a thread waits for: looked at now and then, asked for once, also over a restart.
 
-use crate::world::{caller, files, parts};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
 use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, Reply};
@@ -101,7 +101,7 @@ async fn booked(engine: &Engine, session: RunSession) -> RunReport {
     let target = RunTarget::Plan("book".into());
     let request =
         RunRequest { target, input: json!({}), session, once: None, about: Default::default() };
-    engine.runs().start(&caller(), request, 10_000).await.unwrap()
+    engine.runs().start(&caller(), request, WAIT_MS).await.unwrap()
 }
 
 fn thread() -> RunSession {
@@ -109,13 +109,13 @@ fn thread() -> RunSession {
 }
 
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..LOOKS_MAX {
         if holds().await {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(LOOK).await;
     }
-    panic!("waited 10 s for: {what}");
+    panic!("waited in vain for: {what}");
 }
 
 async fn is_completed(engine: &Engine, run: RunId) -> bool {
@@ -166,7 +166,7 @@ async fn whoever_says_that_it_is_done_is_believed() {
     let waiting = booked(&engine, thread()).await;
     let ask = waiting.asks[0].row.ask.id;
     let reply = Reply::Authorize { done: true };
-    let _ = engine.asks().reply(&caller(), ask, reply, None, 10_000).await.unwrap();
+    let _ = engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     // It may have been out for a look at that moment: then that one counts, and asks anew.
     until("an end or a new ask", async || {
         let report = engine.runs().report(&caller(), waiting.run.id).await.unwrap();

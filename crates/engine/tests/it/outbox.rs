@@ -177,9 +177,14 @@ async fn a_session_that_waits_does_not_hold_up_the_others() {
     let sink = Arc::new(Scripted::new(script));
     send(&world, "a", &sink, SinkRules::default()).await;
     let stuck = world.run("tell", json!({"n": 1}), "stuck").await.session;
+    let tried = || {
+        let tried = sink.tried.lock().unwrap();
+        tried.iter().filter(|batch| batch[0].subject == "stuck").count()
+    };
+    world.until("the first event of the session that is stuck", |_| tried() > 0).await;
     runs(&world, &["x"], 3).await;
     world.until("the other session's events", |_| sink.ids().len() == 9).await;
-    assert_eq!(sink.tried.lock().unwrap().iter().filter(|b| b[0].subject == "stuck").count(), 1);
+    assert_eq!(tried(), 1);
     let before = state(&world, "a").await;
     let feed = world.store.feed(&realm(), 0, 1).await.unwrap();
     assert!(before.place < feed[0].cursor, "the place went past an event that did not arrive");

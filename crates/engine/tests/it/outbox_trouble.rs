@@ -117,6 +117,7 @@ async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
     runs(&world, &["x"], 1).await;
     let waits = logged(&world, "a", DeliveryStatus::Retrying).await;
     assert_eq!((waits.attempts, waits.code, waits.next_at), (1, Some(410), None));
+    rested(&world).await;
     runs(&world, &["x"], 1).await;
     let rests = state(&world, "a").await;
     assert!(rests.gone && rests.lag > 0, "{rests:?}");

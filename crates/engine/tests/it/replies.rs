@@ -1,6 +1,6 @@
 //! Replies to several asks at once: all of them count, or none.
 
-use crate::world::{World, caller};
+use crate::world::{WAIT_MS, World, caller};
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::values::ids::AskId;
@@ -40,7 +40,7 @@ async fn both_count_in_one_append() {
     let (left, right) = waiting(&world).await;
     let replies = vec![(left, said("yes")), (right, form(json!({"name": "Ann"})))];
     let report =
-        world.engine.asks().reply_all(&caller(), &session(), replies.clone(), None, 10_000).await;
+        world.engine.asks().reply_all(&caller(), &session(), replies.clone(), None, WAIT_MS).await;
     assert_eq!(report.unwrap().run.status.name(), "completed");
     let rows = world.engine.feed().rows(&caller(), 0, 100).await.unwrap();
     let decided = |body: &str| body.matches("ask.decided").count();
@@ -67,7 +67,7 @@ async fn one_that_does_not_fit_lets_none_count() {
         assert_eq!(refused.unwrap_err().code.name(), code);
     }
     let replies = vec![(left, said("yes"))];
-    let report = world.engine.asks().reply_all(&caller(), &session(), replies, None, 10_000).await;
+    let report = world.engine.asks().reply_all(&caller(), &session(), replies, None, WAIT_MS).await;
     let report = report.unwrap();
     assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1), "both were open");
 }

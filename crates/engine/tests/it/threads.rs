@@ -2,7 +2,7 @@
 //! leaves of a conversation.
 
 use crate::model::{Scripted, calls, text, told};
-use crate::world::{World, caller};
+use crate::world::{WAIT_MS, World, caller};
 use engine::{Once, RunReport, Saying};
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::contracts::SessionRef;
@@ -30,7 +30,7 @@ fn hello(agent: &AgentName) -> Saying<'_> {
 }
 
 async fn say(world: &World, text: &str) -> Result<RunReport, engine::Refusal> {
-    world.engine.threads().say(&caller(), saying(text), 20_000).await
+    world.engine.threads().say(&caller(), saying(text), WAIT_MS).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +86,7 @@ async fn a_request_that_comes_twice_is_said_once() {
     };
     let me = caller();
     let say =
-        || world.engine.threads().say(&me, Saying { once: once(), ..saying("put it") }, 20_000);
+        || world.engine.threads().say(&me, Saying { once: once(), ..saying("put it") }, WAIT_MS);
     let first = say().await.unwrap();
     // Its own login does not give way to itself.
     let again = say().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_thread_of_another_subject_is_another_thread() {
     let world = world(folder.path(), &[HELPER], &model).await;
     let anns = say(&world, "write it").await.unwrap();
     let bob = Caller::new("default", "bob");
-    let bobs = world.engine.threads().say(&bob, saying("hello"), 20_000).await.unwrap();
+    let bobs = world.engine.threads().say(&bob, saying("hello"), WAIT_MS).await.unwrap();
     assert_eq!(bobs.run.status.name(), "completed");
     assert_ne!(bobs.session.id, anns.session.id);
     for space in [None, Some(Space::thread())] {
@@ -122,7 +122,7 @@ async fn an_agent_is_named_where_there_are_several() {
     assert_eq!(refusal.code.name(), "agent_needed");
     assert_eq!(refusal.code.detail(), Some(json!({"agents": ["helper", "other"]})));
     let other = AgentName::from("other");
-    let said = world.engine.threads().say(&caller(), hello(&other), 20_000).await;
+    let said = world.engine.threads().say(&caller(), hello(&other), WAIT_MS).await;
     assert_eq!(said.unwrap().run.answer, Some(json!("I am the other one.")));
     // It sees no tools, and can ask all the same.
     let names: Vec<String> = model.last().tools.into_iter().map(|tool| tool.name).collect();
@@ -171,7 +171,7 @@ async fn old_runs_go_and_what_was_said_stays() {
         arguments: None,
     };
     let reply = Reply::Approve { decisions: calls.iter().map(approved).collect() };
-    world.engine.asks().reply(&caller(), ask.id, reply, None, 20_000).await.unwrap();
+    world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     let last = told(&model.last());
     assert_eq!(last[..prompt.len()], prompt, "what was said reads otherwise from the base");
     say(&world, "all of it?").await.unwrap();

@@ -242,7 +242,7 @@ async fn a_direct_call_that_goes_on_elsewhere_is_a_run_for_who_comes_back() {
     for tool in ["slow::read", "slow::write"] {
         let before = world.sent();
         world.permits.add_permits(1);
-        let request = CallRequest::new(tool.into(), json!({"wants": {}}), 10_000);
+        let request = CallRequest::new(tool.into(), json!({"wants": {}}), WAIT_MS);
         let request = CallRequest { as_task: true, ..request };
         let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
         let CallReport::Pending(report) = report else { panic!("{tool}: {report:?}") };
@@ -262,9 +262,9 @@ async fn who_does_not_come_back_calls_again_or_waits() {
     world.permits.add_permits(1);
     let (caller, wants) = (caller(), json!({"wants": {}}));
     let read =
-        world.engine.tools().call(&caller, &"slow::read".into(), wants.clone(), 10_000).await;
+        world.engine.tools().call(&caller, &"slow::read".into(), wants.clone(), WAIT_MS).await;
     assert!(matches!(read, Ok(CallReport::Wants(wants)) if wants.inputs.is_empty()));
     world.permits.add_permits(2);
-    let write = world.engine.tools().call(&caller, &"slow::write".into(), wants, 10_000).await;
+    let write = world.engine.tools().call(&caller, &"slow::write".into(), wants, WAIT_MS).await;
     assert_eq!(write.unwrap(), CallReport::Done(called_again()));
 }
