@@ -18,9 +18,9 @@ use tower::ServiceExt;
 
 /// The address that the server believes to listen on.
 pub const ADDRESS: &str = "127.0.0.1:8420";
-/// How often something is removed that may not be free yet, ten milliseconds after each other: for
+/// How often something is looked for that should come to be, ten milliseconds after each other: for
 /// a minute at least.
-const PRUNES_MAX: usize = 6_000;
+pub const LOOKS_MAX: usize = 6_000;
 
 /// A server with its data.
 pub struct House {
@@ -105,7 +105,7 @@ impl House {
 
     /// The same with all that a server is built from.
     pub async fn of(setup: impl Fn() -> Setup) -> (Self, Stopper) {
-        for _ in 0..1_000 {
+        for _ in 0..LOOKS_MAX {
             match assemble(setup()).await {
                 Ok(assembled) => {
                     let stopper = assembled.stopper();
@@ -174,7 +174,7 @@ impl House {
     /// go of it yet.
     pub async fn prune(&self, sessions: u64) {
         let mut gone = 0;
-        for _ in 0..PRUNES_MAX {
+        for _ in 0..LOOKS_MAX {
             let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             gone += answer.body["sessions"].as_u64().unwrap();
@@ -189,7 +189,7 @@ impl House {
     /// The same for runs of sessions that stay.
     pub async fn trim(&self, runs: u64) {
         let mut gone = 0;
-        for _ in 0..PRUNES_MAX {
+        for _ in 0..LOOKS_MAX {
             let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             gone += answer.body["runs"].as_u64().unwrap();

@@ -1,7 +1,7 @@
 //! Logins at upstreams, from the first refusal to a call that works: an authorization server and an
 //! MCP server behind ours, which share no code with it.
 
-use crate::house::{Answer, House, is_in_clear, request};
+use crate::house::{Answer, House, LOOKS_MAX, is_in_clear, request};
 use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
@@ -33,7 +33,7 @@ fn project(settings: &str) -> Project {
 /// The upstream once it is in this state.
 async fn until(house: &House, state: &str) -> Value {
     let mut last = Value::Null;
-    for _ in 0..2_000 {
+    for _ in 0..LOOKS_MAX {
         last = house.get(HUB).await.body;
         if last["state"] == state {
             return last;
@@ -41,6 +41,19 @@ async fn until(house: &House, state: &str) -> Value {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("it is never `{state}`: {last}");
+}
+
+/// The upstream once it is ready and its tool can be called: the catalog takes its tools in a
+/// moment later.
+async fn until_ready(house: &House) -> Value {
+    let ready = until(house, "ready").await;
+    for _ in 0..LOOKS_MAX {
+        if house.get("/api/v1/tools/hub.add").await.status == 200 {
+            return ready;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is ready, and its tool is never in the catalog: {ready}");
 }
 
 /// Begins a login: the page.
@@ -62,7 +75,7 @@ async fn known_and_logged_out(house: &House, login: &LoginServer) -> String {
     until(house, "login").await;
     let back = login.agree(&begun(house).await);
     assert_eq!(comes_back(house, &back).await.status, 200);
-    until(house, "ready").await;
+    until_ready(house).await;
     assert_eq!(house.delete(LOGIN).await.status, 204);
     until(house, "login").await;
     begun(house).await
@@ -97,7 +110,7 @@ async fn somebody_logs_in_and_the_tools_work() {
     assert_eq!(done.header("referrer-policy"), "no-referrer");
     assert!(done.header("content-security-policy").starts_with("default-src 'none'"));
 
-    let ready = until(&house, "ready").await;
+    let ready = until_ready(&house).await;
     assert!(ready["loginUrl"].is_null() && ready["lastError"].is_null(), "{ready}");
     let called = sum(&house).await;
     assert_eq!(called.status, 200, "{called:?}");
@@ -111,7 +124,7 @@ async fn somebody_logs_in_and_the_tools_work() {
     assert!(vault_files(&data) > 0);
     assert!(!is_in_clear(data.path(), &login.secrets()));
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
-    until(&house, "ready").await;
+    until_ready(&house).await;
     assert_eq!(sum(&house).await.status, 200);
 
     let gone = house.delete(LOGIN).await;
@@ -133,7 +146,7 @@ async fn a_person_may_come_back_after_a_restart() {
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
     let done = comes_back(&house, &back).await;
     assert_eq!(done.status, 200, "{done:?}");
-    until(&house, "ready").await;
+    until_ready(&house).await;
     assert_eq!(sum(&house).await.status, 200);
     stopper.stop().await;
 }
@@ -153,7 +166,7 @@ async fn a_stored_provider_has_logins_too() {
     let done = comes_back(&house, &back).await;
     assert_eq!(done.status, 200, "{done:?}");
     assert!(done.text.contains("<code>hub</code>"), "{done:?}");
-    until(&house, "ready").await;
+    until_ready(&house).await;
     let other = house.get("/api/v1/upstreams/aaa").await.body;
     assert_eq!(other["state"], "login", "{other}");
     assert_eq!(house.delete("/api/v1/providers/hub").await.status, 204);
@@ -220,7 +233,7 @@ async fn whoever_administers_logs_in() {
     let mut returning = request(Method::GET, path, Body::empty());
     returning.headers_mut().insert("origin", login.base.parse().unwrap());
     assert_eq!(house.send(returning).await.status, 200);
-    until(&house, "ready").await;
+    until_ready(&house).await;
     stopper.stop().await;
 }
 
@@ -293,7 +306,7 @@ async fn whoever_may_not_administer_is_told_who_logs_in() {
     let begun = house.post_with(LOGIN, &key, json!({})).await;
     let back = login.agree(begun.body["url"].as_str().unwrap());
     assert_eq!(comes_back(&house, &back).await.status, 200);
-    until(&house, "ready").await;
+    until_ready(&house).await;
     let mut ending = request(Method::DELETE, LOGIN, Body::empty());
     ending.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
     assert_eq!(house.send(ending).await.status, 204);
@@ -345,12 +358,12 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
         once: None,
         about: RunAbout::default(),
     };
-    let waiting = house.engine.runs().start(&caller, request, 10_000).await.unwrap();
+    let waiting = house.engine.runs().start(&caller, request, 60_000).await.unwrap();
     let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();
     assert!(asks.len() == 1 && json!(asks).to_string().contains(&page), "{page}: {asks:?}");
     assert_eq!(comes_back(&house, &login.agree(&page)).await.status, 200);
     let mut status = String::new();
-    for _ in 0..2_000 {
+    for _ in 0..LOOKS_MAX {
         let report = house.engine.runs().report(&caller, waiting.run.id).await.unwrap();
         report.run.status.name().clone_into(&mut status);
         if status != "waiting" && status != "running" {

@@ -1,6 +1,6 @@
 //! `/run`, `/resume`, `/health-check`: the seed's own stories, its keys and its statuses.
 
-use crate::house::{House, read, request, text as plain};
+use crate::house::{House, LOOKS_MAX, read, request, text as plain};
 use crate::talk::{approvals, asked, assistant, calls, later, office, office_of, said, text};
 use axum::body::Body;
 use axum::http::Method;
@@ -22,14 +22,14 @@ fn keys(body: &Value) -> Vec<&str> {
 
 /// The session of a thread, once it stands so.
 async fn until(house: &House, thread: &str, status: &str) -> Value {
-    for _ in 0..500 {
+    for _ in 0..LOOKS_MAX {
         let session = house.get(&format!("/api/v1/sessions/{thread}?space=thread")).await.body;
         if session["status"] == status {
             return session;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited 5 s for thread {thread} to be {status}");
+    panic!("waited a minute for thread {thread} to be {status}");
 }
 
 #[tokio::test]
@@ -211,11 +211,11 @@ async fn a_login_is_asked_for_once_and_the_run_goes_on_by_itself() {
     assert_eq!((&state["auth_url"], &state["pending_action"]), (&url, action));
 
     // It is looked at a few times in vain, and whoever is asked notices nothing of it.
-    for _ in 0..1_000 {
+    for _ in 0..LOOKS_MAX {
         if office.knocks.load(Ordering::SeqCst) >= 4 {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(office.knocks.load(Ordering::SeqCst) >= 4, "nobody looked");
     let asks = house.get("/api/v1/asks?session=o&space=thread&status=any").await.body;
