@@ -8,6 +8,7 @@ use super::state::State;
 use super::talk::Talk;
 use super::tools::changed;
 use super::words::{Era, Request};
+use crate::harness::wait_for;
 use crate::http::{Connection, Message, NoAnswer};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 /// A client may keep a connection idle; no test takes as long as this.
 const IDLE_LIMIT: Duration = Duration::from_secs(3_600);
+/// How long the port may take to be free.
+const BIND_LIMIT: Duration = Duration::from_secs(60);
 const SESSION: &str = "the-only-session";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                       cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -27,7 +30,13 @@ pub(super) fn serve(state: &Arc<State>, port: u16) -> Result<(), String> {
     if state.options.is(Bad::DiesAtStart) {
         return Err("it dies at its start, as it was told".to_owned());
     }
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(in_words)?;
+    // Who had the port before may not have let go of it yet, and somebody may have it meanwhile.
+    let listener = match port {
+        0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(in_words)?,
+        _ => wait_for(&format!("port {port} to be free"), BIND_LIMIT, || {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()
+        }),
+    };
     let address = listener.local_addr().map_err(in_words)?;
     if state.options.with_parent {
         thread::spawn(end_with_parent);

@@ -24,6 +24,9 @@ const CONNECT_TIMEOUT_MS: u64 = 120_000;
 const LIMITED: [&str; 8] =
     ["lie", "hang", "huge", "other_id", "garbage", "half", "no_result", "demand"];
 pub const CALL_TIMEOUT_MS: u64 = 1_500;
+/// How long it waits for a call that hangs where clients give up before: many times as long as they
+/// do, so that a client that is held up for a moment still is the first.
+const HANG_TIMEOUT_MS: u64 = 60_000;
 
 /// How the bad upstream is reached, and which era it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,13 @@ impl House {
     /// The same with a server that waits for every call as long as it usually does.
     pub fn patient(way: Way) -> Self {
         Self::build(way, &[], "")
+    }
+
+    /// The same with a server that waits long for a call that hangs, and for that one only.
+    pub fn outlasting(way: Way) -> Self {
+        let others = LIMITED.iter().filter(|tool| **tool != "hang").map(|tool| limit(tool));
+        let hang = format!("[tools.limits.\"bad.hang\"]\ntimeout_ms = {HANG_TIMEOUT_MS}\n");
+        Self::build(way, &[], &others.chain([hang]).collect::<String>())
     }
 
     /// The same with a bad one whose calls are not recorded.

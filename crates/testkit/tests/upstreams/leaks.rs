@@ -20,7 +20,7 @@ fn under_way(house: &House) -> String {
 fn a_call_that_its_client_gave_up_is_given_up_at_the_upstream() {
     let _turn = crate::my_turn();
     for way in [Way::Http("modern"), Way::Http("legacy"), Way::Stdio("legacy")] {
-        let house = House::start(way, &[]);
+        let house = House::outlasting(way);
         house.wait_for_tool("bad.hang");
         let mut caller = house.caller(Era::Modern).limit(IMPATIENT);
         let late = caller.call("bad.hang", json!({}));
@@ -37,7 +37,7 @@ fn a_call_that_its_client_gave_up_is_given_up_at_the_upstream() {
 fn nothing_is_left_of_many_bad_calls() {
     let _turn = crate::my_turn();
     for way in [Way::Http("modern"), Way::Http("legacy"), Way::Stdio("legacy")] {
-        let house = House::start(way, &[]);
+        let house = House::outlasting(way);
         house.wait_for_tool("bad.hang");
         house.others_are_well("the start");
         let (memory, files) = (house.rss_bytes(), house.open_files());
