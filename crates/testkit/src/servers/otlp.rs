@@ -268,6 +268,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::wait_for;
     use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Status};
     use serde_json::json;
 
@@ -296,8 +297,10 @@ mod tests {
         ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
     }
 
-    /// What is answered to an export, and how it begins.
-    fn sent_to(collector: &Collector, path: &str) -> Result<Message, NoAnswer> {
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// What is answered to an export within this time, and how it begins.
+    fn sent_to(collector: &Collector, path: &str, limit: Duration) -> Result<Message, NoAnswer> {
         let stream = TcpStream::connect(collector.address).unwrap();
         let mut connection = Connection::new(stream).unwrap();
         let body = export();
@@ -308,17 +311,17 @@ mod tests {
         );
         connection.write(head.as_bytes())?;
         connection.write(&body)?;
-        connection.read(Duration::from_millis(500)).map(Option::unwrap)
+        connection.read(limit).map(Option::unwrap)
     }
 
     #[test]
     fn spans_are_kept_as_they_were_sent() {
         let collector = Collector::start();
         for path in [COLLECTOR, LANGFUSE] {
-            let answer = sent_to(&collector, path).unwrap();
+            let answer = sent_to(&collector, path, LIMIT).unwrap();
             assert!(answer.first_line.contains(" 200 "), "{answer:?}");
         }
-        let elsewhere = sent_to(&collector, "/v1/logs").unwrap();
+        let elsewhere = sent_to(&collector, "/v1/logs", LIMIT).unwrap();
         assert!(elsewhere.first_line.contains(" 404 "), "{elsewhere:?}");
         let exports = collector.exports();
         assert_eq!(exports.len(), 2);
@@ -337,12 +340,15 @@ mod tests {
     fn it_misbehaves_as_it_is_told() {
         let collector = Collector::start();
         collector.behave(Manner::Refuses { status: 503, retry_after: Some(2) });
-        let answer = sent_to(&collector, COLLECTOR).unwrap();
+        let answer = sent_to(&collector, COLLECTOR, LIMIT).unwrap();
         assert!(answer.first_line.contains(" 503 "), "{answer:?}");
         assert_eq!(answer.header("retry-after"), Some("2"));
         collector.behave(Manner::Hangs);
-        let late = sent_to(&collector, COLLECTOR);
+        let late = sent_to(&collector, COLLECTOR, Duration::from_millis(500));
         assert!(matches!(late, Err(NoAnswer::Late(_))), "{late:?}");
-        assert_eq!((collector.exports().len(), collector.spans().len()), (2, 0));
+        wait_for("the export that is not answered", LIMIT, || {
+            (collector.exports().len() == 2).then_some(())
+        });
+        assert_eq!(collector.spans().len(), 0);
     }
 }

@@ -102,9 +102,10 @@ impl Logins {
         });
     }
 
-    /// After the last start: logs in if that is due, and waits until the upstream is ready.
+    /// After the first start and the last: logs in if that is due, and waits until the upstream is
+    /// ready.
     pub(super) fn settle(&self, client: &mut Client, load: &Load<'_>) {
-        wait_for("the upstream to be ready at the end", READY_LIMIT, || {
+        wait_for("the upstream to be ready", READY_LIMIT, || {
             match hub(client).unwrap_or_else(|error| panic!("{UPSTREAM}: {error}")) {
                 Hub::Ready => Some(()),
                 Hub::Login(page) => {

@@ -15,7 +15,7 @@ use testkit::harness::{Server, wait_for};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const WRITTEN_ADDRESS: &str = "127.0.0.1:8420";
-const CALENDAR_LIMIT: Duration = Duration::from_secs(20);
+const CALENDAR_LIMIT: Duration = Duration::from_secs(120);
 const FIRST_COMMANDS: [&str; 2] = ["cargo run -- up --demo", "cargo xtask test"];
 
 #[test]

@@ -30,10 +30,16 @@ pub(super) fn check(site: &Site, client: &mut Client) {
     });
 }
 
-/// Waits until an upstream can be used.
+/// Waits until an upstream can be used: the catalog takes its tools in a moment after it is ready.
 pub(super) fn wait_until_ready(client: &mut Client, upstream: &str) {
     wait_for(&format!("`{upstream}` to be ready"), LIMIT, || {
         (state(client, upstream) == "ready").then_some(())
+    });
+    // Each of them has this one.
+    let tool = format!("{upstream}_add");
+    wait_for(&format!("`{tool}` in the catalog"), LIMIT, || {
+        let shown = client.get(&format!("/api/v1/tools/{tool}"));
+        shown.ok().filter(|shown| shown.status == 200).map(drop)
     });
 }
 
