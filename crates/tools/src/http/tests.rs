@@ -83,7 +83,7 @@ async fn output_at(
         id: CallId(7),
         tool: "http::request".into(),
         arguments: Arc::new(arguments),
-        timeout_ms: 5_000,
+        timeout_ms: 60_000,
         output_bytes_max: 1_000,
         given: Arc::default(),
         can: Abilities::PERSON,

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
+const LIMIT: Duration = Duration::from_secs(60);
 const STORIES: [&str; 4] = ["plans", "trade", "calendar", "tools"];
 
 /// What the server itself said, story by story.
@@ -56,16 +57,17 @@ fn every_story_is_told_and_nothing_is_left_behind() {
     assert_eq!(told.stderr, "", "nothing but the story");
     assert_eq!(entries(&temporary), Vec::<String>::new());
     assert_eq!(entries(folder.path()), [temporary.display().to_string()]);
-    let left = processes_with("calendar-server");
     let ours = |seen: &testkit::harness::Seen| {
         seen.words.iter().any(|word| word.starts_with(temporary.to_str().unwrap()))
     };
-    assert!(!left.iter().any(ours), "a process is left: {left:?}");
+    // What was killed may take a moment to be gone.
+    wait_for("the calendar server to end with its demo", LIMIT, || {
+        (!processes_with("calendar-server").iter().any(ours)).then_some(())
+    });
 }
 
 #[test]
 fn whoever_ends_it_in_the_middle_finds_nothing_left() {
-    const LIMIT: Duration = Duration::from_secs(60);
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();

@@ -325,11 +325,15 @@ impl Server {
     }
 }
 
-/// Writes files below a folder.
+/// Writes files below a folder, each of them whole at once: a server that watches it must not find
+/// half of one.
 pub fn write(folder: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        let above = path.parent().unwrap();
+        fs::create_dir_all(above).unwrap();
+        let draft = above.join(".draft");
+        fs::write(&draft, text).unwrap();
+        fs::rename(draft, path).unwrap();
     }
 }
