@@ -38,7 +38,9 @@ def before_load_schema(context, raw_schema):
             operation[\"responses\"].pop(\"default\", None)
 ";
 
-const RUN_WAIT: Duration = Duration::from_secs(900);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
+/// How long an answer may take: twice as long as a request that waits for its run, at least.
+const ANSWER_WAIT_S: &str = "120";
 
 /// Starts the built server, lets schemathesis at it, and stops it.
 pub fn run(target: &Path) -> Result<(), Failure> {
@@ -90,7 +92,7 @@ fn examine(program: &Path, folder: &Path, url: &str) -> Result<(), Failure> {
         .arg(format!("{url}/openapi.json"))
         .args(["--checks", CHECKS, "--max-examples", EXAMPLES_MAX, "--seed", SEED])
         .args(["--exclude-path-regex", LEFT_OUT, "--generation-database", "none"])
-        .args(["--request-timeout", "40", "--warnings", "off"])
+        .args(["--request-timeout", ANSWER_WAIT_S, "--warnings", "off"])
         .current_dir(folder);
     let status = child::run_within("schemathesis", &mut command, &log, RUN_WAIT)?;
     if status.success() {

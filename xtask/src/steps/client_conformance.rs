@@ -29,8 +29,13 @@ const SETS: &[(&str, [&str; 2])] = &[
 const BASELINES: &str = "crates/testkit/client";
 /// How long the suite waits for one scenario; all of a set are played at the same time. The client
 /// gives up before.
-const SCENARIO_WAIT_MS: &str = "60000";
-const RUN_WAIT: Duration = Duration::from_secs(180);
+const SCENARIO_WAIT_MS: &str = "240000";
+const RUN_WAIT: Duration = Duration::from_secs(600);
+/// Here the suite measures when our client comes back, and finds 200 ms more than it waits for too
+/// late. A busy machine may take as long by itself, but not each time.
+const TIMED: &[&str] = &["sse-retry"];
+/// How often a set is played at most while nothing but these is wrong with it.
+const PLAYS_MAX: usize = 4;
 /// How much of what the client complained of is shown.
 const COMPLAINT_LINES: usize = 6;
 
@@ -52,12 +57,42 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     judged.into_iter().collect()
 }
 
+/// Plays a set, again where it was only late, and judges it.
 fn run_set(
-    (set, chosen): &(&str, [&str; 2]),
+    set: &(&str, [&str; 2]),
     root: &Path,
     target: &Path,
     node: &Node,
 ) -> Result<(), Failure> {
+    let name = set.0;
+    let list = root.join(BASELINES).join(name).with_extension("yml");
+    let expected = baseline::read(&list)?;
+    let mut told = play(set, &list, target, node)?;
+    for _ in 1..PLAYS_MAX {
+        if !is_only_late(&expected, &told.scenarios) {
+            break;
+        }
+        println!("   client {name}: `{}` was late; all are played again", TIMED.join("`, `"));
+        told = play(set, &list, target, node)?;
+    }
+    judge(name, &expected, &told)
+}
+
+/// Whether nothing is wrong but what the suite measures.
+fn is_only_late(expected: &[Entry], scenarios: &[Scenario]) -> bool {
+    let is_expected = |name: &str| expected.iter().any(|entry| entry.is_about(name));
+    let wrong = scenarios.iter().filter(|scenario| !scenario.is_good());
+    let mut wrong = wrong.filter(|scenario| !is_expected(&scenario.name)).peekable();
+    wrong.peek().is_some() && wrong.all(|scenario| TIMED.contains(&scenario.name.as_str()))
+}
+
+/// Plays a set once.
+fn play(
+    (set, chosen): &(&str, [&str; 2]),
+    list: &Path,
+    target: &Path,
+    node: &Node,
+) -> Result<Told, Failure> {
     let programs = target.join("debug");
     if !programs.join(CLIENT).is_file() {
         return Err(Failure::new(format!("`{CLIENT}` is not built; build it first")));
@@ -66,15 +101,13 @@ fn run_set(
     child::create_folder(&folder)?;
     let results = folder.join(set);
     conformance::clear(&results)?;
-    let list = root.join(BASELINES).join(set).with_extension("yml");
-    let expected = baseline::read(&list)?;
     let log = folder.join(format!("{set}.log"));
     let mut command = conformance::suite(node);
     command
         .args(["client", "--command", COMMAND])
         .args(chosen)
         .args(["--timeout", SCENARIO_WAIT_MS, "--expected-failures"])
-        .arg(&list)
+        .arg(list)
         .arg("-o")
         .arg(&results)
         .current_dir(&programs);
@@ -88,7 +121,7 @@ fn run_set(
              log is above"
         )));
     }
-    judge(set, &expected, &told)
+    Ok(told)
 }
 
 /// What a run of one set said.
@@ -317,6 +350,17 @@ mod tests {
         assert!(!judge(line("auth/iss", 1, 0, 0), true, &[]), "our side failed");
         assert!(fs::remove_dir_all(&results).is_ok());
         Ok(())
+    }
+
+    #[test]
+    fn only_what_is_measured_is_played_again() {
+        let late = line("sse-retry", 2, 0, 1);
+        let known = || line("auth/dpop", 0, 1, 0);
+        let is_only_late = |scenarios: &[Scenario]| is_only_late(&[entry("auth/dpop")], scenarios);
+        assert!(is_only_late(&[line("tools_call", 4, 0, 0), known(), late]));
+        assert!(!is_only_late(&[line("sse-retry", 3, 0, 0), known()]), "nothing is wrong");
+        let failed = line("sse-retry", 1, 1, 0);
+        assert!(!is_only_late(&[failed, line("tools_call", 0, 4, 0)]), "another one is");
     }
 
     #[test]

@@ -27,12 +27,12 @@ const LOGINS_MAX: u32 = 6;
 /// How often one call may want something.
 const ROUNDS_MAX: u32 = 8;
 /// How long the product may take to say that a login is wanted.
-const LOGIN_WAIT_MS: u64 = 2_000;
+const LOGIN_WAIT_MS: u64 = 10_000;
 const LOGIN_POLL_MS: u64 = 20;
 /// How many resources are asked for at once; the suite lists two.
 const ITEMS_MAX: usize = 100;
 /// How long one call may take.
-const CALL_MS: u64 = 20_000;
+const CALL_MS: u64 = 60_000;
 /// The document that the suite expects to be named by it. It is never fetched.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 /// Here the suite looks at what a client says of itself, which it can only where one registers.

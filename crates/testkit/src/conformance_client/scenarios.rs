@@ -30,7 +30,7 @@ const NOT_SPOKEN: &[&str] = &[
 ];
 
 /// How long a server may take to have the stream on which it asks.
-const STREAM_MS: u64 = 500;
+const STREAM_MS: u64 = 3_000;
 
 /// Plays a scenario; an error says what did not go as it should on our side.
 pub(super) async fn play(asked: &Asked, client: &Client) -> Result<(), String> {
