@@ -16,6 +16,7 @@ mod stage;
 use futures::future::{Either, join_all, select};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
+use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
 use std::future::Future;
 use std::path::PathBuf;
@@ -29,6 +30,9 @@ pub use config::{
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use state::{UpstreamState, UpstreamStatus};
 pub use upstream::Upstream;
+
+/// What a call gives, or why it does not.
+type Result<T, E = ToolError> = std::result::Result<T, E>;
 
 /// How many tools of one upstream are taken.
 const TOOLS_MAX: usize = 2_000;

@@ -2,7 +2,7 @@
 //! everything comes through one channel, and in the versions with a handshake a server may choose
 //! the general stream. What belongs to exactly one call is given to it.
 
-use super::line::{Incoming, PeerError, Replies};
+use super::line::{Incoming, Replies, Result};
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 const REPLIES_MAX: usize = 16;
 
 /// A call that is being sent.
-pub(crate) type Opening = BoxFuture<'static, Result<Replies, PeerError>>;
+pub(crate) type Opening = BoxFuture<'static, Result<Replies>>;
 
 /// The calls of one server that are under way.
 #[derive(Default)]

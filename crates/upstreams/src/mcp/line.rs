@@ -9,14 +9,17 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::jsonrpc::{self, Id, RpcError};
 
+/// What comes back, or why nothing does.
+pub(crate) type Result<T, E = PeerError> = std::result::Result<T, E>;
+
 /// A way to one server.
 pub(crate) trait Line: Send + Sync {
     /// Sends a request and gives what comes back for it, the answer last. Dropping the receiver
     /// cancels the request on the other side, as its era says.
-    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>>;
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies>>;
 
     /// Sends a notification or a response.
-    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>>;
+    fn send(&self, message: String) -> BoxFuture<'_, Result<()>>;
 
     /// What comes outside of any request: notifications and, with a handshake, requests. Given
     /// once; none where nothing can come.

@@ -22,7 +22,7 @@ use super::RemoteParts;
 use super::config::UpstreamConfig;
 use super::oauth::Account;
 use kernel::tool::call::HowFar;
-use line::{Line, PeerError, PeerErrorKind};
+use line::{Line, PeerError, PeerErrorKind, Result};
 use lists::Lists;
 use peer::Peer;
 use std::future::pending;
@@ -93,7 +93,7 @@ impl Link {
 
     /// The server. While it is being connected to, this waits a little; while it is away, the
     /// answer comes at once. Nothing was sent where this fails.
-    pub(crate) async fn peer(&self) -> Result<Arc<Peer>, PeerError> {
+    pub(crate) async fn peer(&self) -> Result<Arc<Peer>> {
         if let Connection::Ready(peer) = &*self.connection.borrow()
             && !peer.is_lost()
         {

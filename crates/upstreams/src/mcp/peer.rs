@@ -2,7 +2,7 @@
 
 use super::calls::{Calls, News};
 use super::levels::{Levels, Wish};
-use super::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use super::line::{Incoming, Line, Outgoing, PeerError, Replies, Result};
 use super::params::Params;
 use super::requests::Requests;
 use crate::RemoteParts;
@@ -42,7 +42,7 @@ impl Peer {
         line: Arc<dyn Line>,
         parts: &RemoteParts,
         known_era: Option<Era>,
-    ) -> Result<Peer, PeerError> {
+    ) -> Result<Peer> {
         let heard = line.news();
         let hears_news = heard.is_some();
         let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
@@ -86,7 +86,7 @@ impl Peer {
 
     /// Sends a request that is a call: gives all that comes back for it, the answer last. Dropping
     /// it cancels the call.
-    pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+    pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies> {
         let token = request.params.said("progressToken").cloned();
         let outgoing = self.outgoing(request);
         // A stateless server asks nothing on the way; without a token it tells nothing either.
@@ -101,16 +101,12 @@ impl Peer {
     }
 
     /// Sends a request whose answer is a stream of news, and is not a call.
-    pub(crate) async fn listen(&self, request: Request<'_>) -> Result<Replies, PeerError> {
+    pub(crate) async fn listen(&self, request: Request<'_>) -> Result<Replies> {
         self.requests.open(self.outgoing(request)).await
     }
 
     /// Answers a request of the server's.
-    pub(crate) async fn reply(
-        &self,
-        id: &Id,
-        answer: Result<Value, RpcError>,
-    ) -> Result<(), PeerError> {
+    pub(crate) async fn reply(&self, id: &Id, answer: Result<Value, RpcError>) -> Result<()> {
         self.requests.reply(id, answer).await
     }
 

@@ -1,7 +1,7 @@
 //! Requests of ours, numbered, each waited for as long as it may take; and what we answer to
 //! requests of the server's that belong to no call.
 
-use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
 use crate::RemoteParts;
 use kernel::tool::call::{Abilities, HowFar};
@@ -113,7 +113,7 @@ impl Requests {
     }
 
     /// Sends a request and gives all that comes back for it.
-    pub(crate) async fn open(&self, outgoing: Outgoing) -> Result<Replies, PeerError> {
+    pub(crate) async fn open(&self, outgoing: Outgoing) -> Result<Replies> {
         self.line.request(outgoing).await.inspect_err(|error| self.note(error))
     }
 
@@ -149,16 +149,12 @@ impl Requests {
     }
 
     /// Answers a request of the server's that belongs to no call.
-    pub(crate) async fn serve(&self, id: &Id, method: &str) -> Result<(), PeerError> {
+    pub(crate) async fn serve(&self, id: &Id, method: &str) -> Result<()> {
         self.reply(id, own_answer(method)).await
     }
 
     /// Answers a request of the server's.
-    pub(crate) async fn reply(
-        &self,
-        id: &Id,
-        answer: Result<Value, RpcError>,
-    ) -> Result<(), PeerError> {
+    pub(crate) async fn reply(&self, id: &Id, answer: Result<Value, RpcError>) -> Result<()> {
         let message = match answer {
             Ok(result) => jsonrpc::result(id, &result.to_string()),
             Err(error) => jsonrpc::error(Some(id), &error),

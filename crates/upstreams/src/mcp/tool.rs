@@ -13,13 +13,14 @@ pub(crate) mod invoke;
 
 use super::Link;
 use super::line::PeerError;
+use crate::Result;
 use crate::config::UpstreamConfig;
 use crate::mcp::questions::{Carried, page_name};
 use calling::Calling;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, Caller, Pace, Reach, Speaks, ToolOutput, ToolSpec, Upstream, Yields,
 };
 use kernel::values::fault::Fault;
 pub(crate) use login::LOGIN_PAGE;
@@ -97,11 +98,7 @@ impl Tool for RemoteTool {
         page_name(key)
     }
 
-    fn call<'a>(
-        &'a self,
-        caller: &'a Caller,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, caller: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
         Box::pin(Calling { tool: self, caller, call }.run())
     }
 }

@@ -8,7 +8,7 @@ use super::discovery::Found;
 use super::kept::{self, Seen, Token};
 use super::place;
 use super::scopes::Scopes;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use super::web::Web;
 use crate::RemoteParts;
 use crate::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
@@ -63,7 +63,7 @@ pub(super) struct State {
     /// How many tokens, pages and looks at the server there were.
     pub(super) counts: Counts,
     /// What came of the last look at the server, if that helps no one.
-    pub(super) fruitless: Option<Result<Answered, Trouble>>,
+    pub(super) fruitless: Option<Result<Answered>>,
     /// Since when it is not tried to renew the token, and why.
     resting: Option<(Millis, Trouble)>,
     /// What the server wanted last.
@@ -147,7 +147,7 @@ impl Account {
     }
 
     /// What goes with a request now. A token that ends soon is renewed first.
-    pub(crate) async fn pass(self: &Arc<Self>) -> Result<Pass, Trouble> {
+    pub(crate) async fn pass(self: &Arc<Self>) -> Result<Pass> {
         self.load().await;
         if let Some(tokens) = self.due()? {
             let renewing =
@@ -319,7 +319,7 @@ impl Account {
 
     /// How many tokens there were when a token was made that should be renewed now. Trouble, if
     /// that failed a moment ago and the token is over.
-    fn due(&self) -> Result<Option<u64>, Trouble> {
+    fn due(&self) -> Result<Option<u64>> {
         let now = self.parts.clock.now();
         let state = self.state();
         let Some(token) = state.token.as_ref().filter(|token| token.is_due(now)) else {

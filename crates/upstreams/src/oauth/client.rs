@@ -6,7 +6,7 @@ use super::issuer::Issuer;
 use super::place;
 use super::scopes::Scopes;
 use super::sealed::exposed_maybe;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use super::web::{FORM, Posted, encoded, form, told, typed};
 use crate::config::{OauthConfig, Secret};
 use base64::Engine;
@@ -72,10 +72,7 @@ impl Method {
 
 impl Client {
     /// The client that the configuration names, as this server takes it.
-    pub(super) fn configured(
-        config: &OauthConfig,
-        issuer: &Issuer,
-    ) -> Result<Option<Self>, Trouble> {
+    pub(super) fn configured(config: &OauthConfig, issuer: &Issuer) -> Result<Option<Self>> {
         let Some(id) = &config.client_id else { return Ok(None) };
         let secret = config.client_secret.clone();
         let chosen = match &issuer.methods {
@@ -122,7 +119,7 @@ impl Client {
 
 /// How a client that we register will show who it is. One whose logins come back to this machine
 /// keeps no secret by the book; any other does, if it may.
-pub(super) fn registered_method(issuer: &Issuer, callback: &str) -> Result<Method, Trouble> {
+pub(super) fn registered_method(issuer: &Issuer, callback: &str) -> Result<Method> {
     let wished = match is_native(callback) {
         true => [Method::None, Method::Basic, Method::Post],
         false => [Method::Basic, Method::Post, Method::None],
@@ -156,7 +153,7 @@ pub(super) fn registered(
     callback: &str,
     method: Method,
     posted: &Posted,
-) -> Result<Registration, Trouble> {
+) -> Result<Registration> {
     let Posted { status, body } = posted;
     let id = body["client_id"].as_str().filter(|id| status.is_success() && !id.is_empty());
     let Some(id) = id else {

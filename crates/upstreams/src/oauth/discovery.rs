@@ -5,7 +5,7 @@ use super::challenge::Challenge;
 use super::issuer::{self, Issuer};
 use super::place;
 use super::scopes::Scopes;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use super::web::{Ground, Web, told};
 use reqwest::Url;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) async fn discover(
     server: &Url,
     challenge: &Challenge,
     known: Option<&str>,
-) -> Result<Option<Found>, Trouble> {
+) -> Result<Option<Found>> {
     let ground = web.ground(server, challenge);
     let Some(document) = resource_document(web, ground, server, challenge).await? else {
         let issuer = of_old(web, ground, server, challenge).await?;
@@ -68,7 +68,7 @@ async fn resource_document(
     ground: Ground,
     server: &Url,
     challenge: &Challenge,
-) -> Result<Option<Value>, Trouble> {
+) -> Result<Option<Value>> {
     let mut missed = None;
     if let Some(text) = &challenge.resource_metadata {
         // Behind a proxy some servers do not know their own address: then the usual places help.
@@ -98,7 +98,7 @@ async fn of_old(
     ground: Ground,
     server: &Url,
     challenge: &Challenge,
-) -> Result<Option<Issuer>, Trouble> {
+) -> Result<Option<Issuer>> {
     let root = place::root(server);
     // Nothing is sent in the clear to a server that is not here; one without https has no tokens.
     if place::issuer(&root).is_err() {
@@ -114,7 +114,7 @@ async fn of_old(
 }
 
 /// The authorization server of this name, if it describes itself.
-async fn described(web: &Web, ground: Ground, name: &str) -> Result<Option<Issuer>, Trouble> {
+async fn described(web: &Web, ground: Ground, name: &str) -> Result<Option<Issuer>> {
     for url in place::issuer_documents(&place::issuer(name)?) {
         if let Some(document) = web.document(ground, &url).await? {
             // One that is wrong is not passed over for the next: it may be an attack.

@@ -3,7 +3,7 @@
 
 use super::place;
 use super::scopes::Scopes;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) struct Issuer {
 
 impl Issuer {
     /// The server that was asked for under this name and describes itself so.
-    pub(super) fn read(asked: &str, document: &Value) -> Result<Self, Trouble> {
+    pub(super) fn read(asked: &str, document: &Value) -> Result<Self> {
         let text = |name: &str| document[name].as_str();
         let name = text("issuer").unwrap_or_default();
         if !is_same(asked, name) {
@@ -75,7 +75,7 @@ impl Issuer {
     }
 
     /// A server of 2025-03-26 that does not describe itself: all is at the root of the MCP server.
-    pub(super) fn assumed(server: &Url) -> Result<Self, Trouble> {
+    pub(super) fn assumed(server: &Url) -> Result<Self> {
         let root = place::root(server);
         place::issuer(&root)?;
         Ok(Self {

@@ -11,7 +11,7 @@ use super::pkce;
 use super::place;
 use super::scopes::Scopes;
 use super::token::{Asking, NotGiven, ask, revoke};
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use super::web::{told, typed};
 use super::{LoginPlaces, Returned};
 use crate::config::Grant;
@@ -75,7 +75,7 @@ impl Account {
         found: Found,
         asked: Scopes,
         open: Option<Page>,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<Page> {
         let places = self.places()?;
         let now = self.parts.clock.now();
         // One that ends soon is not shown to anybody any more.
@@ -112,7 +112,7 @@ impl Account {
     }
 
     /// The client of the configuration, if there is one and it belongs to this issuer.
-    pub(super) async fn configured(&self, issuer: &Issuer) -> Result<Option<Client>, Trouble> {
+    pub(super) async fn configured(&self, issuer: &Issuer) -> Result<Option<Client>> {
         let Some(client) = Client::configured(&self.config, issuer)? else { return Ok(None) };
         // Where that cannot be read no one is believed.
         let pinned = self.pinned(&client, issuer).await;
@@ -148,7 +148,7 @@ impl Account {
         Err(VaultError::Conflict(key))
     }
 
-    async fn begin_now(&self) -> Result<String, Trouble> {
+    async fn begin_now(&self) -> Result<String> {
         let _turn = self.turn.lock().await;
         self.load().await;
         let challenge = match self.last_challenge() {
@@ -305,12 +305,7 @@ impl Account {
     }
 
     /// Who we are there: as configured, as our document says, or as we register.
-    async fn client(
-        &self,
-        found: &Found,
-        asked: &Scopes,
-        places: &LoginPlaces,
-    ) -> Result<Client, Trouble> {
+    async fn client(&self, found: &Found, asked: &Scopes, places: &LoginPlaces) -> Result<Client> {
         if let Some(client) = self.configured(&found.issuer).await? {
             return Ok(client);
         }
@@ -340,7 +335,7 @@ impl Account {
         found: &Found,
         asked: &Scopes,
         places: &LoginPlaces,
-    ) -> Result<Registration, Trouble> {
+    ) -> Result<Registration> {
         let (issuer, callback) = (&found.issuer, places.callback.as_str());
         let endpoint = issuer.registration.as_deref().ok_or_else(|| {
             let why = format!("we cannot register ourselves at `{}`", issuer.name);
@@ -376,7 +371,7 @@ impl Account {
         Err(VaultError::Conflict(index))
     }
 
-    fn places(&self) -> Result<&LoginPlaces, Trouble> {
+    fn places(&self) -> Result<&LoginPlaces> {
         self.parts.login.as_ref().ok_or_else(|| {
             Trouble::refused("there is no address here that a login could come back to")
                 .hint("logins are done by `waypost up`")
@@ -427,7 +422,7 @@ pub(crate) fn unknown_login() -> Fault {
     Fault::new("LoginNotFound", why).hint("begin again: `waypost mcp login NAME`")
 }
 
-fn page_url(login: &Pending, state: &str) -> Result<String, Trouble> {
+fn page_url(login: &Pending, state: &str) -> Result<String> {
     let page = login.issuer.authorization.as_deref().ok_or_else(|| {
         let name = &login.issuer.name;
         Trouble::refused(format!("the authorization server `{name}` has no page to log in"))

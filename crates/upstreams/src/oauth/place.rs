@@ -1,6 +1,6 @@
 //! Where documents and endpoints of a login are, and which addresses may be believed.
 
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use reqwest::Url;
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// An http or https URL without a user; `what` it is, for messages.
-pub(super) fn web(what: &str, text: &str) -> Result<Url, Trouble> {
+pub(super) fn web(what: &str, text: &str) -> Result<Url> {
     if text.len() > URL_BYTES_MAX {
         return Err(misfit(what, text, "is too long for a URL"));
     }
@@ -27,7 +27,7 @@ pub(super) fn web(what: &str, text: &str) -> Result<Url, Trouble> {
 }
 
 /// An endpoint of an authorization server, which secrets are sent to: https, or on this machine.
-pub(super) fn endpoint(what: &str, text: &str) -> Result<Url, Trouble> {
+pub(super) fn endpoint(what: &str, text: &str) -> Result<Url> {
     let url = web(what, text)?;
     if url.scheme() != "https" && !is_loopback(&url) {
         return Err(misfit(what, text, "is not https"));
@@ -39,7 +39,7 @@ pub(super) fn endpoint(what: &str, text: &str) -> Result<Url, Trouble> {
 }
 
 /// An authorization server's name, which is a URL without a query.
-pub(super) fn issuer(text: &str) -> Result<Url, Trouble> {
+pub(super) fn issuer(text: &str) -> Result<Url> {
     let url = endpoint("its authorization server", text)?;
     match url.query() {
         Some(_) => Err(misfit("its authorization server", text, "has a query")),
@@ -48,7 +48,7 @@ pub(super) fn issuer(text: &str) -> Result<Url, Trouble> {
 }
 
 /// A document about the server: https, on this machine, or at the server itself.
-pub(super) fn document(text: &str, server: &Url) -> Result<Url, Trouble> {
+pub(super) fn document(text: &str, server: &Url) -> Result<Url> {
     let url = web("`resource_metadata`", text)?;
     if url.scheme() != "https" && !is_loopback(&url) && url.origin() != server.origin() {
         return Err(misfit("`resource_metadata`", text, "is not https"));

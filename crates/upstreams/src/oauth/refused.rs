@@ -5,7 +5,7 @@ use super::account::{Account, Answered, Counts, Page, Pass, stopping};
 use super::challenge::{Challenge, Lacks};
 use super::discovery::discover;
 use super::kept::Token;
-use super::trouble::{Trouble, TroubleKind};
+use super::trouble::{Result, Trouble, TroubleKind};
 use crate::config::Grant;
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ impl Account {
         self: &Arc<Self>,
         pass: &Pass,
         challenge: Challenge,
-    ) -> Result<Answered, Trouble> {
+    ) -> Result<Answered> {
         let sent = pass.counts;
         let answering =
             self.apart(move |account| async move { account.answer(sent, challenge).await });
         answering.await.unwrap_or_else(|| Err(stopping()))
     }
 
-    async fn answer(&self, sent: Counts, challenge: Challenge) -> Result<Answered, Trouble> {
+    async fn answer(&self, sent: Counts, challenge: Challenge) -> Result<Answered> {
         let _turn = self.turn.lock().await;
         let (token, fruitless, has_turned) = {
             let state = self.state();
@@ -65,7 +65,7 @@ impl Account {
         token: Option<Arc<Token>>,
         challenge: &Challenge,
         page: Option<Page>,
-    ) -> Result<Answered, Trouble> {
+    ) -> Result<Answered> {
         let is_proven = {
             let mut state = self.state();
             state.challenge = Some(challenge.clone());
@@ -89,7 +89,7 @@ impl Account {
     }
 
     /// Whether a token that is refused could be replaced by another.
-    async fn replaced(&self, is_proven: bool) -> Result<bool, Trouble> {
+    async fn replaced(&self, is_proven: bool) -> Result<bool> {
         if let (Grant::Ourselves, false) = (self.config.grant, is_proven) {
             // The next try begins from the beginning.
             self.take(None, false);
@@ -107,7 +107,7 @@ impl Account {
 
     /// Whether a login can bring what a request lacks: not what was asked for already, or else
     /// there would be no end to it.
-    fn check_step(&self, challenge: &Challenge, token: &Token) -> Result<(), Trouble> {
+    fn check_step(&self, challenge: &Challenge, token: &Token) -> Result<()> {
         let wanted = challenge.scope.clone().unwrap_or_default();
         if self.config.scopes.is_some() {
             let why = format!("its `scopes` in the configuration leave out `{}`", wanted.text());

@@ -10,7 +10,7 @@ use super::kept::{self, Seen, Token};
 use super::place;
 use super::scopes::Scopes;
 use super::token::{Asking, NotGiven, ask};
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::config::{Grant, Secret};
 use kernel::contracts::{Expected, Hold};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const CONFLICTS_MAX: usize = 8;
 
 impl Account {
     /// Renews the token, unless someone did so since there were so many.
-    pub(super) async fn renew_one(&self, tokens: u64) -> Result<(), Trouble> {
+    pub(super) async fn renew_one(&self, tokens: u64) -> Result<()> {
         let _turn = self.turn.lock().await;
         if self.tokens() != tokens {
             return Ok(());
@@ -38,7 +38,7 @@ impl Account {
     }
 
     /// Renews the token; whether there is another now. It must be our turn.
-    pub(super) async fn renew(&self) -> Result<bool, Trouble> {
+    pub(super) async fn renew(&self) -> Result<bool> {
         if self.token().is_none() {
             return Ok(false);
         }
@@ -58,7 +58,7 @@ impl Account {
 
     /// Holds the token, so that we alone renew it; none if another has changed what is kept of it,
     /// which is used from now on.
-    async fn hold(&self) -> Result<Option<Hold>, Trouble> {
+    async fn hold(&self) -> Result<Option<Hold>> {
         let (key, clock) = (kept::token_key(&self.name), &self.parts.clock);
         let ms = self.parts.limits.upstream_connect_timeout_ms.saturating_add(HOLD_SPARE_MS);
         // A hold that no one lets go of ends by itself.
@@ -105,7 +105,7 @@ impl Account {
     }
 
     /// Asks for a token in place of this one; whether there is another now. It must be held.
-    async fn ask_anew(&self, token: &Token) -> Result<bool, Trouble> {
+    async fn ask_anew(&self, token: &Token) -> Result<bool> {
         let asked = token.asked.text();
         let mut fields = match (self.config.grant, &token.refresh) {
             (Grant::Ourselves, _) => ourselves(&asked),
@@ -175,11 +175,7 @@ impl Account {
     }
 
     /// A token that we get ourselves, with the client's secret.
-    pub(super) async fn log_in_ourselves(
-        &self,
-        found: Found,
-        asked: Scopes,
-    ) -> Result<(), Trouble> {
+    pub(super) async fn log_in_ourselves(&self, found: Found, asked: Scopes) -> Result<()> {
         let client = self.configured(&found.issuer).await?;
         let client = client.filter(|client| client.secret.is_some()).ok_or_else(|| {
             Trouble::refused("we have no client there to log in as")

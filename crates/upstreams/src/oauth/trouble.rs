@@ -1,5 +1,8 @@
 //! Why no token can be had, in clauses that follow the server's name.
 
+/// What was asked for, or why it cannot be had.
+pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+
 /// Why a request goes without a token, or with one that is not enough.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]

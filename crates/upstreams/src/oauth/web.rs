@@ -2,7 +2,7 @@
 //! size, without following anybody elsewhere. Nothing that is reported of it holds a secret.
 
 use super::challenge::Challenge;
-use super::trouble::Trouble;
+use super::trouble::{Result, Trouble};
 use crate::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
@@ -67,11 +67,7 @@ impl Web {
     }
 
     /// The JSON object that is at this URL, if one is.
-    pub(super) async fn document(
-        &self,
-        ground: Ground,
-        url: &Url,
-    ) -> Result<Option<Value>, Trouble> {
+    pub(super) async fn document(&self, ground: Ground, url: &Url) -> Result<Option<Value>> {
         self.timely(url, self.read_document(ground, url)).await
     }
 
@@ -82,12 +78,12 @@ impl Web {
         url: &Url,
         headers: HeaderMap,
         body: String,
-    ) -> Result<Posted, Trouble> {
+    ) -> Result<Posted> {
         self.timely(url, self.read_posted(ground, url, headers, body)).await
     }
 
     /// What the server itself wants of a request without a token.
-    pub(super) async fn probe(&self, server: &Url) -> Result<Challenge, Trouble> {
+    pub(super) async fn probe(&self, server: &Url) -> Result<Challenge> {
         self.timely(server, self.read_challenge(server)).await
     }
 
@@ -97,7 +93,7 @@ impl Web {
         url: &Url,
         headers: HeaderMap,
         body: String,
-    ) -> Result<Posted, Trouble> {
+    ) -> Result<Posted> {
         let request = self.client(ground, url)?.post(url.clone()).headers(headers).body(body);
         let mut response = sent(json(request), url).await?;
         let status = response.status();
@@ -112,7 +108,7 @@ impl Web {
         Ok(Posted { status, body })
     }
 
-    async fn read_challenge(&self, server: &Url) -> Result<Challenge, Trouble> {
+    async fn read_challenge(&self, server: &Url) -> Result<Challenge> {
         let request = self.client(Ground::Private, server)?.get(server.clone());
         let request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let response = sent(request, server).await?;
@@ -121,7 +117,7 @@ impl Web {
         Ok(challenge.unwrap_or_else(|| Challenge::unknown(from)))
     }
 
-    async fn read_document(&self, ground: Ground, url: &Url) -> Result<Option<Value>, Trouble> {
+    async fn read_document(&self, ground: Ground, url: &Url) -> Result<Option<Value>> {
         let mut place = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let request = self.client(ground, &place)?.get(place.clone());
@@ -145,7 +141,7 @@ impl Web {
         Ok(None)
     }
 
-    fn client(&self, ground: Ground, url: &Url) -> Result<&Client, Trouble> {
+    fn client(&self, ground: Ground, url: &Url) -> Result<&Client> {
         let outbound = match ground {
             Ground::Public => &self.public,
             Ground::Private => &self.private,
@@ -159,11 +155,7 @@ impl Web {
         outbound.client().map_err(|error| Trouble::away(error.fault.message))
     }
 
-    async fn timely<T>(
-        &self,
-        url: &Url,
-        exchange: impl Future<Output = Result<T, Trouble>>,
-    ) -> Result<T, Trouble> {
+    async fn timely<T>(&self, url: &Url, exchange: impl Future<Output = Result<T>>) -> Result<T> {
         let ms = self.parts.limits.upstream_connect_timeout_ms;
         let answered = self.parts.within(ms, exchange).await;
         answered.unwrap_or_else(|| {
@@ -215,7 +207,7 @@ fn json(request: RequestBuilder) -> RequestBuilder {
     request.header(ACCEPT, HeaderValue::from_static("application/json"))
 }
 
-async fn sent(request: RequestBuilder, url: &Url) -> Result<Response, Trouble> {
+async fn sent(request: RequestBuilder, url: &Url) -> Result<Response> {
     request.send().await.map_err(|error| {
         let fault = answer::unanswered(error, Effect::Reads).fault;
         let why = format!("`{}`: {}", shown(url), fault.message);
@@ -223,7 +215,7 @@ async fn sent(request: RequestBuilder, url: &Url) -> Result<Response, Trouble> {
     })
 }
 
-async fn body_of(response: &mut Response, url: &Url) -> Result<Vec<u8>, Trouble> {
+async fn body_of(response: &mut Response, url: &Url) -> Result<Vec<u8>> {
     let status = response.status();
     answer::collect(response, BYTES_MAX).await.map_err(|unread| {
         let error = unread.error(status, Effect::Reads, BYTES_MAX);

@@ -3,10 +3,10 @@
 use super::encode::{Style, Written};
 use super::parameter::is_argument;
 use super::schema::{Draft, Hitch};
+use crate::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kernel::tool::arguments::misfit;
-use kernel::tool::call::ToolError;
 use outbound::answer::{essence, is_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -208,10 +208,7 @@ fn is_plain(schema: &Map<String, Value>, required: bool) -> bool {
 
 impl Body {
     /// The bytes to send; none if no argument asks for a body.
-    pub(super) fn bytes(
-        &self,
-        arguments: &Map<String, Value>,
-    ) -> Result<Option<Vec<u8>>, ToolError> {
+    pub(super) fn bytes(&self, arguments: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
         let gathered;
         let value = match &self.carried {
             Carried::Apart(names) => {
@@ -234,7 +231,7 @@ impl Body {
         self.written(value).map(Some)
     }
 
-    fn written(&self, value: &Value) -> Result<Vec<u8>, ToolError> {
+    fn written(&self, value: &Value) -> Result<Vec<u8>> {
         match &self.kind {
             Kind::Json => Ok(value.to_string().into_bytes()),
             Kind::Form(deep) => form(value, deep).map(String::into_bytes),
@@ -251,7 +248,7 @@ impl Body {
 }
 
 /// The fields of a form: lists as repeated fields, objects as JSON unless they are deep.
-fn form(value: &Value, deep: &BTreeSet<String>) -> Result<String, ToolError> {
+fn form(value: &Value, deep: &BTreeSet<String>) -> Result<String> {
     let Value::Object(fields) = value else {
         return Err(misfit("the body must be an object: it is sent as the fields of a form"));
     };
@@ -296,7 +293,7 @@ mod tests {
         (names, Value::Array(arguments.required.clone()))
     }
 
-    fn sent(arguments: &Arguments, given: Value) -> Result<Option<String>, ToolError> {
+    fn sent(arguments: &Arguments, given: Value) -> Result<Option<String>> {
         let bytes = arguments.body.bytes(given.as_object().unwrap())?;
         Ok(bytes.map(|bytes| String::from_utf8(bytes).unwrap()))
     }

@@ -1,7 +1,7 @@
 //! How arguments are written into paths, queries and headers: OpenAPI's styles and percent signs.
 
+use crate::Result;
 use kernel::tool::arguments::{kind, misfit};
-use kernel::tool::call::ToolError;
 use outbound::percent::{encoded, escaped};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl Keep {
 
 impl Written {
     /// The value in a path.
-    pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String, ToolError> {
+    pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String> {
         let written = self.joined(name, value, encoded)?;
         if written.is_empty() {
             return Err(misfit(format!("`{name}` must not be empty: it is a part of the path")));
@@ -64,16 +64,12 @@ impl Written {
     }
 
     /// The value of a header.
-    pub(super) fn in_header(self, name: &str, value: &Value) -> Result<String, ToolError> {
+    pub(super) fn in_header(self, name: &str, value: &Value) -> Result<String> {
         self.joined(name, value, str::to_owned)
     }
 
     /// The fields of a query, both sides encoded: none for an empty list.
-    pub(super) fn in_query(
-        self,
-        name: &str,
-        value: &Value,
-    ) -> Result<Vec<(String, String)>, ToolError> {
+    pub(super) fn in_query(self, name: &str, value: &Value) -> Result<Vec<(String, String)>> {
         let keep = if self.reserved { Keep::Reserved } else { Keep::Unreserved };
         let write = |text: &str| escaped(text, keep.more());
         let key = encoded(name);
@@ -123,12 +119,7 @@ impl Written {
     }
 
     /// The simple style.
-    fn joined(
-        self,
-        name: &str,
-        value: &Value,
-        write: impl Fn(&str) -> String,
-    ) -> Result<String, ToolError> {
+    fn joined(self, name: &str, value: &Value, write: impl Fn(&str) -> String) -> Result<String> {
         if self.json {
             return Ok(write(&value.to_string()));
         }
@@ -156,7 +147,7 @@ pub(super) fn path_text(text: &str) -> String {
 }
 
 /// A plain value as a text.
-fn text(name: &str, value: &Value) -> Result<String, ToolError> {
+fn text(name: &str, value: &Value) -> Result<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -169,7 +160,7 @@ fn text(name: &str, value: &Value) -> Result<String, ToolError> {
     }
 }
 
-fn texts<'a>(name: &str, items: impl Iterator<Item = &'a Value>) -> Result<Vec<String>, ToolError> {
+fn texts<'a>(name: &str, items: impl Iterator<Item = &'a Value>) -> Result<Vec<String>> {
     items.map(|item| text(name, item)).collect()
 }
 

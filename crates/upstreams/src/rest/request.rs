@@ -3,8 +3,8 @@
 use super::operation::Operation;
 use super::parameter::{Parameter, Place};
 use super::path::climbs;
+use crate::Result;
 use kernel::tool::arguments::{kind, misfit};
-use kernel::tool::call::ToolError;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
@@ -29,11 +29,7 @@ impl Request {
     }
 
     /// The request of a call to a server; what is wrong with the arguments is reported.
-    pub(super) fn new(
-        operation: &Operation,
-        base: &Url,
-        arguments: &Value,
-    ) -> Result<Self, ToolError> {
+    pub(super) fn new(operation: &Operation, base: &Url, arguments: &Value) -> Result<Self> {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
             other => {
@@ -84,7 +80,7 @@ fn given<'a>(
     here.filter_map(move |one| Some((one, value(one, arguments)?)))
 }
 
-fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderValue), ToolError> {
+fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderValue)> {
     let argument = &parameter.argument;
     let text = parameter.written.in_header(argument, value)?;
     let name = HeaderName::from_bytes(parameter.name.as_bytes());
@@ -95,11 +91,7 @@ fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderVal
     }
 }
 
-fn url(
-    operation: &Operation,
-    base: &Url,
-    arguments: &Map<String, Value>,
-) -> Result<Url, ToolError> {
+fn url(operation: &Operation, base: &Url, arguments: &Map<String, Value>) -> Result<Url> {
     let path = operation.path.filled(|name| {
         let found = given(operation, arguments, Place::Path).find(|(one, _)| one.name == name);
         match found {
@@ -162,7 +154,7 @@ mod tests {
         )
     }
 
-    fn request(arguments: Value) -> Result<Request, ToolError> {
+    fn request(arguments: Value) -> Result<Request> {
         let base = Url::parse("https://a.test/v1/").unwrap();
         Request::new(&pets(), &base, &arguments)
     }

@@ -4,7 +4,7 @@
 use super::credentials::Credentials;
 use super::request::Request;
 use super::spooled::spooled;
-use crate::RemoteParts;
+use crate::{RemoteParts, Result};
 use kernel::tool::call::ToolError;
 use kernel::values::datum::BlobRef;
 use outbound::answer::{self, Body, Effect, Place};
@@ -46,7 +46,7 @@ impl Sender {
         request: Request,
         effect: Effect,
         place: Place<'_>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<Answer> {
         let exchange = self.exchange(request, effect, place);
         let answered = match self.timeout_ms {
             None => exchange.await,
@@ -61,12 +61,7 @@ impl Sender {
         answered.map_err(|error| self.told(error))
     }
 
-    async fn exchange(
-        &self,
-        request: Request,
-        effect: Effect,
-        place: Place<'_>,
-    ) -> Result<Answer, ToolError> {
+    async fn exchange(&self, request: Request, effect: Effect, place: Place<'_>) -> Result<Answer> {
         let mut request = request;
         let mut done = false;
         let known = |error: ToolError, done: bool| if done { unseen(error) } else { error };
@@ -84,12 +79,7 @@ impl Sender {
         Err(known(ToolError::failed("Redirected", message), done))
     }
 
-    async fn step(
-        &self,
-        request: &Request,
-        effect: Effect,
-        place: Place<'_>,
-    ) -> Result<Step, ToolError> {
+    async fn step(&self, request: &Request, effect: Effect, place: Place<'_>) -> Result<Step> {
         let response = self.once(request, effect).await?;
         match redirected(request, &response, effect)? {
             Some(next) => Ok(Step::Elsewhere(next)),
@@ -97,7 +87,7 @@ impl Sender {
         }
     }
 
-    async fn once(&self, request: &Request, effect: Effect) -> Result<Response, ToolError> {
+    async fn once(&self, request: &Request, effect: Effect) -> Result<Response> {
         if !self.outbound.settings().permits_host(&request.url) {
             let host = request.url.host_str().unwrap_or_default();
             let message = format!("`{host}` is not a public address");
@@ -117,7 +107,7 @@ impl Sender {
         mut response: Response,
         effect: Effect,
         place: Place<'_>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<Answer> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if status.as_u16() >= 400 {
@@ -150,11 +140,7 @@ impl Sender {
 }
 
 /// Where an answer leads to, if it is a redirect: the next request, or why it is not followed.
-fn redirected(
-    request: &Request,
-    response: &Response,
-    effect: Effect,
-) -> Result<Option<Request>, ToolError> {
+fn redirected(request: &Request, response: &Response, effect: Effect) -> Result<Option<Request>> {
     let status = response.status();
     let refused = |what: String| {
         Err(not_followed(status, effect, format!("the other side answered {status}{what}")))

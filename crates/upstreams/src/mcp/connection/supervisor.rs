@@ -4,7 +4,7 @@
 use super::attend::{Attended, Event};
 use crate::config::UpstreamKind;
 use crate::mcp::http::{HttpLine, SseLine};
-use crate::mcp::line::{Line, PeerError, PeerErrorKind};
+use crate::mcp::line::{Line, PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
 use crate::mcp::peer::{AskError, Era, Peer};
 use crate::mcp::stdio::ChildLine;
@@ -28,7 +28,7 @@ const LEFT_OUT_TOLD_MAX: usize = 10;
 /// How a line to an upstream is made.
 pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
 /// A line that is being made.
-pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>, PeerError>>;
+pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>>>;
 
 /// Over which transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Keeper {
         }
     }
 
-    async fn connect(&mut self) -> Result<Arc<Peer>, PeerError> {
+    async fn connect(&mut self) -> Result<Arc<Peer>> {
         let peer = match self.connect_by(self.way, self.era).await {
             Ok(peer) => peer,
             Err(error) => self.connect_otherwise(error).await?,
@@ -129,7 +129,7 @@ impl Keeper {
     }
 
     /// After a failure that another way, or another first word, may not meet.
-    async fn connect_otherwise(&mut self, error: PeerError) -> Result<Peer, PeerError> {
+    async fn connect_otherwise(&mut self, error: PeerError) -> Result<Peer> {
         let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
         let (way, era) = match (self.way, error.kind) {
             // A server of the older kind may end at a first message that is not its handshake.
@@ -156,7 +156,7 @@ impl Keeper {
         }
     }
 
-    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<Peer, PeerError> {
+    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<Peer> {
         let line = (self.dial)(self.link.clone(), way).await?;
         self.link.hold(line.clone());
         Peer::connect(line, &self.link.parts, era).await

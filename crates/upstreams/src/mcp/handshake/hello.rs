@@ -1,7 +1,7 @@
 //! How we and a server get to know each other. The stateless version is tried first, because it
 //! costs nothing to ask; a server that does not understand it gets the handshake of the older ones.
 
-use crate::mcp::line::{PeerError, PeerErrorKind};
+use crate::mcp::line::{PeerError, PeerErrorKind, Result};
 use crate::mcp::params::Params;
 use crate::mcp::requests::{AskError, Request, Requests};
 use kernel::tool::call::{Abilities, HowFar};
@@ -39,7 +39,7 @@ pub(crate) struct Greeted {
 }
 
 /// Gets to know a server. Of which era it was last time saves the wrong question first.
-pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted, PeerError> {
+pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted> {
     let whole_ms = requests.parts().limits.upstream_connect_timeout_ms;
     // A server of the older kind may say nothing at all to a question before the handshake.
     let probe_ms = if known.is_some() { whole_ms } else { whole_ms / 2 };
@@ -235,7 +235,7 @@ mod tests {
     fn greeted(
         known: Option<Era>,
         script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
-    ) -> (Server, Result<Greeted, PeerError>) {
+    ) -> (Server, Result<Greeted>) {
         let (stage, server) = (Stage::new(), Server::new(script));
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);

@@ -1,7 +1,7 @@
 //! What an HTTP answer means: messages, a stream of them, or a refusal in words that one can act
 //! on.
 
-use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
 use super::endpoint::Endpoint;
 use super::headers::{EVENTS, JSON};
 use super::message::Message;
@@ -31,7 +31,7 @@ pub(super) async fn read(
     mut response: Response,
     in_session: bool,
     bytes_max: usize,
-) -> Result<Answer, PeerError> {
+) -> Result<Answer> {
     if !response.status().is_success() {
         let error = Box::pin(refused(endpoint, response, in_session)).await?;
         return Ok(Answer::One(Message::Answer { id: None, answer: Incoming::Error(error) }));
@@ -59,7 +59,7 @@ pub(crate) async fn events(
     endpoint: &Endpoint,
     response: Response,
     in_session: bool,
-) -> Result<Response, PeerError> {
+) -> Result<Response> {
     let status = response.status();
     if !status.is_success() {
         let error = refused(endpoint, response, in_session).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn accepted(
     endpoint: &Endpoint,
     mut response: Response,
     in_session: bool,
-) -> Result<(), PeerError> {
+) -> Result<()> {
     let status = response.status();
     if !status.is_success() {
         let error = refused(endpoint, response, in_session).await?;
@@ -91,11 +91,7 @@ pub(crate) async fn accepted(
 }
 
 /// The body, if it is not larger than this.
-async fn collect(
-    endpoint: &Endpoint,
-    response: &mut Response,
-    bytes_max: usize,
-) -> Result<Bytes, PeerError> {
+async fn collect(endpoint: &Endpoint, response: &mut Response, bytes_max: usize) -> Result<Bytes> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     if announced.is_some_and(|length| length > bytes_max) {
         return Err(too_large(endpoint, bytes_max));
@@ -137,7 +133,7 @@ async fn refused(
     endpoint: &Endpoint,
     mut response: Response,
     in_session: bool,
-) -> Result<RpcError, PeerError> {
+) -> Result<RpcError> {
     let status = response.status();
     let body = collect(endpoint, &mut response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&body);

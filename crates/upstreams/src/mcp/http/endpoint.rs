@@ -1,7 +1,7 @@
 //! The other side's address and the connections to it: keep-alive, no proxy, no retries of their
 //! own, and redirects only within the same origin. Nothing that is reported of it holds a secret.
 
-use super::super::line::{PeerError, PeerErrorKind};
+use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::direct::{Asking, Direct};
 use super::headers;
 use super::response::Response;
@@ -55,7 +55,7 @@ impl Endpoint {
         url: &str,
         headers: &[(String, Secret)],
         parts: &RemoteParts,
-    ) -> Result<Self, PeerError> {
+    ) -> Result<Self> {
         let url = Url::parse(url).map_err(|error| misfit(format!("it is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(misfit(format!("it must be http or https, not `{}`", url.scheme())));
@@ -89,27 +89,19 @@ impl Endpoint {
     }
 
     /// Posts a message.
-    pub(crate) async fn post(
-        &self,
-        headers: HeaderMap,
-        body: String,
-    ) -> Result<Response, PeerError> {
+    pub(crate) async fn post(&self, headers: HeaderMap, body: String) -> Result<Response> {
         let (method, headers, body) = (Method::POST, headers::posted(headers), body.into());
         self.send(&Asking { method, headers, body }).await
     }
 
     /// Opens a stream, or takes one up again after an event.
-    pub(crate) async fn get(
-        &self,
-        headers: HeaderMap,
-        last_id: Option<&str>,
-    ) -> Result<Response, PeerError> {
+    pub(crate) async fn get(&self, headers: HeaderMap, last_id: Option<&str>) -> Result<Response> {
         let headers = headers::opened(headers, last_id);
         self.send(&Asking { method: Method::GET, headers, body: Bytes::new() }).await
     }
 
     /// Ends a session. No one logs in for that.
-    pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response, PeerError> {
+    pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response> {
         self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
 
@@ -160,7 +152,7 @@ impl Endpoint {
 
     /// Sends a request, and again with another token where one can be had. A refusal that no one
     /// can do anything about is an answer like any other.
-    async fn send(&self, asking: &Asking) -> Result<Response, PeerError> {
+    async fn send(&self, asking: &Asking) -> Result<Response> {
         for _ in 0..PASSES_MAX {
             let Some((account, pass)) = self.pass().await? else { break };
             let response = self.once(asking, pass.bearer.as_ref()).await?;
@@ -182,13 +174,13 @@ impl Endpoint {
     }
 
     /// Sends a request with what we have, whatever is answered.
-    async fn last(&self, asking: &Asking) -> Result<Response, PeerError> {
+    async fn last(&self, asking: &Asking) -> Result<Response> {
         let pass = self.pass().await?;
         self.once(asking, pass.as_ref().and_then(|(_, pass)| pass.bearer.as_ref())).await
     }
 
     /// What goes with a request now, where we have an account.
-    async fn pass(&self) -> Result<Option<(&Arc<Account>, Pass)>, PeerError> {
+    async fn pass(&self) -> Result<Option<(&Arc<Account>, Pass)>> {
         let Some(account) = &self.account else { return Ok(None) };
         let pass = account.pass().await.map_err(|trouble| self.troubled(None, trouble))?;
         Ok(Some((account, pass)))
@@ -196,11 +188,7 @@ impl Endpoint {
 
     /// Sends a request once, with our token if we have one. Only requests to the endpoint itself
     /// are shown it.
-    async fn once(
-        &self,
-        asking: &Asking,
-        bearer: Option<&HeaderValue>,
-    ) -> Result<Response, PeerError> {
+    async fn once(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> Result<Response> {
         if let Some(direct) = &self.direct {
             return self.directly(direct, asking, bearer).await;
         }
@@ -237,7 +225,7 @@ impl Endpoint {
         direct: &Direct,
         asking: &Asking,
         bearer: Option<&HeaderValue>,
-    ) -> Result<Response, PeerError> {
+    ) -> Result<Response> {
         let mut url = Cow::Borrowed(&self.url);
         let mut way = Cow::Borrowed(direct);
         let mut redirects = 0;

@@ -1,7 +1,7 @@
 //! A request whose answer comes in a stream: it is read until the answer, taken up again where it
 //! was lost, and let go when no one waits for it any more or its time is over.
 
-use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::agreed::Manner;
 use super::answer;
 use super::message::Message;
@@ -141,7 +141,7 @@ impl Follow {
         }
     }
 
-    async fn read(&self, response: Response) -> Result<(Incoming, EventStream), PeerError> {
+    async fn read(&self, response: Response) -> Result<(Incoming, EventStream)> {
         let mut stream = EventStream::new(response, self.bytes_max, StreamPlace::default());
         loop {
             match self.answer(&mut stream).await {
@@ -174,7 +174,7 @@ impl Follow {
 
     /// The same stream, taken up again after the last event that was read. The other side does not
     /// take a lost stream for a cancelled request in the versions that can do this.
-    async fn taken_up(&self, lost: EventStream, cut: &Cut) -> Result<EventStream, PeerError> {
+    async fn taken_up(&self, lost: EventStream, cut: &Cut) -> Result<EventStream> {
         let error = cut.error(&self.shared.endpoint);
         let place = lost.place().clone();
         drop(lost);
@@ -200,7 +200,7 @@ impl Follow {
         }
     }
 
-    async fn reopened(&self, last_id: &str) -> Result<Response, PeerError> {
+    async fn reopened(&self, last_id: &str) -> Result<Response> {
         let endpoint = &self.shared.endpoint;
         let response = endpoint.get(self.manner.headers.clone(), Some(last_id)).await?;
         answer::events(endpoint, response, self.manner.in_session).await

@@ -1,6 +1,6 @@
 //! The headers of what is sent: those that the operator gave, and those that a version asks for.
 
-use super::super::line::{Outgoing, PeerError, PeerErrorKind};
+use super::super::line::{Outgoing, PeerError, PeerErrorKind, Result};
 use super::super::params::Params;
 use crate::config::Secret;
 use base64::Engine;
@@ -50,7 +50,7 @@ const OURS: [&str; 7] = [
 ];
 
 /// The operator's headers; what is wrong with them is reported without their values.
-pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap, PeerError> {
+pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap> {
     let mut given = HeaderMap::new();
     for (name, value) in headers {
         let key = HeaderName::from_bytes(name.as_bytes())

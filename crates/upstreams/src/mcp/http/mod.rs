@@ -18,7 +18,7 @@ mod sse_legacy;
 #[cfg(test)]
 mod tests;
 
-use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::line::{Incoming, Line, Outgoing, PeerErrorKind, Replies, Result};
 use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
@@ -60,13 +60,13 @@ impl HttpLine {
         headers: Vec<(String, Secret)>,
         account: Option<Arc<Account>>,
         parts: &RemoteParts,
-    ) -> Result<Arc<dyn Line>, PeerError> {
+    ) -> Result<Arc<dyn Line>> {
         let endpoint = Endpoint::new(url, &headers, parts)?;
         let (shared, heard) = Shared::new(endpoint.with_account(account), parts.clone());
         Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
     }
 
-    async fn ask(&self, request: Outgoing) -> Result<Replies, PeerError> {
+    async fn ask(&self, request: Outgoing) -> Result<Replies> {
         let shared = &self.shared;
         if shared.is_closed() {
             return Err(shared.closed_error(HowFar::NotSent));
@@ -117,7 +117,7 @@ impl HttpLine {
         request: &Outgoing,
         headers: HeaderMap,
         in_session: bool,
-    ) -> Result<Answer, PeerError> {
+    ) -> Result<Answer> {
         let shared = &self.shared;
         let headers = headers::traced(headers, &request.params);
         let response = shared.endpoint.post(headers, request.message()).await?;
@@ -139,11 +139,7 @@ impl HttpLine {
     }
 
     /// The replies of an answer that came as a whole: ours is the last of them.
-    fn replies(
-        &self,
-        id: &Id,
-        messages: impl IntoIterator<Item = Message>,
-    ) -> Result<Replies, PeerError> {
+    fn replies(&self, id: &Id, messages: impl IntoIterator<Item = Message>) -> Result<Replies> {
         let (mut told, mut ours) = (Vec::new(), None);
         for message in messages {
             match message {
@@ -166,7 +162,7 @@ impl HttpLine {
         Ok(Replies::Whole(told.into_iter(), Some(ours)))
     }
 
-    async fn tell(&self, message: String) -> Result<(), PeerError> {
+    async fn tell(&self, message: String) -> Result<()> {
         let shared = &self.shared;
         if shared.is_closed() {
             return Err(shared.closed_error(HowFar::NotSent));
@@ -204,11 +200,11 @@ impl HttpLine {
 }
 
 impl Line for HttpLine {
-    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies, PeerError>> {
+    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies>> {
         Box::pin(self.ask(request))
     }
 
-    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<(), PeerError>> {
+    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.tell(message))
     }
 

@@ -1,7 +1,7 @@
 //! The stream of what belongs to no request, in the versions with a handshake. A server need not
 //! have one; where it has, it is kept open and taken up again for as long as the session lasts.
 
-use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
 use super::agreed::Manner;
 use super::answer;
 use super::follow::{RETRY_MS, RETRY_MS_MIN, may_pass};
@@ -82,7 +82,7 @@ impl Listener<'_> {
         }
     }
 
-    async fn open(&self, place: &StreamPlace) -> Result<EventStream, PeerError> {
+    async fn open(&self, place: &StreamPlace) -> Result<EventStream> {
         let endpoint = &self.shared.endpoint;
         let last_id = place.last_id.as_deref();
         let response = endpoint.get(self.manner.headers.clone(), last_id).await?;

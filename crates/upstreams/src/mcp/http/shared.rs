@@ -1,7 +1,7 @@
 //! What a line and the tasks behind it share: the way to the other side, what was agreed with it,
 //! who waits for what, and when all of it is over.
 
-use super::super::line::{Incoming, PeerError, PeerErrorKind};
+use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
 use super::agreed::{Agreed, Manner};
 use super::answer;
 use super::endpoint::Endpoint;
@@ -107,12 +107,7 @@ impl Shared {
     }
 
     /// Sends a message that has no answer, within so many milliseconds.
-    pub(super) async fn tell(
-        &self,
-        manner: Manner,
-        message: String,
-        ms: u64,
-    ) -> Result<(), PeerError> {
+    pub(super) async fn tell(&self, manner: Manner, message: String, ms: u64) -> Result<()> {
         let telling = async {
             let response = self.endpoint.post(manner.headers, message).await?;
             answer::accepted(&self.endpoint, response, manner.in_session).await

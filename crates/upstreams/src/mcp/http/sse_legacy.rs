@@ -2,7 +2,7 @@
 //! GET and says where to post; all answers come on it. It cannot be taken up again: when it is
 //! lost, the line is over.
 
-use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::answer;
 use super::endpoint::Endpoint;
 use super::follow::Follow;
@@ -39,7 +39,7 @@ impl SseLine {
         headers: Vec<(String, Secret)>,
         account: Option<Arc<Account>>,
         parts: &RemoteParts,
-    ) -> Result<Arc<dyn Line>, PeerError> {
+    ) -> Result<Arc<dyn Line>> {
         let ms = parts.limits.upstream_connect_timeout_ms;
         let endpoint = Endpoint::new(url, &headers, parts)?.with_account(account);
         let opening = open(&endpoint, parts.limits.call_output_bytes_max);
@@ -56,7 +56,7 @@ impl SseLine {
         Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
     }
 
-    fn ask(&self, request: &Outgoing) -> Result<Replies, PeerError> {
+    fn ask(&self, request: &Outgoing) -> Result<Replies> {
         let shared = &self.shared;
         if shared.is_closed() {
             return Err(shared.closed_error(HowFar::NotSent));
@@ -73,7 +73,7 @@ impl SseLine {
         Ok(replies)
     }
 
-    async fn tell(&self, message: String) -> Result<(), PeerError> {
+    async fn tell(&self, message: String) -> Result<()> {
         let shared = &self.shared;
         if shared.is_closed() {
             return Err(shared.closed_error(HowFar::NotSent));
@@ -84,11 +84,11 @@ impl SseLine {
 }
 
 impl Line for SseLine {
-    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies, PeerError>> {
+    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies>> {
         Box::pin(async move { self.ask(&request) })
     }
 
-    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<(), PeerError>> {
+    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.tell(message))
     }
 
@@ -111,7 +111,7 @@ impl Drop for SseLine {
 }
 
 /// The stream, and where to post.
-async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, Endpoint), PeerError> {
+async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, Endpoint)> {
     let response = endpoint.get(HeaderMap::new(), None).await?;
     let response = answer::events(endpoint, response, false).await?;
     let mut stream = EventStream::new(response, bytes_max, StreamPlace::default());

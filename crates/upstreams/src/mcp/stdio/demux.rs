@@ -3,7 +3,7 @@
 //! what others wait for, so what it has no room for is left out, its answer excepted. Credentials
 //! that the process was given are taken out of every message.
 
-use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind};
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Result};
 use super::ending::Ending;
 use super::outbox::Ticket;
 use kernel::contracts::Clock;
@@ -123,7 +123,7 @@ impl Demux {
         &self,
         request: &Outgoing,
         ticket: Arc<Ticket>,
-    ) -> Result<(mpsc::Receiver<Incoming>, Watched), PeerError> {
+    ) -> Result<(mpsc::Receiver<Incoming>, Watched)> {
         let key = request.id.as_json().to_owned();
         let mut table = self.table();
         if let Some(over) = &table.over {

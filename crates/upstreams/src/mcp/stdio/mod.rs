@@ -10,7 +10,7 @@ mod demux;
 #[cfg(test)]
 mod tests;
 
-use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use crate::children::{self, Pipes, Process, Program, Unstarted};
 use crate::{RemoteParts, Secret};
 use demux::{Demux, Heard, Watched};
@@ -78,7 +78,7 @@ impl ChildLine {
         env: &[(String, Secret)],
         cwd: Option<&Path>,
         parts: &RemoteParts,
-    ) -> Result<Arc<dyn Line>, PeerError> {
+    ) -> Result<Arc<dyn Line>> {
         let program = Program { command, args, env, cwd };
         let started = children::start(&program, parts.supervisor.as_deref());
         let (process, pipes) = started.map_err(not_started)?;
@@ -107,11 +107,11 @@ impl ChildLine {
 }
 
 impl Line for ChildLine {
-    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>> {
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies>> {
         Box::pin(self.shared.request(request))
     }
 
-    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
+    fn send(&self, message: String) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.shared.demux.replied(&message);
             let place = self.shared.place(message.len(), SEND_WAIT_MS).await?;
@@ -148,7 +148,7 @@ impl Drop for ChildLine {
 }
 
 impl Shared {
-    async fn request(self: &Arc<Self>, request: Outgoing) -> Result<Replies, PeerError> {
+    async fn request(self: &Arc<Self>, request: Outgoing) -> Result<Replies> {
         let message = request.message();
         let place = self.place(message.len(), request.timeout_ms).await?;
         // From here on nothing waits, so that a request is open and on its way, or neither.
@@ -160,7 +160,7 @@ impl Shared {
     }
 
     /// Room for a message, which no one waits for longer than this.
-    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<Place, PeerError> {
+    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<Place> {
         if let Some(over) = self.demux.over() {
             return Err(over.error(HowFar::NotSent));
         }

@@ -6,6 +6,7 @@ use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
 use super::calling::{Calling, Heard};
 use super::task;
+use crate::Result;
 use crate::mcp::questions::{
     Carried, Kept, Question, Round, Running, Talk, defaults, filled, key, nobody, read,
 };
@@ -17,12 +18,12 @@ use wire::jsonrpc::{Id, RpcError};
 
 impl Calling<'_> {
     /// Calls, or continues with a call; where someone must log in first, that is wanted.
-    pub(in crate::mcp::tool) async fn run(self) -> Result<ToolOutput, ToolError> {
+    pub(in crate::mcp::tool) async fn run(self) -> Result<ToolOutput> {
         self.timely().await.or_else(|error| self.wanting_login(error))
     }
 
     /// The same within the time that the upstream may take.
-    async fn timely(self) -> Result<ToolOutput, ToolError> {
+    async fn timely(self) -> Result<ToolOutput> {
         let config = &self.link().config;
         let Some(ms) = config.timeout_ms else { return self.go().await };
         let answered = self.link().parts.within(ms, Box::pin(self.go())).await;
@@ -35,7 +36,7 @@ impl Calling<'_> {
 
     /// Most calls come for the first time. What is rare is kept apart from what every call moves
     /// around: here and below that is what the boxes are for.
-    async fn go(self) -> Result<ToolOutput, ToolError> {
+    async fn go(self) -> Result<ToolOutput> {
         if self.call.given.state.is_null() {
             return self.make(Carried::default()).await;
         }
@@ -43,7 +44,7 @@ impl Calling<'_> {
     }
 
     /// Takes a call up again whose server had asked for something.
-    async fn go_on(self) -> Result<ToolOutput, ToolError> {
+    async fn go_on(self) -> Result<ToolOutput> {
         let carried = Carried::read(&self.call.given.state);
         let kept = carried.pending.as_deref();
         let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
@@ -70,7 +71,7 @@ impl Calling<'_> {
     }
 
     /// Makes the call, with what its server carried along if it was made before.
-    async fn make(self, carried: Carried) -> Result<ToolOutput, ToolError> {
+    async fn make(self, carried: Carried) -> Result<ToolOutput> {
         let peer = self.peer().await?;
         match peer.era() {
             Era::Modern => self.in_rounds(peer, carried).await,
@@ -82,7 +83,7 @@ impl Calling<'_> {
     }
 
     /// A stateless server is called again until it has what it needs, or someone must be asked.
-    async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput, ToolError> {
+    async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput> {
         let mut answers = carried.answers(&self.call.given);
         let mut state = carried.request_state;
         for _ in 0..=ROUNDS_MAX {
@@ -107,7 +108,7 @@ impl Calling<'_> {
     }
 
     /// The answer to a request of the stateless version, in which nothing is asked on the way.
-    async fn answer(self, mut talk: Talk) -> Result<Result<Value, RpcError>, ToolError> {
+    async fn answer(self, mut talk: Talk) -> Result<Result<Value, RpcError>> {
         loop {
             match self.hear(&mut talk).await? {
                 Heard::Answer(result) => return Ok(Ok(result)),
@@ -118,11 +119,7 @@ impl Calling<'_> {
     }
 
     /// Listens to a server of the older versions, and answers what it asks, or has it asked.
-    async fn converse(
-        self,
-        mut talk: Talk,
-        mut question: Option<Question>,
-    ) -> Result<ToolOutput, ToolError> {
+    async fn converse(self, mut talk: Talk, mut question: Option<Question>) -> Result<ToolOutput> {
         loop {
             if let Some(asked) = question.take() {
                 match self.call.given.inputs.get(&asked.key) {
@@ -153,7 +150,7 @@ impl Calling<'_> {
         id: Id,
         method: &str,
         params: &Value,
-    ) -> Result<Option<Question>, ToolError> {
+    ) -> Result<Option<Question>> {
         match read(method, params) {
             // It may go on without; whether it could is for it to say.
             Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
@@ -176,7 +173,7 @@ impl Calling<'_> {
         }
     }
 
-    fn pages_were_opened(self, carried: &Carried) -> Result<(), ToolError> {
+    fn pages_were_opened(self, carried: &Carried) -> Result<()> {
         let inputs = &self.call.given.inputs;
         let opened = |key: &String| inputs.get(key).is_some_and(|said| said["action"] == "accept");
         if carried.asked.iter().all(opened) {
