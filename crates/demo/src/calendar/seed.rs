@@ -1,6 +1,7 @@
 //! What calendars begin with: two of them and a few events around today, so that there is something
 //! to talk about. Written once; an emptied calendar stays empty.
 
+use self::On::{Day, Next};
 use super::book::Held;
 use super::event::Event;
 use super::ics::{Component, escaped};
@@ -41,69 +42,42 @@ const fn at(hour: i8, minute: i8) -> Time {
     time(hour, minute, 0, 0)
 }
 
+const fn event(
+    name: &'static str,
+    on: On,
+    at: Time,
+    minutes: i64,
+    location: &'static str,
+    description: &'static str,
+) -> PlannedEvent {
+    PlannedEvent { name, on, at, minutes, location, description }
+}
+
 static CALENDARS: [PlannedCalendar; 2] = [
     PlannedCalendar {
         id: "primary",
         name: "Primary",
         description: "What you do",
-        events: &[
-            PlannedEvent {
-                name: "Project meeting",
-                on: On::Next,
-                at: at(15, 0),
-                minutes: 45,
-                location: "Room 4",
-                description: "Where we are, and what comes next",
-            },
-            PlannedEvent {
-                name: "Coffee with Ada",
-                on: On::Day(2),
-                at: at(10, 30),
-                minutes: 30,
-                location: "Corner café",
-                description: "",
-            },
-            PlannedEvent {
-                name: "Plan the week",
-                on: On::Day(4),
-                at: at(9, 30),
-                minutes: 60,
-                location: "",
-                description: "Numbers, goals, holidays",
-            },
-            PlannedEvent {
-                name: "Concert",
-                on: On::Day(9),
-                at: at(20, 0),
-                minutes: 150,
-                location: "Old town hall",
-                description: "Doors open at 19:15",
-            },
-        ],
+        events: &PRIMARY,
     },
     PlannedCalendar {
         id: "team",
         name: "Team",
         description: "What the team does together",
-        events: &[
-            PlannedEvent {
-                name: "Team breakfast",
-                on: On::Day(1),
-                at: at(8, 30),
-                minutes: 45,
-                location: "Kitchen",
-                description: "",
-            },
-            PlannedEvent {
-                name: "Sprint demo",
-                on: On::Day(3),
-                at: at(14, 0),
-                minutes: 60,
-                location: "Room 1",
-                description: "Show what works",
-            },
-        ],
+        events: &TEAM,
     },
+];
+
+static PRIMARY: [PlannedEvent; 4] = [
+    event("Project meeting", Next, at(15, 0), 45, "Room 4", "Where we are, and what comes next"),
+    event("Coffee with Ada", Day(2), at(10, 30), 30, "Corner café", ""),
+    event("Plan the week", Day(4), at(9, 30), 60, "", "Numbers, goals, holidays"),
+    event("Concert", Day(9), at(20, 0), 150, "Old town hall", "Doors open at 19:15"),
+];
+
+static TEAM: [PlannedEvent; 2] = [
+    event("Team breakfast", Day(1), at(8, 30), 45, "Kitchen", ""),
+    event("Sprint demo", Day(3), at(14, 0), 60, "Room 1", "Show what works"),
 ];
 
 /// Fills a folder that has no calendar. The time is now, in the zone of their owner.
@@ -152,8 +126,8 @@ impl PlannedEvent {
             zone.when(day.to_datetime(self.at))
         };
         let start = match self.on {
-            On::Next => on(0).filter(|today| today > now).or_else(|| on(1))?,
-            On::Day(days) => on(days)?,
+            Next => on(0).filter(|today| today > now).or_else(|| on(1))?,
+            Day(days) => on(days)?,
         };
         let end = start.checked_add(SignedDuration::from_mins(self.minutes)).ok()?;
         Some(Event {
