@@ -1,6 +1,7 @@
 //! What a dialect is: it writes the request of a prompt, and reads what comes back, event by event
 //! or as a whole. How bytes travel is not its business.
 
+use crate::config::ModelConfig;
 use crate::refusal::Refusal;
 use kernel::conversation::llm::{DeltaSink, Prompt, Turn};
 use outbound::sse::Event;
@@ -20,6 +21,25 @@ pub(crate) trait Dialect: Send + Sync {
 
     /// What an answer that is no success means. A body that is no JSON comes as its text.
     fn judge(&self, status: u16, body: &Value) -> Refusal;
+}
+
+/// What is the same for every turn with a model.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// The provider's name for the model.
+    pub(crate) model: String,
+    /// How many tokens an answer may have, its thoughts included.
+    pub(crate) max_tokens: Option<u32>,
+    /// How freely it answers.
+    pub(crate) temperature: Option<f64>,
+}
+
+impl Settings {
+    /// The settings of a model that its provider calls so.
+    pub(crate) fn new(config: &ModelConfig, model: &str) -> Self {
+        let ModelConfig { max_tokens, temperature, .. } = *config;
+        Self { model: model.to_owned(), max_tokens, temperature }
+    }
 }
 
 /// What is sent.

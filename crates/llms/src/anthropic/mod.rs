@@ -5,7 +5,7 @@ mod refusal;
 mod reply;
 
 use crate::config::{ModelConfig, Remote};
-use crate::dialect::{Dialect, Request};
+use crate::dialect::{Dialect, Request, Settings};
 use crate::http::{self, Endpoint};
 use crate::provider::Provider;
 use crate::refusal::Refusal;
@@ -13,7 +13,7 @@ use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use reply::MessageReply;
-use request::Settings;
+use request::Messages;
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,10 +26,6 @@ const VERSION_HEADER: &str = "anthropic-version";
 const VERSION: &str = "2026-10-21";
 const BETA_HEADER: &str = "anthropic-beta";
 
-struct Messages {
-    settings: Settings,
-}
-
 /// The model that this configures.
 pub(crate) fn open(config: &ModelConfig, remote: &Remote) -> Result<Arc<dyn Llm>, Mistake> {
     let version = given(remote, VERSION_HEADER).unwrap_or_else(|| VERSION.to_owned());
@@ -39,26 +35,21 @@ pub(crate) fn open(config: &ModelConfig, remote: &Remote) -> Result<Arc<dyn Llm>
         let hint = format!("leave it out, or set the header `{VERSION_HEADER}` to `2023-06-01`");
         return Err(Mistake::error(message).hint(hint));
     }
-    let settings = settings(config, remote);
     let mut ours = vec![(VERSION_HEADER, Secret::new(VERSION))];
     ours.extend(remote.key.as_ref().map(|key| ("x-api-key", key.clone())));
     let url = messages(http::base(remote, OWN_URL)?);
     let endpoint = Endpoint::new(config, remote, url, &ours)?;
-    Ok(Arc::new(Provider::new(endpoint, Messages { settings })))
+    Ok(Arc::new(Provider::new(endpoint, dialect(config, remote))))
 }
 
 /// The body of its request for a prompt.
 pub(crate) fn body(config: &ModelConfig, remote: &Remote, prompt: &Prompt) -> Value {
-    request::request(&settings(config, remote), prompt).body
+    request::request(&dialect(config, remote), prompt).body
 }
 
-fn settings(config: &ModelConfig, remote: &Remote) -> Settings {
-    Settings {
-        model: remote.model.clone(),
-        max_tokens: config.max_tokens,
-        temperature: config.temperature,
-        betas: given(remote, BETA_HEADER),
-    }
+fn dialect(config: &ModelConfig, remote: &Remote) -> Messages {
+    let settings = Settings::new(config, &remote.model);
+    Messages { settings, betas: given(remote, BETA_HEADER) }
 }
 
 /// What the operator sends in this header.
@@ -80,7 +71,7 @@ impl Dialect for Messages {
     type Reply = MessageReply;
 
     fn request(&self, prompt: &Prompt) -> Request {
-        request::request(&self.settings, prompt)
+        request::request(self, prompt)
     }
 
     fn reply(&self, prompt: &Prompt) -> MessageReply {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A message that is being read.
+#[derive(Default)]
 pub(super) struct MessageReply {
     model: String,
     form: bool,
@@ -52,16 +53,7 @@ struct Counts {
 impl MessageReply {
     /// An answer of this model; `form` says whether it is to be JSON.
     pub(super) fn new(model: &str, form: bool) -> Self {
-        Self {
-            model: model.to_owned(),
-            form,
-            draft: Draft::default(),
-            blocks: BTreeMap::new(),
-            counts: Counts::default(),
-            stop: None,
-            explanation: String::new(),
-            ended: false,
-        }
+        Self { model: model.to_owned(), form, ..Self::default() }
     }
 
     fn begin(&mut self, index: u64, block: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {

@@ -1,21 +1,17 @@
 //! A prompt as a request for a message.
 
 use super::{BETA_HEADER, PROVIDER};
-use crate::dialect::Request;
+use crate::dialect::{Request, Settings};
 use crate::shape;
 use crate::transcript::{Called, Entry, Pieces, Said, Transcript};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 
-/// What is the same for every turn.
-pub(super) struct Settings {
-    /// The provider's name for the model.
-    pub(super) model: String,
-    /// How many tokens an answer may have, its thoughts included.
-    pub(super) max_tokens: Option<u32>,
-    /// How freely it answers; older versions of the API only.
-    pub(super) temperature: Option<f64>,
+/// A model that writes messages.
+pub(super) struct Messages {
+    /// A temperature is for older versions of the API only.
+    pub(super) settings: Settings,
     /// What the operator sends as `anthropic-beta`.
     pub(super) betas: Option<String>,
 }
@@ -30,7 +26,7 @@ pub(super) const TOOL_USE: &str = "tool_use";
 pub(super) const THOUGHTS: &[&str] = &["thinking", "redacted_thinking"];
 
 /// The request.
-pub(super) fn request(settings: &Settings, prompt: &Prompt) -> Request {
+pub(super) fn request(Messages { settings, betas }: &Messages, prompt: &Prompt) -> Request {
     let transcript = Transcript::read(&prompt.messages);
     let messages = messages(&settings.model, &transcript);
     let has_thoughts = has_block(&messages, |kind| THOUGHTS.contains(&kind));
@@ -57,7 +53,7 @@ pub(super) fn request(settings: &Settings, prompt: &Prompt) -> Request {
     if has_thoughts && generation(&settings.model) > (5, 0) {
         let binding = json!({"prefix_mismatch_behavior": "drop_block"});
         request.body["thinking"] = json!({"type": "adaptive", "block_binding": binding});
-        let betas = match &settings.betas {
+        let betas = match betas {
             Some(given) => format!("{given},{BINDING_BETA}"),
             None => BINDING_BETA.to_owned(),
         };
@@ -207,12 +203,13 @@ mod tests {
     use crate::transcript::ID_CHARS_MAX;
     use std::collections::HashSet;
 
-    fn settings(model: &str) -> Settings {
-        Settings { model: model.to_owned(), max_tokens: None, temperature: None, betas: None }
+    fn plain(model: &str) -> Messages {
+        let settings = Settings { model: model.to_owned(), ..Settings::default() };
+        Messages { settings, betas: None }
     }
 
     fn body(model: &str, prompt: &Prompt) -> Value {
-        request(&settings(model), prompt).body
+        request(&plain(model), prompt).body
     }
 
     #[test]
@@ -306,7 +303,7 @@ mod tests {
         let native = json!({"model": model, "blocks": blocks});
         let said = signed(command, &[call("a", "t")], PROVIDER, native);
         let messages = [user("x"), said, result("a", "t", "ok", false), user("and?")];
-        let body = request(&settings(model), &prompt(&messages, &[card("t")])).body;
+        let body = request(&plain(model), &prompt(&messages, &[card("t")])).body;
         let kinds: Vec<&str> = body["messages"]
             .as_array()
             .unwrap()
@@ -321,8 +318,8 @@ mod tests {
     fn thoughts_go_back_where_they_stood() {
         let model = "claude-sonnet-5-5";
         let messages = thoughtful(model);
-        let mut settings = settings(model);
-        let request = request(&settings, &prompt(&messages, &[card("t")]));
+        let mut plain = plain(model);
+        let request = request(&plain, &prompt(&messages, &[card("t")]));
         let kinds: Vec<&str> = request.body["messages"][1]["content"]
             .as_array()
             .unwrap()
@@ -335,8 +332,8 @@ mod tests {
         let behavior = &request.body["thinking"]["block_binding"]["prefix_mismatch_behavior"];
         assert_eq!(behavior, "drop_block");
         assert_eq!(request.headers[BETA_HEADER], BINDING_BETA);
-        settings.betas = Some("other-beta".to_owned());
-        let request = super::request(&settings, &prompt(&messages, &[card("t")]));
+        plain.betas = Some("other-beta".to_owned());
+        let request = super::request(&plain, &prompt(&messages, &[card("t")]));
         assert_eq!(request.headers[BETA_HEADER], format!("other-beta,{BINDING_BETA}").as_str());
     }
 

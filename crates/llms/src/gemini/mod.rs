@@ -5,7 +5,7 @@ mod refusal;
 mod reply;
 
 use crate::config::{ModelConfig, Remote};
-use crate::dialect::{Dialect, Request};
+use crate::dialect::{Dialect, Request, Settings};
 use crate::http::{self, Endpoint};
 use crate::provider::Provider;
 use crate::refusal::Refusal;
@@ -13,7 +13,6 @@ use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use reply::ContentReply;
-use request::Settings;
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,9 +23,7 @@ const OWN_URL: &str = "https://generativelanguage.googleapis.com";
 /// New models and fields come here first.
 const VERSION: &str = "v1beta";
 
-struct Content {
-    settings: Settings,
-}
+struct Content(Settings);
 
 /// The model that this configures.
 pub(crate) fn open(config: &ModelConfig, remote: &Remote) -> Result<Arc<dyn Llm>, Mistake> {
@@ -35,7 +32,7 @@ pub(crate) fn open(config: &ModelConfig, remote: &Remote) -> Result<Arc<dyn Llm>
     let ours: Vec<(&'static str, Secret)> = key.into_iter().collect();
     let url = stream(http::base(remote, OWN_URL)?, &settings.model);
     let endpoint = Endpoint::new(config, remote, url, &ours)?;
-    Ok(Arc::new(Provider::new(endpoint, Content { settings })))
+    Ok(Arc::new(Provider::new(endpoint, Content(settings))))
 }
 
 /// The body of its request for a prompt.
@@ -44,11 +41,7 @@ pub(crate) fn body(config: &ModelConfig, remote: &Remote, prompt: &Prompt) -> Va
 }
 
 fn settings(config: &ModelConfig, remote: &Remote) -> Settings {
-    Settings {
-        model: remote.model.strip_prefix("models/").unwrap_or(&remote.model).to_owned(),
-        max_tokens: config.max_tokens,
-        temperature: config.temperature,
-    }
+    Settings::new(config, remote.model.strip_prefix("models/").unwrap_or(&remote.model))
 }
 
 /// Where content is made. An address without a version gets ours.
@@ -65,11 +58,11 @@ impl Dialect for Content {
     type Reply = ContentReply;
 
     fn request(&self, prompt: &Prompt) -> Request {
-        Request::new(request::body(&self.settings, prompt))
+        Request::new(request::body(&self.0, prompt))
     }
 
     fn reply(&self, prompt: &Prompt) -> ContentReply {
-        ContentReply::new(&self.settings.model, prompt.answer.is_some())
+        ContentReply::new(&self.0.model, prompt.answer.is_some())
     }
 
     fn judge(&self, status: u16, body: &Value) -> Refusal {

@@ -15,6 +15,7 @@ const REFUSALS: &[&str] =
     &["SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
 
 /// An answer that is being read.
+#[derive(Default)]
 pub(super) struct ContentReply {
     model: String,
     form: bool,
@@ -31,15 +32,7 @@ pub(super) struct ContentReply {
 impl ContentReply {
     /// An answer of this model; `form` says whether it is to be JSON.
     pub(super) fn new(model: &str, form: bool) -> Self {
-        Self {
-            model: model.to_owned(),
-            form,
-            draft: Draft::default(),
-            parts: Vec::new(),
-            signed: false,
-            ended: None,
-            blocked: false,
-        }
+        Self { model: model.to_owned(), form, ..Self::default() }
     }
 
     fn chunk(&mut self, chunk: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {

@@ -1,20 +1,11 @@
 //! A prompt as a request for content.
 
 use super::PROVIDER;
+use crate::dialect::Settings;
 use crate::shape;
 use crate::transcript::{Called, Pieces, Said, Transcript};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
-
-/// What is the same for every turn.
-pub(super) struct Settings {
-    /// The provider's name for the model.
-    pub(super) model: String,
-    /// How many tokens an answer may have.
-    pub(super) max_tokens: Option<u32>,
-    /// How freely it answers.
-    pub(super) temperature: Option<f64>,
-}
 
 /// The field of a signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
@@ -154,7 +145,7 @@ mod tests {
     };
 
     fn settings(model: &str) -> Settings {
-        Settings { model: model.to_owned(), max_tokens: None, temperature: None }
+        Settings { model: model.to_owned(), ..Settings::default() }
     }
 
     #[test]

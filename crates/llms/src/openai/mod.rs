@@ -7,7 +7,7 @@ mod refusal;
 mod reply;
 
 use crate::config::{ModelConfig, Remote};
-use crate::dialect::{Dialect, Request};
+use crate::dialect::{Dialect, Request, Settings};
 use crate::http::{self, Endpoint};
 use crate::provider::Provider;
 use crate::refusal::Refusal;
@@ -15,7 +15,7 @@ use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use reply::ChatReply;
-use request::Settings;
+use request::Chat;
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
@@ -27,19 +27,15 @@ const OWN_URL: &str = "https://api.openai.com/v1";
 const OWN_HOSTS: &[&str] = &["openai.com", "azure.com"];
 const COMPLETIONS: &str = "chat/completions";
 
-struct Chat {
-    settings: Settings,
-}
-
 /// The model that this configures.
 pub(crate) fn open(config: &ModelConfig, remote: &Remote) -> Result<Arc<dyn Llm>, Mistake> {
     let base = http::base(remote, OWN_URL)?;
-    let settings = settings(config, remote, &base);
+    let chat = chat(config, remote, &base);
     let key = remote.key.as_ref().map(|key| Secret::new(format!("Bearer {}", key.expose().trim())));
     let ours: Vec<(&'static str, Secret)> =
         key.into_iter().map(|key| ("authorization", key)).collect();
     let endpoint = Endpoint::new(config, remote, completions(base), &ours)?;
-    Ok(Arc::new(Provider::new(endpoint, Chat { settings })))
+    Ok(Arc::new(Provider::new(endpoint, chat)))
 }
 
 /// The body of its request for a prompt.
@@ -49,16 +45,11 @@ pub(crate) fn body(
     prompt: &Prompt,
 ) -> Result<Value, Mistake> {
     let base = http::base(remote, OWN_URL)?;
-    Ok(request::body(&settings(config, remote, &base), prompt))
+    Ok(request::body(&chat(config, remote, &base), prompt))
 }
 
-fn settings(config: &ModelConfig, remote: &Remote, base: &Url) -> Settings {
-    Settings {
-        model: remote.model.clone(),
-        max_tokens: config.max_tokens,
-        temperature: config.temperature,
-        own: is_own(base),
-    }
+fn chat(config: &ModelConfig, remote: &Remote, base: &Url) -> Chat {
+    Chat { settings: Settings::new(config, &remote.model), own: is_own(base) }
 }
 
 /// Where completions are made: the address may be given with or without its end.
@@ -79,7 +70,7 @@ impl Dialect for Chat {
     type Reply = ChatReply;
 
     fn request(&self, prompt: &Prompt) -> Request {
-        Request::new(request::body(&self.settings, prompt))
+        Request::new(request::body(self, prompt))
     }
 
     fn reply(&self, prompt: &Prompt) -> ChatReply {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 const END: &str = "[DONE]";
 
 /// An answer that is being read.
+#[derive(Default)]
 pub(super) struct ChatReply {
     model: String,
     form: bool,
@@ -32,16 +33,7 @@ pub(super) struct ChatReply {
 impl ChatReply {
     /// An answer of this model; `form` says whether it is to be JSON.
     pub(super) fn new(model: &str, form: bool) -> Self {
-        Self {
-            model: model.to_owned(),
-            form,
-            draft: Draft::default(),
-            open: BTreeMap::new(),
-            refusal: String::new(),
-            thoughts: Map::new(),
-            extras: BTreeMap::new(),
-            stop: None,
-        }
+        Self { model: model.to_owned(), form, ..Self::default() }
     }
 
     /// A chunk's choice, or that of a whole answer.

@@ -1,19 +1,15 @@
 //! A prompt as a chat completion's request.
 
 use super::PROVIDER;
+use crate::dialect::Settings;
 use crate::shape;
 use crate::transcript::{Called, Entry, GAP, Said, Transcript};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
-/// What is the same for every turn.
-pub(super) struct Settings {
-    /// The provider's name for the model.
-    pub(super) model: String,
-    /// How many tokens an answer may have.
-    pub(super) max_tokens: Option<u32>,
-    /// How freely it answers.
-    pub(super) temperature: Option<f64>,
+/// A model that completes chats.
+pub(super) struct Chat {
+    pub(super) settings: Settings,
     /// Whether it is OpenAI itself.
     pub(super) own: bool,
 }
@@ -29,7 +25,7 @@ pub(super) const THOUGHTS: &[&str] = &["reasoning_content", "reasoning"];
 pub(super) const EXTRA: &str = "extra_content";
 
 /// The request's body.
-pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
+pub(super) fn body(Chat { settings, own }: &Chat, prompt: &Prompt) -> Value {
     let mut body = json!({
         "model": settings.model,
         "messages": messages(&settings.model, &Transcript::read(&prompt.messages)),
@@ -37,7 +33,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         "stream_options": {"include_usage": true},
     });
     if let Some(max) = settings.max_tokens {
-        let name = if settings.own { "max_completion_tokens" } else { "max_tokens" };
+        let name = if *own { "max_completion_tokens" } else { "max_tokens" };
         body[name] = json!(max);
     }
     if let Some(temperature) = settings.temperature {
@@ -163,8 +159,8 @@ mod tests {
     use crate::transcript::ID_CHARS_MAX;
     use std::collections::HashSet;
 
-    fn settings(model: &str, own: bool) -> Settings {
-        Settings { model: model.to_owned(), max_tokens: None, temperature: None, own }
+    fn chat(model: &str, own: bool) -> Chat {
+        Chat { settings: Settings { model: model.to_owned(), ..Settings::default() }, own }
     }
 
     #[test]
@@ -178,8 +174,9 @@ mod tests {
         ];
         let mut prompt = prompt(&messages, &[card("create")]);
         prompt.choice = ToolChoice::Required;
-        let settings =
-            Settings { max_tokens: Some(9), temperature: Some(0.5), ..settings("m", false) };
+        let mut chat = chat("m", false);
+        chat.settings.max_tokens = Some(9);
+        chat.settings.temperature = Some(0.5);
         let function = |id: &str, name: &str| {
             let arguments = format!("{{\"id\":\"{id}\"}}");
             let function = json!({"name": name, "arguments": arguments});
@@ -213,15 +210,16 @@ mod tests {
             }],
             "tool_choice": "required",
         });
-        assert_eq!(body(&settings, &prompt), expected);
+        assert_eq!(body(&chat, &prompt), expected);
     }
 
     #[test]
     fn a_form_is_strict() {
         let mut prompt = prompt(&[user("Hi")], &[]);
         prompt.answer = Some(route());
-        let settings = Settings { max_tokens: Some(9), ..settings("gpt-6.1-terra", true) };
-        let body = body(&settings, &prompt);
+        let mut chat = chat("gpt-6.1-terra", true);
+        chat.settings.max_tokens = Some(9);
+        let body = body(&chat, &prompt);
         let schema = json!({"name": "route", "strict": true, "schema": route().schema});
         let format = json!({"type": "json_schema", "json_schema": schema});
         assert_eq!(body["response_format"], format);
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn a_model_that_cannot_think_and_call_does_not_think() {
         let prompt = prompt(&[user("Hi")], &[card("t")]);
-        let effort = |model: &str| body(&settings(model, true), &prompt)["reasoning_effort"].take();
+        let effort = |model: &str| body(&chat(model, true), &prompt)["reasoning_effort"].take();
         for model in ["gpt-6.1-terra", "gpt-6-luna", "gpt-5.6-sol-2026-07-09", "gpt-5.4"] {
             assert_eq!(effort(model), "none", "{model}");
         }
@@ -252,11 +250,11 @@ mod tests {
         let calls = [call("a", "t"), call("b", "t")];
         let messages = [user("x"), signed("", &calls, PROVIDER, native)];
         let prompt = prompt(&messages, &[]);
-        let said = body(&settings("m", false), &prompt)["messages"][1].take();
+        let said = body(&chat("m", false), &prompt)["messages"][1].take();
         assert_eq!(said["reasoning_content"], "Hm.");
         assert_eq!(said["tool_calls"][0].get(EXTRA), None);
         assert_eq!(said["tool_calls"][1][EXTRA]["google"]["thought_signature"], "s");
-        let other = body(&settings("n", false), &prompt)["messages"][1].take();
+        let other = body(&chat("n", false), &prompt)["messages"][1].take();
         assert_eq!(other.get("reasoning_content"), None);
     }
 
@@ -269,7 +267,7 @@ mod tests {
             assistant("", &[call("a", "t")]),
             result("a", "t", "ok", false),
         ];
-        let body = body(&settings("m", false), &prompt(&messages, &[]));
+        let body = body(&chat("m", false), &prompt(&messages, &[]));
         let roles: Vec<&str> = roles(&body);
         assert_eq!(roles, ["user", "assistant", "tool"]);
         assert_eq!(body["messages"][1]["content"], "One.\n\nTwo.");
@@ -320,7 +318,7 @@ mod tests {
     #[test]
     fn any_conversation_keeps_the_rules() {
         for (seed, messages) in random(2_000) {
-            let body = body(&settings("m", false), &prompt(&messages, &[]));
+            let body = body(&chat("m", false), &prompt(&messages, &[]));
             let checked = std::panic::catch_unwind(|| check(&body));
             assert!(checked.is_ok(), "seed {seed}: {messages:#?}\n{body:#}");
         }
