@@ -129,11 +129,8 @@ impl Endpoint {
 
     /// An error of this model, with the hint of its kind.
     pub(crate) fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
-        let error = LlmError::new(kind, format!("{} {what}", self.name));
-        match refusal::hint(kind) {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
+        let hint = refusal::hint(kind).map(str::to_owned);
+        LlmError { hint, ..LlmError::new(kind, format!("{} {what}", self.name)) }
     }
 
     /// What a provider says, for messages: short, on one line, without our secrets. Words that hide

@@ -214,10 +214,6 @@ impl PeerError {
     /// As a fault of the upstream of this name.
     pub(crate) fn fault(&self, upstream: &str) -> Fault {
         let message = format!("upstream `{upstream}`: {}", self.message);
-        let fault = Fault::new(self.kind.word(), message);
-        match &self.hint {
-            Some(hint) => fault.hint(hint.clone()),
-            None => fault,
-        }
+        Fault { hint: self.hint.clone(), ..Fault::new(self.kind.word(), message) }
     }
 }

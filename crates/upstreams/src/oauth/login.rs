@@ -379,11 +379,7 @@ impl Account {
     }
 
     fn not_begun(&self, trouble: Trouble) -> Fault {
-        let fault = self.fault("LoginNotPossible", &trouble.why);
-        match trouble.hint {
-            Some(hint) => fault.hint(hint),
-            None => fault,
-        }
+        Fault { hint: trouble.hint, ..self.fault("LoginNotPossible", &trouble.why) }
     }
 
     fn fault(&self, name: &str, why: &str) -> Fault {

@@ -267,11 +267,7 @@ impl Endpoint {
                 format!("wants a login, but {}", trouble.why)
             }
         };
-        let error = self.error(how, kind, &self.told(&what));
-        match trouble.hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
+        PeerError { hint: trouble.hint, ..self.error(how, kind, &self.told(&what)) }
     }
 
     /// No one can be reached there.

@@ -57,11 +57,8 @@ impl Ending {
     pub(super) fn error(&self, how: HowFar) -> PeerError {
         // Who comes after the end meets a closed line, whatever ended it: another must be made.
         let kind = if how == HowFar::NotSent { PeerErrorKind::Closed } else { self.kind };
-        let error = PeerError::new(how, kind, self.message.clone());
-        match self.hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
+        let hint = self.hint.map(str::to_owned);
+        PeerError { hint, ..PeerError::new(how, kind, self.message.clone()) }
     }
 
     fn by_itself(message: String) -> Self {
