@@ -17,13 +17,10 @@ pub(super) fn secret(entropy: &dyn Entropy) -> String {
 /// What is shown of a verifier before it is known: its hash, method `S256`.
 pub(super) fn challenge(verifier: &str) -> String {
     let hash = ContentHash::of(verifier.as_bytes());
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => byte - b'0',
-        _ => byte - b'a' + 10,
-    };
-    // The hash is written in lower-case digits of 16, two for each byte.
-    let pairs = hash.as_str().as_bytes().chunks_exact(2);
-    let bytes: Vec<u8> = pairs.map(|pair| (digit(pair[0]) << 4) | digit(pair[1])).collect();
+    // The hash is written in digits of 16, two for each byte.
+    let digits = hash.as_str();
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let bytes: Vec<u8> = (0..digits.len()).step_by(2).filter_map(byte).collect();
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

@@ -7,6 +7,7 @@ use crate::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
 use outbound::client::{Client, ClientOptions, GuardedClient};
+use outbound::percent::escaped;
 use outbound::redaction::Hidden;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -172,17 +173,8 @@ pub(super) fn form(fields: &[(&str, &str)]) -> String {
 
 /// A text as it stands in a form.
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
-                encoded.push(char::from(byte));
-            }
-            b' ' => encoded.push('+'),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    // Other than in a path, a space is a plus sign here and a tilde is written as a number.
+    escaped(text, b"* ").replace(' ', "+").replace('~', "%7E")
 }
 
 /// The headers of something of this type.
@@ -232,6 +224,7 @@ mod tests {
         assert_eq!(form(&[("a", "1 2"), ("b", "x&y=\u{fc}")]), "a=1+2&b=x%26y%3D%C3%BC");
         assert_eq!(form(&[]), "");
         assert_eq!(encoded("my:client id%"), "my%3Aclient+id%25");
+        assert_eq!(encoded("*-._~+/"), "*-._%7E%2B%2F");
     }
 
     #[test]
