@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use kernel::tool::call::HowFar;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use std::borrow::Cow;
 use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION, MODERN, TRACEPARENT};
 
 /// What a client that comes back saw last.
@@ -119,7 +120,19 @@ pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
     headers
 }
 
-/// A value as a header: as it is where a header can hold it, else as `=?base64?..?=`.
+/// A text as a header holds it: as it is where that can be, else as `=?base64?..?=`.
+pub(crate) fn header_text(text: &str) -> Cow<'_, str> {
+    let visible = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let bare = !text.starts_with(' ') && !text.ends_with(' ');
+    // It would be taken for the other way to write it.
+    let mistakable = text.starts_with("=?base64?") && text.ends_with("?=");
+    match visible && bare && !mistakable {
+        true => text.into(),
+        false => format!("=?base64?{}?=", STANDARD.encode(text)).into(),
+    }
+}
+
+/// A value as a header.
 fn encoded(value: &str) -> HeaderValue {
     // What most requests say need not be made again.
     match value {
@@ -127,15 +140,7 @@ fn encoded(value: &str) -> HeaderValue {
         CALL => return HeaderValue::from_static(CALL),
         _ => {}
     }
-    let visible = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    let bare = !value.starts_with(' ') && !value.ends_with(' ');
-    // It would be taken for the other way to write it.
-    let mistakable = value.starts_with("=?base64?") && value.ends_with("?=");
-    let plain = (visible && bare && !mistakable).then(|| HeaderValue::from_str(value).ok());
-    plain.flatten().unwrap_or_else(|| {
-        let written = format!("=?base64?{}?=", STANDARD.encode(value));
-        HeaderValue::from_str(&written).unwrap_or(HeaderValue::from_static(""))
-    })
+    HeaderValue::from_str(&header_text(value)).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn misfit(message: String) -> PeerError {

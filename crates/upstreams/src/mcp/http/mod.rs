@@ -38,6 +38,7 @@ use tokio::sync::mpsc;
 use wire::jsonrpc::{Frame, Id};
 use wire::mcp::HEADER_SESSION;
 
+pub(crate) use headers::header_text;
 pub(crate) use sse_legacy::SseLine;
 
 /// The client's word that the session can begin.

@@ -2,8 +2,7 @@
 //! that others can route a call without reading it. A tool that says this wrongly must not be used:
 //! a router and a reader of the body would see different things.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use crate::mcp::http::header_text;
 use serde_json::Value;
 use wire::mcp::HEADER_PARAM;
 
@@ -121,13 +120,7 @@ fn written(value: &Value) -> Option<String> {
         Value::Bool(value) => value.to_string(),
         Value::Null | Value::Array(_) | Value::Object(_) => return None,
     };
-    let inner = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let edges = text.starts_with(' ') || text.ends_with(' ');
-    let wrapped = text.starts_with("=?base64?") && text.ends_with("?=");
-    if inner && !edges && !wrapped {
-        return Some(text);
-    }
-    Some(format!("=?base64?{}?=", STANDARD.encode(text)))
+    Some(header_text(&text).into_owned())
 }
 
 #[cfg(test)]
