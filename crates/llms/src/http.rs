@@ -7,6 +7,7 @@ use kernel::conversation::llm::{LlmError, LlmErrorKind};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use kernel::values::trace::TraceParent;
+use outbound::addresses::web_url;
 use outbound::client::{ClientOptions, LazyClient};
 use outbound::redaction::Hidden;
 use outbound::words::{place, reasons};
@@ -180,15 +181,10 @@ pub(crate) async fn refusal_body(response: &mut Response) -> Value {
 /// Where a provider is: as configured, else its own address.
 pub(crate) fn base(remote: &Remote, own: &str) -> Result<Url, Mistake> {
     let given = remote.base_url.as_deref().unwrap_or(own);
-    let misfit = |why: String| {
+    web_url("it", given).map_err(|why| {
         Mistake::error(format!("the model's base URL cannot be used: {why}"))
             .hint(format!("write it as `{own}`"))
-    };
-    let url = Url::parse(given).map_err(|error| misfit(format!("it is no URL: {error}")))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(misfit(format!("it must be http or https, not `{other}`"))),
-    }
+    })
 }
 
 /// The same address with more at the end of its path.
@@ -201,12 +197,6 @@ pub(crate) fn join(mut url: Url, more: &str) -> Url {
 /// The path of an address without slashes at its end.
 pub(crate) fn path(url: &Url) -> &str {
     url.path().trim_end_matches('/')
-}
-
-/// What an answer is: its content type without parameters.
-pub(crate) fn content_type(headers: &HeaderMap) -> String {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mistake> {

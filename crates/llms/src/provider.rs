@@ -7,6 +7,7 @@ use crate::refusal;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::conversation::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
+use outbound::answer::{self, Unread};
 use outbound::sse::SseReader;
 use reqwest::Response;
 use serde_json::Value;
@@ -41,7 +42,7 @@ impl<D: Dialect> Provider<D> {
             return Err(self.refused(response, prompt).await);
         }
         let reply = self.dialect.reply(prompt);
-        match http::content_type(response.headers()).as_str() {
+        match answer::media_type(response.headers()).as_str() {
             EVENTS => self.stream(response, reply, sink).await,
             // Some servers answer as a whole whatever they are asked for.
             kind if kind.ends_with("json") => self.whole(response, reply, sink).await,
@@ -98,17 +99,11 @@ impl<D: Dialect> Provider<D> {
         mut reply: D::Reply,
         sink: &dyn DeltaSink,
     ) -> Result<Turn, LlmError> {
-        let mut body = Vec::new();
-        loop {
-            let part = response.chunk().await.map_err(|error| self.endpoint.broken(error))?;
-            let Some(part) = part else {
-                break;
-            };
-            if body.len() + part.len() > ANSWER_BYTES_MAX {
-                return Err(self.too_large());
-            }
-            body.extend_from_slice(&part);
-        }
+        let body = answer::collect(&mut response, ANSWER_BYTES_MAX).await;
+        let body = body.map_err(|unread| match unread {
+            Unread::TooLarge => self.too_large(),
+            Unread::Lost(error) => self.endpoint.broken(error),
+        })?;
         let body: Value = serde_json::from_slice(&body)
             .map_err(|error| self.unreadable(&format!("answered with broken JSON: {error}")))?;
         reply.whole(&body, sink).map_err(|fault| self.fault(fault))?;

@@ -110,6 +110,16 @@ impl Place {
     }
 }
 
+/// An http or https URL, or why it is none, of `what`. The text is not repeated: it may hold a
+/// secret.
+pub fn web_url(what: &str, text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("{what} is no URL: {error}"))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("{what} must be http or https, not `{other}`")),
+    }
+}
+
 /// Whether an address is one that anybody on the internet could have.
 pub fn is_public(address: IpAddr) -> bool {
     match address {

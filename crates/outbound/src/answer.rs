@@ -41,14 +41,10 @@ pub enum Unread {
     /// It has more bytes than it may.
     TooLarge,
     /// The connection broke.
-    Lost(String),
+    Lost(reqwest::Error),
 }
 
 impl Unread {
-    fn of(error: reqwest::Error) -> Self {
-        Unread::Lost(reasons(&error.without_url()))
-    }
-
     /// The error of an answer that began with this status.
     pub fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
         match self {
@@ -56,7 +52,8 @@ impl Unread {
                 "OutputTooLarge",
                 format!("the answer ({status}) has more than {bytes_max} bytes"),
             ),
-            Unread::Lost(why) => {
+            Unread::Lost(error) => {
+                let why = reasons(&error.without_url());
                 effect.lost("AnswerLost", format!("the answer ({status}) broke off: {why}"))
             }
         }
@@ -151,7 +148,7 @@ impl Place<'_> {
         if begun.is_all {
             return Ok(Body::Whole(begun.bytes));
         }
-        let lost = move |error: reqwest::Error| Unread::of(error).error(status, effect, bytes_max);
+        let lost = move |error| Unread::Lost(error).error(status, effect, bytes_max);
         let put = blobs.put(pieces(text, &begun.bytes, response, lost)).await;
         put.map(Body::Stored).map_err(|error| unkept(error, status, effect))
     }
@@ -204,7 +201,7 @@ async fn begin(response: &mut Response, bytes: usize) -> Result<Begun, Unread> {
         match response.chunk().await {
             Ok(Some(chunk)) => begun.extend_from_slice(&chunk),
             Ok(None) => return Ok(Begun { bytes: begun, is_all: true }),
-            Err(error) => return Err(Unread::of(error)),
+            Err(error) => return Err(Unread::Lost(error)),
         }
     }
     Ok(Begun { bytes: begun, is_all: false })

@@ -8,6 +8,7 @@ use kernel::contracts::cloud::CloudEvent;
 use kernel::contracts::sink::{EventSink, Handed, SinkError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
+use outbound::addresses::web_url;
 use outbound::client::{ClientOptions, LazyClient};
 use outbound::retry_after::wait_ms;
 use outbound::words::{place, reasons};
@@ -51,7 +52,7 @@ impl Webhook {
         timeout_ms: Option<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Vec<Mistake>> {
-        let read = address(url).map_err(|why| {
+        let read = web_url("it", url).map_err(|why| {
             Mistake::error(format!("sink `{name}` has a URL that cannot be used: {why}"))
                 .hint("write it as `https://example.com/events`")
         });
@@ -154,14 +155,6 @@ impl EventSink for Webhook {
 
     fn lanes(&self) -> usize {
         LANES
-    }
-}
-
-fn address(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("it is no URL: {error}"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(format!("it must be http or https, not `{other}`")),
     }
 }
 

@@ -3,7 +3,7 @@
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::ToolError;
 use outbound::METHOD_OVERRIDES;
-use outbound::addresses::HttpSettings;
+use outbound::addresses::{HttpSettings, web_url};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use schemars::JsonSchema;
@@ -111,10 +111,7 @@ impl<'a> Wanted<'a> {
 }
 
 fn url(text: &str) -> Result<Url, ToolError> {
-    let url = Url::parse(text).map_err(|error| misfit(format!("`url` is no URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(misfit(format!("`url` must be http or https, not `{}`", url.scheme())));
-    }
+    let url = web_url("`url`", text).map_err(misfit)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(misfit("`url` must not hold a user or password")
             .hint("send them in an `authorization` header"));

@@ -4,7 +4,7 @@
 use super::document::OpenApi;
 use super::operation::{Operation, server};
 use crate::config::{Document, RestConfig};
-use outbound::addresses::HttpSettings;
+use outbound::addresses::{self, HttpSettings};
 use reqwest::Url;
 
 /// The places that an operator wrote.
@@ -101,10 +101,7 @@ fn base_url(text: &str) -> Result<Url, String> {
 
 /// An http or https URL; the text is not repeated, for it may hold a secret.
 fn web_url(what: &str, text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("`{what}` is no URL: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("`{what}` must be http or https, not `{}`", url.scheme()));
-    }
+    let url = addresses::web_url(&format!("`{what}`"), text)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!("`{what}` must not hold a user or password: they belong in `auth`"));
     }

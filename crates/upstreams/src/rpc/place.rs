@@ -4,6 +4,7 @@ use super::super::config::{Secret, UpstreamConfig};
 use kernel::limits::Limits;
 use kernel::values::fault::Fault;
 use kernel::values::trace::TraceParent;
+use outbound::answer::{self, Unread};
 use outbound::client::{Client, ClientOptions};
 use outbound::redaction::Hidden;
 use outbound::trace::traced;
@@ -119,15 +120,9 @@ fn read_headers(given: &[(String, Secret)]) -> Result<HeaderMap, String> {
 
 async fn collect(mut response: Response, bytes_max: usize) -> Result<Reply, NoReply> {
     let status = response.status().as_u16();
-    let mut body = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() > bytes_max => {
-                return Err(NoReply::TooLarge);
-            }
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Ok(Reply { status, body }),
-            Err(error) => return Err(NoReply::Lost(reasons(&error.without_url()))),
-        }
+    match answer::collect(&mut response, bytes_max).await {
+        Ok(body) => Ok(Reply { status, body }),
+        Err(Unread::TooLarge) => Err(NoReply::TooLarge),
+        Err(Unread::Lost(error)) => Err(NoReply::Lost(reasons(&error.without_url()))),
     }
 }

@@ -10,6 +10,7 @@ use crate::config::Secret;
 use crate::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::tool::call::HowFar;
+use outbound::addresses::web_url;
 use outbound::client::{Client, ClientOptions, is_garbled};
 use outbound::plain::Unanswered;
 use outbound::redaction::Hidden;
@@ -56,10 +57,7 @@ impl Endpoint {
         headers: &[(String, Secret)],
         parts: &RemoteParts,
     ) -> Result<Self> {
-        let url = Url::parse(url).map_err(|error| misfit(format!("it is no URL: {error}")))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(misfit(format!("it must be http or https, not `{}`", url.scheme())));
-        }
+        let url = web_url("it", url).map_err(misfit)?;
         let given = headers::given(headers)?;
         let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
         let options = ClientOptions::default().connect_within(connect_within).only(&url);
