@@ -1,33 +1,14 @@
-//! Tools: the built-in ones, by family, those of the demo's server (`demo`), and those of other
-//! servers (`remote`). A new tool is a `TypedTool` in one file of its family and one line in that
-//! family's `all()`; every door, the model's prompt and the docs read the catalog that this feeds.
+//! The built-in tools. A new one is a `TypedTool` in a file of its own in `built_in` and one line
+//! in the list there; every door, the model's prompt and the docs read the catalog that this feeds.
 
 mod published;
 mod typed;
 #[cfg(test)]
 mod calls;
-mod math;
-mod validate;
-mod test;
-mod events;
-mod case;
-mod http;
+mod built_in;
 
-use kernel::contracts::Tool;
-use std::sync::Arc;
-
+pub use built_in::builtin;
 pub use outbound::addresses::HttpSettings;
-
-/// All built-in tools. `http` says which hosts `http::request` may talk to.
-pub fn builtin(http: HttpSettings) -> Vec<Arc<dyn Tool>> {
-    let mut tools = math::all();
-    tools.extend(validate::all());
-    tools.extend(test::all());
-    tools.extend(events::all());
-    tools.extend(case::all());
-    tools.extend(http::all(http));
-    tools
-}
 
 #[cfg(test)]
 mod tests {

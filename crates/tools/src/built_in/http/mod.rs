@@ -11,7 +11,7 @@ use kernel::contracts::Tool;
 use outbound::addresses::HttpSettings;
 use std::sync::Arc;
 
-/// The family.
-pub(crate) fn all(settings: HttpSettings) -> Vec<Arc<dyn Tool>> {
-    vec![typed(request::Request::new(settings))]
+/// `http::request`, which talks to these hosts only.
+pub(super) fn request(settings: HttpSettings) -> Arc<dyn Tool> {
+    typed(request::Request::new(settings))
 }
