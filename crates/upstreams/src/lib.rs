@@ -21,7 +21,7 @@ use kernel::values::fault::Fault;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use config::{
     Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
@@ -38,6 +38,11 @@ type Result<T, E = ToolError> = std::result::Result<T, E>;
 const TOOLS_MAX: usize = 2_000;
 /// How many pages of one list of an upstream are read.
 const PAGES_MAX: usize = 200;
+
+/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What upstreams are built from.
 #[derive(Clone)]

@@ -1,11 +1,12 @@
 //! What an upstream shows, and what is wanted of its keeper: its state, its tools, a number
 //! that grows with every change; wishes to be checked and to be let go.
 
+use crate::lock;
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Millis;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many checks wait at the same time; more are refused.
@@ -106,12 +107,12 @@ impl Board {
 
     /// How it is.
     pub(crate) fn status(&self) -> UpstreamStatus {
-        self.shown().status.clone()
+        lock(&self.shown).status.clone()
     }
 
     /// The tools that it had when it was last heard.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.shown().tools.clone()
+        lock(&self.shown).tools.clone()
     }
 
     /// Grows when tools, prompts or resources changed.
@@ -158,27 +159,27 @@ impl Board {
 
     /// It can be used, but something went wrong.
     pub(crate) fn stumbled(&self, error: Fault) {
-        self.shown().status.last_error = Some(error);
+        lock(&self.shown).status.last_error = Some(error);
         self.tried.send_replace(true);
     }
 
     /// This version is spoken with it, and this it says of itself.
     pub(crate) fn greeted(&self, version: &str, server: &Value) {
-        let mut shown = self.shown();
+        let mut shown = lock(&self.shown);
         shown.status.version = Some(version.to_owned());
         shown.status.server = server.is_object().then(|| server.clone());
     }
 
     /// It has so many prompts and resources.
     pub(crate) fn counts(&self, prompts: usize, resources: usize) {
-        let mut shown = self.shown();
+        let mut shown = lock(&self.shown);
         shown.status.prompts = prompts;
         shown.status.resources = resources;
     }
 
     /// These are its tools from now on.
     pub(crate) fn replace_tools(&self, tools: Vec<Arc<dyn Tool>>) {
-        let mut shown = self.shown();
+        let mut shown = lock(&self.shown);
         shown.status.tools = tools.len();
         shown.tools = tools;
     }
@@ -216,7 +217,7 @@ impl Board {
     }
 
     fn enter(&self, state: UpstreamState, now: Millis, last_error: Option<Fault>) {
-        let mut shown = self.shown();
+        let mut shown = lock(&self.shown);
         let status = &mut shown.status;
         status.last_error = last_error;
         if status.state != state {
@@ -229,9 +230,5 @@ impl Board {
         if state != UpstreamState::Connecting {
             self.tried.send_replace(true);
         }
-    }
-
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

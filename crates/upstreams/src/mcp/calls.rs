@@ -3,12 +3,13 @@
 //! the general stream. What belongs to exactly one call is given to it.
 
 use super::line::{Incoming, Replies, Result};
+use crate::lock;
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tokio::sync::mpsc;
 
@@ -45,7 +46,7 @@ impl Calls {
     ) -> Replies {
         let (replies, joined) = mpsc::channel(REPLIES_MAX);
         let number = {
-            let mut open = self.open();
+            let mut open = lock(&self.0);
             open.made += 1;
             let number = open.made;
             open.calls.insert(number, Call { token, replies: replies.clone() });
@@ -62,20 +63,16 @@ impl Calls {
             Incoming::Notification { params, .. } => params["progressToken"].clone(),
             _ => Value::Null,
         };
-        let open = self.open();
+        let open = lock(&self.0);
         let named = |call: &&Call| !token.is_null() && call.token.as_ref() == Some(&token);
         give(open.calls.values().find(named), incoming)
     }
 
     /// Gives a message to the only call; back where there is none, or several.
     pub(crate) fn give_to_the_only(&self, incoming: Incoming) -> Result<(), Incoming> {
-        let open = self.open();
+        let open = lock(&self.0);
         let only = open.calls.values().next().filter(|_| open.calls.len() == 1);
         give(only, incoming)
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

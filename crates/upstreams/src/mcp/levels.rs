@@ -2,9 +2,10 @@
 //! callers, so it is the lowest level that any call under way wants; each caller receives
 //! only what it wants itself.
 
+use crate::lock;
 use kernel::tool::call::LogLevel;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The levels that calls of one connection want.
 #[derive(Default)]
@@ -47,10 +48,6 @@ impl Drop for Wish {
     fn drop(&mut self) {
         lock(&self.wishes).levels.remove(&self.number);
     }
-}
-
-fn lock(wishes: &Mutex<Wishes>) -> MutexGuard<'_, Wishes> {
-    wishes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -18,15 +18,15 @@ mod connection;
 #[cfg(test)]
 mod scripted;
 
-use super::RemoteParts;
 use super::config::UpstreamConfig;
 use super::oauth::Account;
+use super::{RemoteParts, lock};
 use kernel::tool::call::HowFar;
 use line::{Line, PeerError, PeerErrorKind, Result};
 use lists::Lists;
 use peer::Peer;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, watch};
 
 pub(crate) use connection::supervisor::{dial, keep};
@@ -133,7 +133,7 @@ impl Link {
 
     /// What it listed last; nothing before it was first heard.
     pub(crate) fn lists(&self) -> Arc<Lists> {
-        self.last_lists().clone()
+        lock(&self.lists).clone()
     }
 
     /// The URIs of resources that it says have changed, from now on.
@@ -193,27 +193,19 @@ impl Link {
 
     /// Keeps the line that is in use from now on.
     fn hold(&self, line: Arc<dyn Line>) {
-        *self.held_line() = Some(line);
+        *lock(&self.line) = Some(line);
     }
 
     /// Closes the line in use. One that does not end in time is left alone.
     async fn hang_up(&self) {
         // It stays held until it is closed: if we are stopped here, another one does it.
-        let line = self.held_line().clone();
+        let line = lock(&self.line).clone();
         let Some(line) = line else { return };
         let ms = self.parts.limits.stop_wait_ms;
         if self.parts.within(ms, line.close()).await.is_none() {
             let upstream = self.config.name.as_str();
             tracing::warn!(upstream, limit_ms = ms, "an upstream's line did not close in time");
         }
-        *self.held_line() = None;
-    }
-
-    fn held_line(&self) -> MutexGuard<'_, Option<Arc<dyn Line>>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn last_lists(&self) -> MutexGuard<'_, Arc<Lists>> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.line) = None;
     }
 }

@@ -1,10 +1,11 @@
 //! A vault in memory, and holds for vaults that one process has for itself.
 
+use crate::lock;
 use futures::future::ready;
 use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, VaultError, Vaulted};
 use kernel::values::secret::Secret;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A vault that lasts as long as the process.
@@ -25,10 +26,6 @@ impl MemoryVault {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { entries: Mutex::default(), holds: Holds::new(clock) }
     }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Entries {
@@ -45,7 +42,7 @@ impl Entries {
 
 impl Vault for MemoryVault {
     fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
-        Box::pin(ready(Ok(self.entries().kept.get(key).cloned())))
+        Box::pin(ready(Ok(lock(&self.entries).kept.get(key).cloned())))
     }
 
     fn write<'a>(
@@ -54,11 +51,11 @@ impl Vault for MemoryVault {
         value: &'a Secret,
         expected: Expected,
     ) -> Vaulted<'a, u64> {
-        Box::pin(ready(self.entries().write(key, value, expected)))
+        Box::pin(ready(lock(&self.entries).write(key, value, expected)))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
-        self.entries().kept.remove(key);
+        lock(&self.entries).kept.remove(key);
         Box::pin(ready(Ok(())))
     }
 
@@ -97,7 +94,7 @@ impl Holds {
     /// Holds a key, as `Vault::hold` says.
     pub fn hold(&self, key: &str, ms: u64) -> Option<Hold> {
         let now = self.clock.elapsed();
-        let mut held = locked(&self.held);
+        let mut held = lock(&self.held);
         if held.keys.get(key).is_some_and(|holding| now < holding.until) {
             return None;
         }
@@ -107,17 +104,13 @@ impl Holds {
         held.keys.insert(key.to_owned(), Holding { number, until });
         let (all, key) = (self.held.clone(), key.to_owned());
         Some(Hold::new(move || {
-            let mut held = locked(&all);
+            let mut held = lock(&all);
             // It may have ended by itself, and be another's by now.
             if held.keys.get(&key).is_some_and(|holding| holding.number == number) {
                 held.keys.remove(&key);
             }
         }))
     }
-}
-
-fn locked(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::attend::{Attended, Event};
 use crate::config::UpstreamKind;
+use crate::lock;
 use crate::mcp::http::{HttpLine, SseLine};
 use crate::mcp::line::{Line, PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
@@ -213,7 +214,7 @@ impl Keeper {
             self.board.replace_tools(tools);
         }
         self.board.counts(lists.prompts.len(), lists.resources.len() + lists.templates.len());
-        *self.link.last_lists() = Arc::new(lists);
+        *lock(&self.link.lists) = Arc::new(lists);
         true
     }
 

@@ -2,8 +2,9 @@
 //! the time, after their own was lost.
 
 use super::super::line::Incoming;
+use crate::lock;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::oneshot;
 use wire::jsonrpc::Id;
 
@@ -22,26 +23,22 @@ impl Waiting {
     /// Waits for an answer to this request.
     pub(super) fn enter<'a>(&'a self, id: &'a Id) -> (Waiter<'a>, oneshot::Receiver<Incoming>) {
         let (sender, receiver) = oneshot::channel();
-        self.lock().insert(id.clone(), sender);
+        lock(&self.0).insert(id.clone(), sender);
         (Waiter { waiting: self, id }, receiver)
     }
 
     /// Hands an answer to the request that waits for it, if one does.
     pub(super) fn deliver(&self, id: &Id, answer: Incoming) {
-        let waiter = self.lock().remove(id);
+        let waiter = lock(&self.0).remove(id);
         if let Some(waiter) = waiter {
             // It may have been answered on its own stream a moment ago.
             let _ = waiter.send(answer);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Incoming>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.waiting.lock().remove(self.id);
+        lock(&self.waiting.0).remove(self.id);
     }
 }

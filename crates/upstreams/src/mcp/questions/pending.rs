@@ -4,14 +4,14 @@
 use super::super::levels::Wish;
 use super::super::line::Replies;
 use super::super::peer::Peer;
-use crate::RemoteParts;
+use crate::{RemoteParts, lock};
 use futures::future::{Either, select};
 use kernel::contracts::Spawn;
 use kernel::tool::call::{Abilities, Call, Caller, Want};
 use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use wire::jsonrpc::Id;
 
@@ -204,9 +204,4 @@ fn remove(all: &Mutex<VecDeque<Entry>>, found: impl FnMut(&Entry) -> bool) -> Op
     let mut all = lock(all);
     let at = all.iter().position(found)?;
     all.remove(at)
-}
-
-/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

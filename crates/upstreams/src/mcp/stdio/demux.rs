@@ -6,6 +6,7 @@
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Result};
 use super::ending::Ending;
 use super::outbox::Ticket;
+use crate::lock;
 use kernel::contracts::Clock;
 use kernel::tool::call::HowFar;
 use kernel::values::ids::Millis;
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Frame, INTERNAL_ERROR, Id, RpcError};
 use wire::mcp::META_SUBSCRIPTION;
@@ -115,7 +116,7 @@ impl Demux {
 
     /// Why the line is over, if it is.
     pub(super) fn over(&self) -> Option<Ending> {
-        self.table().over.clone()
+        lock(&self.table).over.clone()
     }
 
     /// Opens a request that is about to be sent.
@@ -125,7 +126,7 @@ impl Demux {
         ticket: Arc<Ticket>,
     ) -> Result<(mpsc::Receiver<Incoming>, Watched)> {
         let key = request.id.as_json().to_owned();
-        let mut table = self.table();
+        let mut table = lock(&self.table);
         if let Some(over) = &table.over {
             return Err(over.error(HowFar::NotSent));
         }
@@ -150,12 +151,12 @@ impl Demux {
 
     /// Takes a request out, if it is still open.
     pub(super) fn close(&self, key: &str) -> Option<Open> {
-        self.table().close(key)
+        lock(&self.table).close(key)
     }
 
     /// We answered something that the other side asked.
     pub(super) fn replied(&self, message: &str) {
-        let mut table = self.table();
+        let mut table = lock(&self.table);
         if table.questions.is_empty() {
             return;
         }
@@ -168,7 +169,7 @@ impl Demux {
     /// Ends every open request, and takes no more; whether this is the first time.
     pub(super) fn end(&self, ending: &Ending) -> bool {
         let open = {
-            let mut table = self.table();
+            let mut table = lock(&self.table);
             if table.over.is_some() {
                 return false;
             }
@@ -237,7 +238,7 @@ impl Demux {
             return None;
         }
         let open = {
-            let mut table = self.table();
+            let mut table = lock(&self.table);
             let key = table.key_of(id);
             key.and_then(|key| table.close(&key))
         };
@@ -265,7 +266,7 @@ impl Demux {
     ) -> Option<()> {
         let (id, params) = (Id::read(id)?, self.read_params(params)?);
         heard.unasked += 1;
-        let mut table = self.table();
+        let mut table = lock(&self.table);
         let waits = method != PING && table.questions.len() < QUESTIONS_MAX;
         let incoming = Incoming::Request { id: id.clone(), method: method.into_owned(), params };
         if !table.tell(incoming) {
@@ -286,7 +287,7 @@ impl Demux {
         let params = self.read_params(params)?;
         heard.unasked += 1;
         let now = self.clock.now();
-        let mut table = self.table();
+        let mut table = lock(&self.table);
         if method == CANCELLED {
             let id = params["requestId"].to_string();
             // So a server ends a stream of news over a pipe: in good order.
@@ -348,10 +349,6 @@ impl Demux {
         let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
         let message = error["message"].as_str().unwrap_or("the server gives no reason");
         RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

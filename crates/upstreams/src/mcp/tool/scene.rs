@@ -2,13 +2,13 @@
 //! asked of it and answers, in either era.
 
 use super::RemoteTool;
-use crate::RemoteParts;
 use crate::config::{OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, Replies};
 use crate::mcp::lists::Lists;
 use crate::mcp::peer::{Era, Peer};
 use crate::mcp::{Connection, Link};
 use crate::stage::Stage;
+use crate::{RemoteParts, lock};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
@@ -77,7 +77,7 @@ impl Scene {
 
     /// Lists these.
     pub(crate) fn list(&self, lists: Lists) {
-        *self.link.last_lists() = Arc::new(lists);
+        *lock(&self.link.lists) = Arc::new(lists);
     }
 
     /// It is away from now on.
