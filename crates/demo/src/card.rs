@@ -2,7 +2,7 @@
 //! here: a new event overwrites nothing, and nothing outside of this machine is touched.
 
 use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::mcp::META_IDEMPOTENCY_KEY;
 
@@ -66,5 +66,46 @@ impl Card {
             unrecorded: true,
             listed: Some(Arc::new(listed)),
         }
+    }
+}
+
+/// The schema of an object that always has these members.
+pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+    let (mut required, mut properties) = (Vec::new(), Map::new());
+    for (name, schema) in members {
+        required.push(name);
+        properties.insert(name.to_owned(), schema);
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The schema of an object that has these texts.
+pub(crate) fn texts(names: &[&str]) -> Value {
+    object(names.iter().map(|name| (*name, json!({"type": "string"}))))
+}
+
+/// The schema of an object that has a list under this name.
+pub(crate) fn list(name: &str, items: Value) -> Value {
+    object([(name, json!({"type": "array", "items": items}))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_required_in_the_order_in_which_they_are_written() {
+        let text = json!({"type": "string"});
+        let items = json!({
+            "type": "object",
+            "properties": {"b": text, "a": text},
+            "required": ["b", "a"],
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {"all": {"type": "array", "items": items}},
+            "required": ["all"],
+        });
+        assert_eq!(list("all", texts(&["b", "a"])), expected);
     }
 }

@@ -2,6 +2,7 @@
 //! wrong without a calendar is refused before anybody is asked to approve the call; most of it
 //! already by the schema, which a gateway in between has, too.
 
+use crate::card::{object, texts};
 use crate::zone::Zone;
 use jiff::Zoned;
 use kernel::tool::arguments::{kind, misfit};
@@ -58,22 +59,8 @@ pub(super) fn whole_schema(range: &RangeInclusive<i64>, description: &str) -> Va
 
 /// The schema of what comes of a change.
 pub(super) fn details_schema() -> Value {
-    let text = json!({"type": "string"});
-    json!({
-        "type": "object",
-        "properties": {
-            "event_details": {
-                "type": "object",
-                "properties": {
-                    "name": text, "start": text, "end": text, "location": text,
-                    "description": text, "calendar_id": text,
-                },
-                "required": ["name", "start", "end", "location", "description", "calendar_id"],
-            },
-            "id": text,
-        },
-        "required": ["event_details", "id"],
-    })
+    let details = texts(&["name", "start", "end", "location", "description", "calendar_id"]);
+    object([("event_details", details), ("id", json!({"type": "string"}))])
 }
 
 /// A text; null is none.

@@ -3,14 +3,13 @@
 use super::FAMILY;
 use super::desk::Desk;
 use super::tool::CalendarTool;
-use crate::card::{Card, Does};
+use crate::card::{Card, Does, list, texts};
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
-    let text = json!({"type": "string"});
     let card = Card {
         name: "list_calendars",
         title: "List calendars",
@@ -18,20 +17,7 @@ pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
         family: FAMILY,
         does: Does::Reads,
         input: json!({"type": "object", "properties": {}, "additionalProperties": false}),
-        output: json!({
-            "type": "object",
-            "properties": {
-                "calendars": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {"name": text, "description": text, "calendar_id": text},
-                        "required": ["name", "description", "calendar_id"],
-                    },
-                },
-            },
-            "required": ["calendars"],
-        }),
+        output: list("calendars", texts(&["name", "description", "calendar_id"])),
     };
     CalendarTool::new(desk, card, |_, _| Ok(()), act)
 }

@@ -7,7 +7,7 @@ use super::arguments::{
 use super::desk::Desk;
 use super::event::Event;
 use super::tool::CalendarTool;
-use crate::card::{Card, Does};
+use crate::card::{Card, Does, list, texts};
 use jiff::{Span, Zoned};
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, ToolError};
@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 /// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
-    let text = json!({"type": "string"});
     let mut days = whole_schema(&DAYS, "For how many days");
     days["default"] = json!(DAYS_DEFAULT);
     let card = Card {
@@ -36,23 +35,7 @@ pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
             "required": ["start_time"],
             "additionalProperties": false,
         }),
-        output: json!({
-            "type": "object",
-            "properties": {
-                "events": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "name": text, "start": text, "end": text, "description": text,
-                            "event_id": text,
-                        },
-                        "required": ["name", "start", "end", "description", "event_id"],
-                    },
-                },
-            },
-            "required": ["events"],
-        }),
+        output: list("events", texts(&["name", "start", "end", "description", "event_id"])),
     };
     CalendarTool::new(desk, card, |desk, arguments| Asked::read(desk, arguments).map(drop), act)
 }

@@ -6,7 +6,7 @@ use super::gazetteer::{Place, find};
 use super::globe::direction;
 use super::search_places::needed_text;
 use super::tool::MapsTool;
-use crate::card::{Card, Does};
+use crate::card::{Card, Does, object, texts};
 use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
 
@@ -20,11 +20,7 @@ const NOTE: &str = "Straight line over the globe, not along roads: distances and
 /// The tool.
 pub(super) fn tool() -> MapsTool {
     let (text, number) = (json!({"type": "string"}), json!({"type": "number"}));
-    let place = json!({
-        "type": "object",
-        "properties": {"name": text, "city": text, "country": text},
-        "required": ["name", "city", "country"],
-    });
+    let place = texts(&["name", "city", "country"]);
     let card = Card {
         name: "get_directions",
         title: "Get directions",
@@ -42,24 +38,15 @@ pub(super) fn tool() -> MapsTool {
             "required": ["from", "to"],
             "additionalProperties": false,
         }),
-        output: json!({
-            "type": "object",
-            "properties": {
-                "from": place,
-                "to": place,
-                "distance_km": number,
-                "bearing_degrees": number,
-                "direction": text,
-                "minutes": {
-                    "type": "object",
-                    "properties": {"foot": number, "bicycle": number, "car": number},
-                    "required": ["foot", "bicycle", "car"],
-                },
-                "note": text,
-            },
-            "required":
-                ["from", "to", "distance_km", "bearing_degrees", "direction", "minutes", "note"],
-        }),
+        output: object([
+            ("from", place.clone()),
+            ("to", place),
+            ("distance_km", number.clone()),
+            ("bearing_degrees", number.clone()),
+            ("direction", text.clone()),
+            ("minutes", object(SPEEDS.map(|(means, _)| (means, number.clone())))),
+            ("note", text),
+        ]),
     };
     MapsTool::new(card, act)
 }

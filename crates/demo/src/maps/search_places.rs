@@ -3,7 +3,7 @@
 use super::FAMILY;
 use super::gazetteer::search;
 use super::tool::MapsTool;
-use crate::card::{Card, Does};
+use crate::card::{Card, Does, list, object};
 use kernel::tool::arguments::{kind, misfit};
 use kernel::tool::call::ToolError;
 use serde_json::{Value, json};
@@ -13,7 +13,9 @@ const PLACES_MAX: usize = 10;
 
 /// The tool.
 pub(super) fn tool() -> MapsTool {
-    let (text, number) = (json!({"type": "string"}), json!({"type": "number"}));
+    let of = |kind: &'static str| move |name: &'static str| (name, json!({"type": kind}));
+    let words = ["name", "kind", "city", "country"].into_iter().map(of("string"));
+    let numbers = ["latitude", "longitude"].into_iter().map(of("number"));
     let card = Card {
         name: "search_places",
         title: "Search places",
@@ -27,23 +29,7 @@ pub(super) fn tool() -> MapsTool {
             "required": ["query"],
             "additionalProperties": false,
         }),
-        output: json!({
-            "type": "object",
-            "properties": {
-                "places": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "name": text, "kind": text, "city": text, "country": text,
-                            "latitude": number, "longitude": number,
-                        },
-                        "required": ["name", "kind", "city", "country", "latitude", "longitude"],
-                    },
-                },
-            },
-            "required": ["places"],
-        }),
+        output: list("places", object(words.chain(numbers))),
     };
     MapsTool::new(card, act)
 }
