@@ -56,16 +56,19 @@ impl Request {
     }
 }
 
+/// What was read, or why an answer is none.
+pub(crate) type Result<T, E = Fault> = std::result::Result<T, E>;
+
 /// Reads one answer.
 pub(crate) trait Reply: Send {
     /// Takes the next event of a stream.
-    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow, Fault>;
+    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow>;
 
     /// Takes an answer that came as a whole.
-    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<(), Fault>;
+    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()>;
 
     /// The turn; an error if its end has not come.
-    fn finish(self) -> Result<Turn, Fault>;
+    fn finish(self) -> Result<Turn>;
 }
 
 /// Whether more events are to be read.
@@ -96,7 +99,7 @@ impl Fault {
 }
 
 /// The JSON of an event.
-pub(crate) fn read_json(event: &Event) -> Result<Value, Fault> {
+pub(crate) fn read_json(event: &Event) -> Result<Value> {
     serde_json::from_str(&event.data)
         .map_err(|error| Fault::unreadable(format!("has an event that is no JSON: {error}")))
 }

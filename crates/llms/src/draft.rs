@@ -1,6 +1,6 @@
 //! A turn that is being made: text and calls as they come, sent to listeners.
 
-use crate::dialect::Fault;
+use crate::dialect::{Fault, Result};
 use crate::shape;
 use kernel::conversation::llm::{Delta, DeltaSink, ModelCall, Native, Stop, Turn, Usage};
 use std::sync::Arc;
@@ -41,12 +41,7 @@ impl Draft {
     }
 
     /// A call begins; its place. The tool's name may come later.
-    pub(crate) fn begin(
-        &mut self,
-        id: &str,
-        tool: &str,
-        sink: &dyn DeltaSink,
-    ) -> Result<usize, Fault> {
+    pub(crate) fn begin(&mut self, id: &str, tool: &str, sink: &dyn DeltaSink) -> Result<usize> {
         if self.calls.len() >= CALLS_MAX {
             return Err(Fault::unreadable(format!("calls more than {CALLS_MAX} tools at once")));
         }
@@ -79,12 +74,7 @@ impl Draft {
     }
 
     /// The turn, with what its provider wants back. `form` says whether it was to be JSON.
-    pub(crate) fn finish(
-        self,
-        stop: Stop,
-        form: bool,
-        native: Option<Native>,
-    ) -> Result<Turn, Fault> {
+    pub(crate) fn finish(self, stop: Stop, form: bool, native: Option<Native>) -> Result<Turn> {
         let mut calls = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
             if call.tool.is_empty() {

@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use super::refusal;
 use super::request::{TEXT, THOUGHTS, TOOL_USE};
-use crate::dialect::{Fault, Flow, Reply, read_json};
+use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
@@ -56,7 +56,7 @@ impl MessageReply {
         Self { model: model.to_owned(), form, ..Self::default() }
     }
 
-    fn begin(&mut self, index: u64, block: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn begin(&mut self, index: u64, block: &Value, sink: &dyn DeltaSink) -> Result<()> {
         let begun = match text(block, "type") {
             TEXT => {
                 let said = text(block, "text");
@@ -74,7 +74,7 @@ impl MessageReply {
         Ok(())
     }
 
-    fn more(&mut self, index: u64, delta: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn more(&mut self, index: u64, delta: &Value, sink: &dyn DeltaSink) -> Result<()> {
         let Some(block) = self.blocks.get_mut(&index) else {
             return Err(Fault::unreadable("continues a block that it did not begin"));
         };
@@ -147,7 +147,7 @@ impl MessageReply {
 }
 
 impl Reply for MessageReply {
-    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow, Fault> {
+    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow> {
         let told = read_json(event)?;
         let index = told["index"].as_u64().unwrap_or_default();
         match text(&told, "type") {
@@ -169,7 +169,7 @@ impl Reply for MessageReply {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if text(body, "type") == "error" {
             return Err(Fault::Told(refusal::judge(None, body)));
         }
@@ -185,7 +185,7 @@ impl Reply for MessageReply {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Turn, Fault> {
+    fn finish(mut self) -> Result<Turn> {
         if !self.ended {
             return Err(Fault::Cut);
         }
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use kernel::conversation::llm::{LlmErrorKind, Unheard};
 
-    fn read(events: &[Value]) -> Result<Turn, Fault> {
+    fn read(events: &[Value]) -> Result<Turn> {
         let mut reply = MessageReply::new("m", false);
         for event in events {
             let name = event["type"].as_str().unwrap_or_default().to_owned();

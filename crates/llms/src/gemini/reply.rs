@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use super::refusal;
 use super::request::SIGNATURE;
-use crate::dialect::{Fault, Flow, Reply, read_json};
+use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
@@ -35,7 +35,7 @@ impl ContentReply {
         Self { model: model.to_owned(), form, ..Self::default() }
     }
 
-    fn chunk(&mut self, chunk: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn chunk(&mut self, chunk: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(Fault::Told(refusal::judge(None, chunk)));
         }
@@ -52,7 +52,7 @@ impl ContentReply {
         Ok(())
     }
 
-    fn part(&mut self, part: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn part(&mut self, part: &Value, sink: &dyn DeltaSink) -> Result<()> {
         let mut kept = if let Some(call) = part.get("functionCall") {
             let name = text(call, "name");
             let at = self.draft.begin(text(call, "id"), name, sink)?;
@@ -107,7 +107,7 @@ impl ContentReply {
         };
     }
 
-    fn stop(&self) -> Result<Stop, Fault> {
+    fn stop(&self) -> Result<Stop> {
         let Some((reason, words)) = &self.ended else {
             return if self.blocked { Ok(Stop::Refused) } else { Err(Fault::Cut) };
         };
@@ -122,13 +122,13 @@ impl ContentReply {
 }
 
 impl Reply for ContentReply {
-    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow, Fault> {
+    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow> {
         self.chunk(&read_json(event)?, sink)?;
         // There is no end marker: what ends it has a reason, and counts may come after that.
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()> {
         let chunks = match body {
             // Where events are not known, a stream is an array.
             Value::Array(chunks) => chunks.as_slice(),
@@ -143,7 +143,7 @@ impl Reply for ContentReply {
         chunks.iter().try_for_each(|chunk| self.chunk(chunk, sink))
     }
 
-    fn finish(self) -> Result<Turn, Fault> {
+    fn finish(self) -> Result<Turn> {
         let stop = self.stop()?;
         let content = json!({"model": self.model, "parts": self.parts});
         let native = Native { provider: PROVIDER.to_owned(), content };
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use kernel::conversation::llm::{LlmErrorKind, Unheard};
 
-    fn read(chunks: &[Value]) -> Result<Turn, Fault> {
+    fn read(chunks: &[Value]) -> Result<Turn> {
         let mut reply = ContentReply::new("m", false);
         for chunk in chunks {
             let event = Event { data: chunk.to_string(), ..Event::default() };

@@ -4,7 +4,7 @@
 use super::PROVIDER;
 use super::refusal;
 use super::request::{EXTRA, THOUGHTS};
-use crate::dialect::{Fault, Flow, Reply, read_json};
+use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
 use crate::refusal::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
@@ -37,7 +37,7 @@ impl ChatReply {
     }
 
     /// A chunk's choice, or that of a whole answer.
-    fn choice(&mut self, choice: &Value, part: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &Value, part: &Value, sink: &dyn DeltaSink) -> Result<()> {
         self.content(&part["content"], sink);
         self.refusal.push_str(text(part, "refusal"));
         for name in THOUGHTS {
@@ -68,7 +68,7 @@ impl ChatReply {
         }
     }
 
-    fn call(&mut self, position: u64, call: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn call(&mut self, position: u64, call: &Value, sink: &dyn DeltaSink) -> Result<()> {
         let (id, name) = (text(call, "id"), text(&call["function"], "name"));
         let index = call["index"].as_u64();
         let key = index.unwrap_or(position);
@@ -135,7 +135,7 @@ impl ChatReply {
 }
 
 impl Reply for ChatReply {
-    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow, Fault> {
+    fn event(&mut self, event: &Event, sink: &dyn DeltaSink) -> Result<Flow> {
         if event.data.trim() == END {
             // The end without a reason is an end as well.
             self.stop = self.stop.or(Some(Stop::Done));
@@ -151,7 +151,7 @@ impl Reply for ChatReply {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<(), Fault> {
+    fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if body.get("error").is_some_and(|error| !error.is_null()) {
             return Err(Fault::Told(refusal::judge(None, body)));
         }
@@ -165,7 +165,7 @@ impl Reply for ChatReply {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Turn, Fault> {
+    fn finish(mut self) -> Result<Turn> {
         let mut stop = self.stop.ok_or(Fault::Cut)?;
         if !self.refusal.is_empty() {
             stop = Stop::Refused;
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    fn read(chunks: &[Value], done: bool) -> Result<Turn, Fault> {
+    fn read(chunks: &[Value], done: bool) -> Result<Turn> {
         let mut reply = ChatReply::new("m", false);
         let event = |data: String| Event { data, ..Event::default() };
         for chunk in chunks {

@@ -5,6 +5,7 @@ use super::output;
 use super::parameter::KEY_HEADER;
 use super::request::Request;
 use super::send::Sender;
+use crate::Result;
 use crate::config::UpstreamConfig;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
@@ -60,7 +61,7 @@ impl RestTool {
         Self { spec, upstream, operation, base, sender, bytes_max, blob_bytes_max }
     }
 
-    async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+    async fn send(&self, call: &Call) -> Result<ToolOutput> {
         let mut request = Request::new(&self.operation, &self.base, &call.arguments)?;
         if self.operation.keyed {
             let key = HeaderValue::from_str(&call.id.to_string());
@@ -94,15 +95,11 @@ impl Tool for RestTool {
         Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rest })
     }
 
-    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+    fn check(&self, arguments: &Value) -> Result<()> {
         Request::new(&self.operation, &self.base, arguments).map(drop)
     }
 
-    fn call<'a>(
-        &'a self,
-        _caller: &'a Caller,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
         Box::pin(self.send(call))
     }
 }

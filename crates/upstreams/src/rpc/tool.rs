@@ -1,13 +1,13 @@
 //! A tool that is a method of another server.
 
-use super::super::RemoteParts;
 use super::super::config::UpstreamConfig;
+use super::super::{RemoteParts, Result};
 use super::answer::{About, read};
 use super::listing::Listed;
 use super::place::{Place, Request};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolOutput, ToolSpec, Upstream};
 use outbound::answer::Effect;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl RpcTool {
         Self { spec, upstream, name: listed.name, dialect, place, parts, timeout_ms }
     }
 
-    async fn send(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+    async fn send(&self, call: &Call) -> Result<ToolOutput> {
         // The engine's own limit is the engine's to keep; only a shorter one is ours.
         match self.timeout_ms.filter(|limit_ms| *limit_ms < call.timeout_ms) {
             None => self.exchange(call).await,
@@ -59,7 +59,7 @@ impl RpcTool {
         }
     }
 
-    async fn exchange(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+    async fn exchange(&self, call: &Call) -> Result<ToolOutput> {
         let (id, bytes_max) = (call.id.to_string(), call.output_bytes_max);
         let wrapped: Value;
         let (method, params) = match self.dialect {
@@ -97,11 +97,7 @@ impl Tool for RpcTool {
         Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rpc })
     }
 
-    fn call<'a>(
-        &'a self,
-        _caller: &'a Caller,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
         Box::pin(self.send(call))
     }
 }
