@@ -5,68 +5,85 @@ use crate::contracts::{Page, Paged};
 use crate::tool::call::{Abilities, Caller, Given, ToolOutput};
 use crate::values::fault::Fault;
 use futures::future::BoxFuture;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A prompt as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptSpec {
     /// Its stable name.
     pub name: String,
     /// A short title for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What it takes; every value is a text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// The listing as its server wrote it, for doors that pass it on.
+    #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }
 
 /// One argument of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
     /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it must be given.
     pub required: bool,
 }
 
 /// A resource as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {
     /// Where it is read.
     pub uri: String,
     /// Its name.
     pub name: String,
     /// A short title for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its size, if it is known.
+    #[serde(rename = "size", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The listing as its server wrote it, for doors that pass it on.
+    #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }
 
 /// A family of resources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TemplateSpec {
     /// Their URIs, as an RFC 6570 template.
     pub uri_template: String,
     /// The family's name.
     pub name: String,
     /// A short title for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Their media type.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The listing as its server wrote it, for doors that pass it on.
+    #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }
 

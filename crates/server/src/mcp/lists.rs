@@ -103,11 +103,22 @@ pub(crate) fn page_of<'a, T>(
     (page, page.last().map(key).filter(|_| more))
 }
 
-/// What another server says of an item beyond these members: it is passed on as it is.
-pub(crate) fn more(listed: Option<&Arc<Value>>, known: &[&str]) -> Map<String, Value> {
-    let Some(Value::Object(members)) = listed.map(Arc::as_ref) else { return Map::new() };
-    let more = members.iter().filter(|(key, _)| !known.contains(&key.as_str()));
-    more.map(|(key, value)| (key.clone(), value.clone())).collect()
+/// An item, and what its own server says of it beyond that: it is passed on as it is.
+#[derive(Serialize)]
+pub(crate) struct Listed<S> {
+    #[serde(flatten)]
+    spec: S,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+impl<S> Listed<S> {
+    /// The item, with its server's listing without these members.
+    pub(crate) fn new(spec: S, listed: Option<&Arc<Value>>, known: &[&str]) -> Self {
+        let members = listed.and_then(|listed| listed.as_object()).into_iter().flatten();
+        let more = members.filter(|(key, _)| !known.contains(&key.as_str()));
+        Self { spec, more: more.map(|(key, value)| (key.clone(), value.clone())).collect() }
+    }
 }
 
 /// Items as JSON, with a comma between two.

@@ -6,14 +6,14 @@ use crate::mcp::calls::wanting::{ROUNDS_MAX, Retry, Wanted, abilities, given, wa
 use crate::mcp::client::Version;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists::{
-    LIST_TTL_MS, after, cursor, failed, has_titles, joined, listed, more, page_of,
+    LIST_TTL_MS, Listed, after, cursor, failed, has_titles, joined, listed, page_of,
 };
 use crate::mcp::seal::Bound;
 use crate::request::params::short;
 use kernel::contracts::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::{Given, ToolOutput};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
     let max = exchange.door.doors.limits().mcp_list_items_max;
     let (page, last) = page_of(&prompts, |spec| spec.name.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, PROMPTS, last));
-    let items = joined(page.iter().map(|spec| Prompt::of(spec, version)));
+    let items = joined(page.iter().map(|spec| shown(spec, version)));
     Ok(listed(version, PROMPTS, &items, next.as_deref(), LIST_TTL_MS))
 }
 
@@ -148,44 +148,12 @@ fn unknown(exchange: &Exchange, name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no prompt `{}`; {hint}", short(name)))
 }
 
-#[derive(Serialize)]
-struct Prompt<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    arguments: Vec<Argument<'a>>,
-    /// What its own server says of it beside that; all of its arguments, too.
-    #[serde(flatten)]
-    more: Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct Argument<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    required: bool,
-}
-
-impl<'a> Prompt<'a> {
-    fn of(spec: &'a PromptSpec, version: Version) -> Self {
-        let argument = |argument: &'a PromptArgument| Argument {
-            name: &argument.name,
-            description: argument.description.as_deref(),
-            required: argument.required,
-        };
-        let own = spec.arguments.iter().filter(|_| spec.listed.is_none());
-        Self {
-            name: &spec.name,
-            title: spec.title.as_deref().filter(|_| has_titles(version)),
-            description: spec.description.as_deref(),
-            arguments: own.map(argument).collect(),
-            more: more(spec.listed.as_ref(), &["name", "title", "description"]),
-        }
-    }
+/// A prompt as it is listed. Its own server says all of its arguments.
+fn shown(spec: &PromptSpec, version: Version) -> Listed<PromptSpec> {
+    let mut shown = spec.clone();
+    shown.title = shown.title.filter(|_| has_titles(version));
+    shown.arguments.retain(|_| spec.listed.is_none());
+    Listed::new(shown, spec.listed.as_ref(), &["name", "title", "description"])
 }
 
 #[cfg(test)]
@@ -220,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_title_is_shown_where_there_are_titles() {
-        let shown = |version| json!(Prompt::of(&spec(), version));
+        let shown = |version| json!(shown(&spec(), version));
         let old = json!({"name": "p", "arguments": [{"name": "a", "required": true},
             {"name": "b", "required": false}, {"name": "c", "required": true}]});
         assert_eq!(shown(Version::March2025), old);
@@ -236,7 +204,7 @@ mod tests {
         passed.listed = Some(Arc::new(listed.clone()));
         let mut expected = listed;
         expected["name"] = json!("up.p");
-        assert_eq!(json!(Prompt::of(&passed, Version::July2026)), expected);
+        assert_eq!(json!(shown(&passed, Version::July2026)), expected);
     }
 
     #[test]

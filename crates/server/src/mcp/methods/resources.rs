@@ -6,15 +6,15 @@ use crate::mcp::client::Version;
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists::{
-    LIST_TTL_MS, after, bad_cursor, cursor, failed, has_titles, joined, listed, more, page_of,
+    LIST_TTL_MS, Listed, after, bad_cursor, cursor, failed, has_titles, joined, listed, page_of,
 };
 use crate::request::params::short;
 use kernel::contracts::shelf::{Changes, ResourceSpec, TemplateSpec};
 use kernel::contracts::{Page, Paged};
 use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use wire::jsonrpc::{INVALID_PARAMS, RpcError};
 use wire::mcp::RESOURCE_NOT_FOUND;
 
@@ -52,7 +52,7 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
         }
     }
     let version = exchange.client.version;
-    let items = joined(found.iter().map(|spec| Resource::of(spec, version)));
+    let items = joined(found.iter().map(|spec| resource(spec, version)));
     let next = next.map(|place| cursor(&exchange, RESOURCES, &place));
     Ok(listed(version, RESOURCES, &items, next.as_deref(), RESOURCES_TTL_MS))
 }
@@ -73,7 +73,7 @@ pub(crate) async fn templates(exchange: Exchange) -> Answered {
     let max = exchange.door.doors.limits().mcp_list_items_max;
     let (page, last) = page_of(&all, |spec| spec.uri_template.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, TEMPLATES, last));
-    let items = joined(page.iter().map(|spec| Template::of(spec, version)));
+    let items = joined(page.iter().map(|spec| template(spec, version)));
     Ok(listed(version, TEMPLATES, &items, next.as_deref(), LIST_TTL_MS))
 }
 
@@ -141,71 +141,18 @@ pub(crate) async fn changes(
     passed.map_or(Ok(None), Err)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource<'a> {
-    uri: &'a str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
-    /// What its own server says of it beside that.
-    #[serde(flatten)]
-    more: Map<String, Value>,
+/// A resource as it is listed.
+fn resource(spec: &ResourceSpec, version: Version) -> Listed<ResourceSpec> {
+    let title = spec.title.clone().filter(|_| has_titles(version));
+    let known = ["uri", "name", "title", "description", "mimeType", "size"];
+    Listed::new(ResourceSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
 }
 
-impl<'a> Resource<'a> {
-    fn of(spec: &'a ResourceSpec, version: Version) -> Self {
-        Self {
-            uri: &spec.uri,
-            name: &spec.name,
-            title: spec.title.as_deref().filter(|_| has_titles(version)),
-            description: spec.description.as_deref(),
-            mime_type: spec.mime_type.as_deref(),
-            size: spec.bytes,
-            more: more(
-                spec.listed.as_ref(),
-                &["uri", "name", "title", "description", "mimeType", "size"],
-            ),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Template<'a> {
-    uri_template: &'a str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    /// What its own server says of it beside that.
-    #[serde(flatten)]
-    more: Map<String, Value>,
-}
-
-impl<'a> Template<'a> {
-    fn of(spec: &'a TemplateSpec, version: Version) -> Self {
-        Self {
-            uri_template: &spec.uri_template,
-            name: &spec.name,
-            title: spec.title.as_deref().filter(|_| has_titles(version)),
-            description: spec.description.as_deref(),
-            mime_type: spec.mime_type.as_deref(),
-            more: more(
-                spec.listed.as_ref(),
-                &["uriTemplate", "name", "title", "description", "mimeType"],
-            ),
-        }
-    }
+/// A family as it is listed.
+fn template(spec: &TemplateSpec, version: Version) -> Listed<TemplateSpec> {
+    let title = spec.title.clone().filter(|_| has_titles(version));
+    let known = ["uriTemplate", "name", "title", "description", "mimeType"];
+    Listed::new(TemplateSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
 }
 
 #[cfg(test)]
@@ -241,14 +188,14 @@ mod tests {
             bytes: Some(3),
             listed: None,
         };
-        let shown = |version| json!(Resource::of(&spec, version));
+        let shown = |version| json!(resource(&spec, version));
         let old = json!({"uri": "a://b", "name": "b", "mimeType": "text/plain", "size": 3});
         assert_eq!(shown(Version::March2025), old);
         assert_eq!(shown(Version::July2026)["title"], "B");
         let annotations = json!({"audience": ["user"], "priority": 0.5});
         let listed = Arc::new(json!({"uri": "a://b", "name": "b", "annotations": annotations}));
         let passed = ResourceSpec { listed: Some(listed), ..spec.clone() };
-        assert_eq!(json!(Resource::of(&passed, Version::July2026))["annotations"], annotations);
+        assert_eq!(json!(resource(&passed, Version::July2026))["annotations"], annotations);
         let contents = [json!({"uri": "a://b", "text": "x"})];
         let read = read_result(Version::June2025, &contents).write(Version::June2025);
         assert_eq!(read, r#"{"contents":[{"text":"x","uri":"a://b"}]}"#);
