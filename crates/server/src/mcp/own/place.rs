@@ -2,7 +2,8 @@
 
 use kernel::contracts::shelf::TemplateSpec;
 use kernel::values::ids::{ContentHash, PlanId, RunId, SessionId};
-use std::fmt::{self, Write};
+use outbound::percent::{decoded, encoded};
+use std::fmt;
 
 /// One resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Place {
     pub(super) fn read(uri: &str) -> Option<Self> {
         let parts: Vec<&str> = uri.strip_prefix("waypost://")?.split('/').collect();
         match parts.as_slice() {
-            ["plans", id] => decoded(id).map(|id| Place::Plan(PlanId::from(id))),
+            ["plans", id] => Some(Place::Plan(PlanId::from(decoded(id)))),
             ["sessions", id] => id.parse().ok().map(Place::Session),
             ["sessions", id, "history"] => id.parse().ok().map(Place::History),
             ["runs", id] => id.parse().ok().map(Place::Run),
@@ -118,39 +119,6 @@ fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Percent-encoded: everything but the unreserved characters of RFC 3986, as a template expands it.
-fn encoded(text: &str) -> String {
-    let mut written = String::with_capacity(text.len() + 8);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            written.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(written, "%{byte:02X}");
-        }
-    }
-    written
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = match byte {
-            b'%' => {
-                let (digits, after) = after.split_at_checked(2)?;
-                bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-                after
-            }
-            byte => {
-                bytes.push(*byte);
-                after
-            }
-        };
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +139,8 @@ mod tests {
         }
         let colons = Place::read("waypost://plans/math::add");
         assert_eq!(colons, Some(Place::Plan("math::add".into())), "few clients encode a colon");
+        let percent = Place::read("waypost://plans/%zz");
+        assert_eq!(percent, Some(Place::Plan("%zz".into())), "what is no escape is a name");
     }
 
     #[test]
@@ -179,10 +149,6 @@ mod tests {
             "test://static-text",
             "waypost:plans/a",
             "waypost://plans/a/b",
-            "waypost://plans/%",
-            "waypost://plans/%2",
-            "waypost://plans/%zz",
-            "waypost://plans/%ff",
             "waypost://sessions/a",
             "waypost://runs/ses_00000000000000000000000000000007",
             "waypost://blobs/..",
