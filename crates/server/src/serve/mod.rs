@@ -7,10 +7,11 @@ pub(crate) mod socket;
 use crate::assemble::Assembled;
 use crate::connections::{Connections, Line};
 use crate::mcp::transport::stdio;
-use crate::serve::socket::{Answer, Socket};
+use crate::serve::socket::Socket;
 use axum::Router;
 use engine::Engine;
 use futures::future::{Either, join, join_all, select};
+use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -99,7 +100,12 @@ impl Floor<'_> {
         let service = service_fn(move |request: Request<Incoming>| {
             let work = answering.work();
             let answered = service.call(request);
-            async move { answered.await.map(|answer| answer.map(|body| Answer::new(body, work))) }
+            // A body that holds it: the request is worked for until the last of the answer is taken.
+            let held = move |error: axum::Error| {
+                let _ = &work;
+                error
+            };
+            async move { answered.await.map(|answer| answer.map(|body| body.map_err(held))) }
         });
         let connection = http1::Builder::new()
             // `Connections` has shorter times, and one timer for all.

@@ -1,9 +1,7 @@
-//! A client's socket and the answers on it, as their connection sees them: when something is heard,
-//! when the client does not read, and when an answer is over.
+//! A client's socket, as its connection sees it: when something is heard, and when the client does
+//! not read.
 
-use crate::connections::{Line, Work};
-use axum::body::Body;
-use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use crate::connections::Line;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -79,38 +77,5 @@ impl AsyncWrite for Socket {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
-    }
-}
-
-/// An answer's body. Its request is worked for until the last of it was taken.
-pub(crate) struct Answer {
-    body: Body,
-    _work: Work,
-}
-
-impl Answer {
-    /// The body of the answer to this request.
-    pub(crate) fn new(body: Body, work: Work) -> Self {
-        Self { body, _work: work }
-    }
-}
-
-impl HttpBody for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
