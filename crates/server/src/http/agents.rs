@@ -1,13 +1,13 @@
 //! `/api/v1/agents`: the agents of the project's files and those that are stored. What a file
 //! brings is changed in that file alone, so that a reader of the project sees what runs.
 
-use super::condition::{Condition, not_stored, stale, tagged};
+use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
 use crate::problem::Failure;
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Named, Params, not_found};
 use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
@@ -15,11 +15,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::KnownAgent;
 use engine::refusal::{Refusal, RefusalCode};
-use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use kernel::values::ids::AgentName;
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::future::ready;
 use wire::rest::{AgentAnswer, AgentSummary, Page};
 
 /// `GET /agents`, by name.
@@ -29,13 +28,10 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<AgentSummary>>, Failure> {
     let default = default_agent(&doors, &caller);
-    let agents = doors.engine.catalog().agents(&caller).into_iter().map(Arc::new).collect();
+    let agents = doors.engine.catalog().agents(&caller);
     let of = Purpose::of(&caller, "/api/v1/agents");
-    let page = paged(&doors, &of, agents, query, |known: &KnownAgent| known.agent.name.as_str())?;
-    Ok(Json(Page {
-        items: page.items.iter().map(|known| summary(known, default.as_ref())).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    let show = |known: KnownAgent| summary(&known, default.as_ref());
+    paged(&doors, &of, agents, query, |known| known.agent.name.as_str(), show)
 }
 
 /// `GET /agents/{refName}`.
@@ -63,17 +59,9 @@ pub(crate) async fn store(
     named_by_path(&mut agent, &name)?;
     let ref_name = AgentName::from(name.as_str());
     refuse_filed(&doors, &caller, &ref_name)?;
-    let version =
-        || doors.engine.catalog().agent(&caller, &ref_name).and_then(|known| known.version);
-    let expected = match condition {
-        Condition::None => None,
-        Condition::Absent => Some(0),
-        Condition::Version(version) => Some(version),
-        Condition::Any => match version() {
-            Some(version) => Some(version),
-            None => return Err(stale(format!("agent `{}` is not stored", short(&name)))),
-        },
-    };
+    let known = doors.engine.catalog().agent(&caller, &ref_name);
+    let version = ready(Ok::<_, Failure>(known.and_then(|known| known.version)));
+    let expected = condition.expected("agent", &name, version).await?;
     let stored =
         doors.engine.catalog().register_agent(&caller, Value::Object(agent), expected).await;
     let stored = stored.map_err(not_stored)?;
@@ -152,7 +140,6 @@ fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<(), Failu
 
 fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
     let agents = doors.engine.catalog().agents(caller);
-    let hint = meant(name, agents.iter().map(|known| known.agent.name.as_str()))
-        .unwrap_or_else(|| "`GET /api/v1/agents` lists the agents".to_owned());
-    Refusal::not_found("agent", short(name)).hint(hint).into()
+    let names = agents.iter().map(|known| known.agent.name.as_str());
+    not_found("agent", name, names, "`GET /api/v1/agents` lists the agents")
 }

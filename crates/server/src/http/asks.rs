@@ -5,7 +5,7 @@ use crate::request::body::{Raw, parse};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed};
-use crate::request::params::{Named, Params, Wait, page, session_ref};
+use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
 use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use engine::RefusalCode;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::AskFilter;
-use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{BadId, CallId, RunId, SessionId, StepId};
 use serde::Deserialize;
@@ -100,7 +99,7 @@ async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<Ask
     };
     let run = match &query.run {
         None => None,
-        Some(run) => Some(run.parse::<RunId>().map_err(|bad| bad_query(bad.to_string()))?),
+        Some(run) => Some(run.parse::<RunId>().map_err(bad_id)?),
     };
     let kinds = AskKind::ALL.map(AskKind::name);
     let status = match one_of("status", query.status, &STATUSES)?.as_deref() {
@@ -121,17 +120,13 @@ const STATUSES: [&str; 5] = ["open", "decided", "expired", "withdrawn", "any"];
 
 fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<String>, Failure> {
     match given {
-        Some(given) if !known.contains(&given.as_str()) => {
-            let hint = meant(&given, known.iter().copied())
-                .unwrap_or_else(|| format!("one of {}", known.join(", ")));
-            Err(bad_query(format!("there is no {name} `{given}`")).hint(hint))
-        }
+        Some(given) if !known.contains(&given.as_str()) => Err(no_such(name, &given, known)),
         given => Ok(given),
     }
 }
 
-fn bad_query(message: String) -> Failure {
-    Failure::bad_request("bad_query", message)
+fn bad_id(bad: BadId) -> Failure {
+    Failure::bad_request("bad_query", bad.to_string())
 }
 
 /// The reply that this kind of ask takes.

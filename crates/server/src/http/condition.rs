@@ -2,10 +2,12 @@
 //! of an answer.
 
 use crate::problem::Failure;
+use crate::request::params::short;
 use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::refusal::{Refusal, RefusalCode};
+use std::future::Future;
 
 /// What must be true of what is stored.
 pub(super) enum Condition {
@@ -35,6 +37,25 @@ impl Condition {
                 "bad_if_none_match",
                 "`If-None-Match` can only be `*` here, and without `If-Match`",
             )),
+        }
+    }
+
+    /// The version that must be the newest. What is stored is looked up only where that matters.
+    pub(super) async fn expected<E: Into<Failure>>(
+        self,
+        noun: &str,
+        name: &str,
+        stored: impl Future<Output = Result<Option<u64>, E>>,
+    ) -> Result<Option<u64>, Failure> {
+        match self {
+            Condition::None => Ok(None),
+            Condition::Absent => Ok(Some(0)),
+            Condition::Version(version) => Ok(Some(version)),
+            Condition::Any => match stored.await {
+                Ok(Some(version)) => Ok(Some(version)),
+                Ok(None) => Err(stale(format!("{noun} `{}` is not stored", short(name)))),
+                Err(error) => Err(error.into()),
+            },
         }
     }
 }

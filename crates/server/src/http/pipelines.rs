@@ -8,7 +8,7 @@ use crate::request::body::{parse, read};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed, replayed_failure};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Named, Params, not_found, short};
 use crate::request::trace;
 use crate::views::content::whole;
 use crate::views::rows;
@@ -17,10 +17,8 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::Refusal;
 use engine::{CaseReport, RunReport, SubmitOptions};
 use kernel::definition::pipeline::{BadCase, Case, Pipeline};
-use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -41,11 +39,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<PipelineSummary>>, Failure> {
     let pipelines = doors.engine.catalog().pipelines(&caller);
     let of = Purpose::of(&caller, "/api/v1/pipelines");
-    let page = paged(&doors, &of, pipelines, query, |known: &Pipeline| known.name.as_str())?;
-    Ok(Json(Page {
-        items: page.items.iter().map(|known| rows::pipeline(known)).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    let show = |known: Arc<Pipeline>| rows::pipeline(&known);
+    paged(&doors, &of, pipelines, query, |known| known.name.as_str(), show)
 }
 
 /// `GET /pipelines/{name}`.
@@ -102,9 +97,8 @@ fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>, Fa
     let found = doors.engine.catalog().pipeline(caller, &PipelineName::from(name));
     found.ok_or_else(|| {
         let pipelines = doors.engine.catalog().pipelines(caller);
-        let hint = meant(name, pipelines.iter().map(|known| known.name.as_str()))
-            .unwrap_or_else(|| "`GET /api/v1/pipelines` lists the pipelines".to_owned());
-        Refusal::not_found("pipeline", short(name)).hint(hint).into()
+        let names = pipelines.iter().map(|known| known.name.as_str());
+        not_found("pipeline", name, names, "`GET /api/v1/pipelines` lists the pipelines")
     })
 }
 

@@ -1,19 +1,18 @@
 //! `/api/v1/plans`: the plans of the catalog, storing one, and whether one would be taken.
 
-use super::condition::{Condition, not_stored, stale, tagged};
+use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
 use crate::problem::Failure;
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Named, Params, not_found};
 use crate::views::rows;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::Refusal;
-use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
 use kernel::values::ids::PlanId;
 use serde_json::{Map, Value};
@@ -27,11 +26,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<PlanSummary>>, Failure> {
     let plans = doors.engine.catalog().plans(&caller);
     let of = Purpose::of(&caller, "/api/v1/plans");
-    let page = paged(&doors, &of, plans, query, |plan| plan.id.as_str())?;
-    Ok(Json(Page {
-        items: page.items.iter().map(|plan| rows::plan_summary(plan)).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    paged(&doors, &of, plans, query, |plan| plan.id.as_str(), |plan| rows::plan_summary(&plan))
 }
 
 /// `GET /plans/{id}`.
@@ -55,15 +50,8 @@ pub(crate) async fn store(
 ) -> Result<(StatusCode, Response), Failure> {
     let id = PlanId::from(name.as_str());
     named_by_path(&mut plan, &name)?;
-    let expected = match Condition::of(&headers)? {
-        Condition::None => None,
-        Condition::Absent => Some(0),
-        Condition::Version(version) => Some(version),
-        Condition::Any => match doors.engine.catalog().plan_version(&caller, &id).await? {
-            Some(version) => Some(version),
-            None => return Err(stale(format!("plan `{}` is not stored", short(&name)))),
-        },
-    };
+    let version = doors.engine.catalog().plan_version(&caller, &id);
+    let expected = Condition::of(&headers)?.expected("plan", &name, version).await?;
     let stored = doors.engine.catalog().register_plan(&caller, Value::Object(plan), expected).await;
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
@@ -79,9 +67,8 @@ fn shown_plan(
 ) -> Result<Response, Failure> {
     let Some(plan) = doors.engine.catalog().plan(caller, id) else {
         let plans = doors.engine.catalog().plans(caller);
-        let hint = meant(id.as_str(), plans.iter().map(|plan| plan.id.as_str()))
-            .unwrap_or_else(|| "`GET /api/v1/plans` lists the plans".to_owned());
-        return Err(Refusal::not_found("plan", short(id.as_str())).hint(hint).into());
+        let names = plans.iter().map(|plan| plan.id.as_str());
+        return Err(not_found("plan", id.as_str(), names, "`GET /api/v1/plans` lists the plans"));
     };
     let summary = rows::plan_summary(&plan);
     let response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();

@@ -82,7 +82,11 @@ async fn put_and_begun(
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(entry).map_err(unusable)?;
     let name = entry.name.as_str();
-    let expected = expected(gateway, realm, name, condition).await?;
+    let version = async {
+        let stored = stored(gateway, realm, name).await;
+        stored.map(|stored| stored.map(|definition| definition.version))
+    };
+    let expected = condition.expected("provider", name, version).await?;
     let put = gateway.definitions().put(realm, definition, expected).await;
     let definition = put.map_err(|error| match error {
         StoreError::Conflict(_) => stale(format!("provider `{name}` has another version")),
@@ -129,24 +133,6 @@ fn named_by_path(provider: &mut Provider, name: &str) -> Result<(), Failure> {
     }
     Err(Failure::wrong_value("/refName", "`refName` is not the name in the path")
         .hint("leave it out, or use the same"))
-}
-
-/// The version that must be the newest.
-async fn expected(
-    gateway: &Gateway,
-    realm: &RealmId,
-    name: &str,
-    condition: Condition,
-) -> Result<Option<u64>, Failure> {
-    match condition {
-        Condition::None => Ok(None),
-        Condition::Absent => Ok(Some(0)),
-        Condition::Version(version) => Ok(Some(version)),
-        Condition::Any => match stored(gateway, realm, name).await? {
-            Some(definition) => Ok(Some(definition.version)),
-            None => Err(stale(format!("provider `{}` is not stored", short(name)))),
-        },
-    }
 }
 
 async fn stored(

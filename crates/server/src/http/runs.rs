@@ -4,7 +4,7 @@ use crate::problem::Failure;
 use crate::request::body::{Raw, parse};
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed};
-use crate::request::params::{Named, Params, Wait, short};
+use crate::request::params::{Named, Params, Wait, not_found};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
@@ -12,9 +12,8 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalCode};
+use engine::refusal::RefusalCode;
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
-use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, PlanId, RunId, SessionId};
@@ -145,9 +144,8 @@ fn to_agent(
     if engine.catalog().agent(caller, &name).is_none() {
         let agents = engine.catalog().agents(caller);
         let names = agents.iter().map(|known| known.agent.name.as_str());
-        let hint = meant(name.as_str(), names);
-        let hint = hint.unwrap_or_else(|| "`waypost agent ls` lists the agents".to_owned());
-        return Err(Refusal::not_found("agent", short(name.as_str())).hint(hint).into());
+        let hint = "`waypost agent ls` lists the agents";
+        return Err(not_found("agent", name.as_str(), names, hint));
     }
     let said = body.input.unwrap_or_default();
     let text = said.as_str().or_else(|| said["user_request"].as_str());

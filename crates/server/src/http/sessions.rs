@@ -6,7 +6,7 @@ use crate::problem::Failure;
 use crate::request::body::{Maybe, Posted};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
-use crate::request::params::{InSpace, Named, Params, page, session_ref, short};
+use crate::request::params::{InSpace, Named, Params, no_such, page, session_ref, short};
 use crate::views::rows;
 use crate::views::threads;
 use axum::Json;
@@ -19,7 +19,6 @@ use engine::{Pruned, RefusalCode};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
-use kernel::definition::plan::mistake::meant;
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -249,9 +248,6 @@ pub(super) async fn session(
 fn status(name: &str) -> Result<RunStatus, Failure> {
     RunStatus::from_name(name).ok_or_else(|| {
         let names = RunStatus::ALL.iter().map(|status| status.name()).chain([PARKED]);
-        let names: Vec<&str> = names.collect();
-        let hint = meant(name, names.iter().copied())
-            .unwrap_or_else(|| format!("one of {}", names.join(", ")));
-        Failure::bad_request("bad_query", format!("there is no status `{name}`")).hint(hint)
+        no_such("status", name, &names.collect::<Vec<&str>>())
     })
 }

@@ -6,18 +6,16 @@ use crate::http::streams::feed::after_row;
 use crate::problem::Failure;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, SinkFacts, Who};
-use crate::request::params::{Named, Params, TwoNamed, page, short};
+use crate::request::params::{Named, Params, TwoNamed, no_such, not_found, page};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::SinkState;
-use engine::refusal::{Refusal, RefusalCode};
+use engine::refusal::RefusalCode;
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
-use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use serde::Deserialize;
-use std::sync::Arc;
 use wire::rest;
 
 /// `?status=&limit=&cursor=`.
@@ -36,15 +34,12 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
     let states = doors.engine.feed().sinks(&caller).await?;
-    let sinks = states.into_iter().map(|state| {
+    let show = |state: SinkState| {
         let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
-        Arc::new(sink(&doors, &caller, facts, state))
-    });
-    let sinks: Vec<Arc<rest::Sink>> = sinks.collect();
+        sink(&doors, &caller, facts, state)
+    };
     let of = Purpose::of(&caller, "/api/v1/sinks");
-    let page = paged(&doors, &of, sinks, query, |sink: &rest::Sink| sink.name.as_str())?;
-    let items = page.items.iter().map(|sink| (**sink).clone()).collect();
-    Ok(Json(rest::Page { items, next_cursor: page.next_cursor }))
+    paged(&doors, &of, states, query, |state| state.name.as_str(), show)
 }
 
 /// `GET /sinks/{name}/deliveries`, newest first.
@@ -107,8 +102,7 @@ async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<(), Failur
         return Ok(());
     }
     let names = states.iter().map(|state| state.name.as_str());
-    let hint = meant(name, names).unwrap_or_else(|| "`GET /api/v1/sinks` lists them".to_owned());
-    Err(Refusal::not_found("sink", short(name)).hint(hint).into())
+    Err(not_found("sink", name, names, "`GET /api/v1/sinks` lists them"))
 }
 
 /// What is configured of the sink of this name, if it is.
@@ -132,12 +126,7 @@ fn status(name: &str) -> Result<DeliveryStatus, Failure> {
         Some(rest::DeliveryStatus::Retrying) => Ok(DeliveryStatus::Retrying),
         Some(rest::DeliveryStatus::Delivered) => Ok(DeliveryStatus::Delivered),
         Some(rest::DeliveryStatus::Failed) => Ok(DeliveryStatus::Failed),
-        None => {
-            let names = rest::DeliveryStatus::ALL.map(rest::DeliveryStatus::name);
-            let hint = meant(name, names).unwrap_or_else(|| format!("one of {}", names.join(", ")));
-            let message = format!("there is no status `{}`", short(name));
-            Err(Failure::bad_request("bad_query", message).hint(hint))
-        }
+        None => Err(no_such("status", name, &rest::DeliveryStatus::ALL.map(|known| known.name()))),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::request::body::{Raw, parse_maybe};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed, replayed_failure};
-use crate::request::params::{Named, Params, Wait, page, short};
+use crate::request::params::{Named, Params, Wait, not_found, page};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
@@ -14,10 +14,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalCode};
+use engine::refusal::RefusalCode;
 use engine::{CallReport, CallRequest, RunReport};
-use kernel::contracts::Paged;
-use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::values::ids::ToolName;
@@ -30,8 +28,8 @@ use wire::rest::{CallAnswer, CallBody, Page, PendingCall, RunAnswer, Tool};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PageQuery {
-    limit: Option<usize>,
-    cursor: Option<String>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) cursor: Option<String>,
 }
 
 /// Where in the body stood what the engine refuses.
@@ -47,11 +45,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<Tool>>, Failure> {
     let tools = doors.engine.tools().callables(&caller);
     let of = Purpose::of(&caller, "/api/v1/tools");
-    let page = paged(&doors, &of, tools, query, |spec| spec.name.as_str())?;
-    Ok(Json(Page {
-        items: page.items.iter().map(|spec| listed(&doors, &caller, spec)).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    let show = |spec: Arc<ToolSpec>| listed(&doors, &caller, &spec);
+    paged(&doors, &of, tools, query, |spec| spec.name.as_str(), show)
 }
 
 /// `GET /tools/{name}`.
@@ -138,13 +133,14 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
 
 /// One page of what is in memory, in order of name; the cursor is the last name of the page before,
 /// sealed.
-pub(super) fn paged<T>(
+pub(super) fn paged<T, V>(
     doors: &Doors,
     of: &Purpose,
-    mut items: Vec<Arc<T>>,
+    mut items: Vec<T>,
     query: PageQuery,
     name: fn(&T) -> &str,
-) -> Result<Paged<Arc<T>>, Failure> {
+    show: impl Fn(T) -> V,
+) -> Result<Json<Page<V>>, Failure> {
     let page = page(query.limit, doors.cursors.start(of, query.cursor)?, doors.limits());
     items.sort_by(|left, right| name(left).cmp(name(right)));
     if let Some(cursor) = &page.cursor {
@@ -153,12 +149,11 @@ pub(super) fn paged<T>(
     let more = items.len() > page.limit;
     items.truncate(page.limit);
     let last = items.last().filter(|_| more).map(|item| doors.cursors.seal(of, name(item)));
-    Ok(Paged { next_cursor: last, items })
+    Ok(Json(Page { items: items.into_iter().map(show).collect(), next_cursor: last }))
 }
 
 fn no_tool(doors: &Shared, caller: &Caller, name: &str) -> Failure {
     let tools = doors.engine.tools().callables(caller);
-    let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
-        .unwrap_or_else(|| "`GET /api/v1/tools` lists the tools".to_owned());
-    Refusal::not_found("tool", short(name)).hint(hint).into()
+    let names = tools.iter().map(|spec| spec.name.as_str());
+    not_found("tool", name, names, "`GET /api/v1/tools` lists the tools")
 }

@@ -6,13 +6,11 @@ use crate::problem::Failure;
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Named, Params, not_found};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::refusal::Refusal;
 use kernel::contracts::policy::Resource;
-use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use project::upstream_entries;
 use std::sync::Arc;
@@ -26,13 +24,10 @@ pub(crate) async fn list(
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Upstream>>, Failure> {
     let viewer = Viewer::of(&visitor);
-    let members = readable(&doors, visitor.foremost()).into_iter().map(Arc::new).collect();
+    let members = readable(&doors, visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
-    let page = paged(&doors, &of, members, query, |member: &Member| member.facts.name.as_str())?;
-    Ok(Json(Page {
-        items: page.items.iter().map(|member| shown(member, viewer)).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    let show = |member: Member| shown(&member, viewer);
+    paged(&doors, &of, members, query, |member| member.facts.name.as_str(), show)
 }
 
 /// `GET /upstreams/{name}`.
@@ -118,9 +113,8 @@ pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Membe
 /// There is no upstream of this name, or none that this caller may read.
 pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
     let members = readable(doors, caller);
-    let hint = meant(name, members.iter().map(|member| member.facts.name.as_str()))
-        .unwrap_or_else(|| "`GET /api/v1/upstreams` lists them".to_owned());
-    Refusal::not_found("upstream", short(name)).hint(hint).into()
+    let names = members.iter().map(|member| member.facts.name.as_str());
+    not_found("upstream", name, names, "`GET /api/v1/upstreams` lists them")
 }
 
 /// The upstreams that this caller may read, judged at once.

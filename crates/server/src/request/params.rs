@@ -6,6 +6,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use engine::refusal::Refusal;
 use kernel::contracts::{Page, SessionRef};
+use kernel::definition::plan::mistake::meant;
 use kernel::limits::Limits;
 use kernel::values::ids::{AskId, BadId, RunId, SessionId, Space};
 use serde::Deserialize;
@@ -131,6 +132,25 @@ impl Wait {
 pub(crate) fn page(limit: Option<usize>, cursor: Option<String>, limits: &Limits) -> Page {
     let wanted = limit.unwrap_or(limits.page_items_default);
     Page { cursor, limit: wanted.clamp(1, limits.page_items_max.max(1)) }
+}
+
+/// There is nothing of this name. The hint is the name that was meant, else this one.
+pub(crate) fn not_found<'n>(
+    noun: &'static str,
+    name: &str,
+    names: impl IntoIterator<Item = &'n str>,
+    hint: &str,
+) -> Failure {
+    let hint = meant(name, names).unwrap_or_else(|| hint.to_owned());
+    Refusal::not_found(noun, short(name)).hint(hint).into()
+}
+
+/// A parameter of the query is none of the words that it can be.
+pub(crate) fn no_such(parameter: &str, given: &str, known: &[&str]) -> Failure {
+    let hint = meant(given, known.iter().copied())
+        .unwrap_or_else(|| format!("one of {}", known.join(", ")));
+    let message = format!("there is no {parameter} `{}`", short(given));
+    Failure::bad_request("bad_query", message).hint(hint)
 }
 
 /// What a stranger sent, short enough to be shown.

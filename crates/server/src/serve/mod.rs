@@ -100,7 +100,7 @@ impl Floor<'_> {
         let service = service_fn(move |request: Request<Incoming>| {
             let work = answering.work();
             let answered = service.call(request);
-            // A body that holds it: the request is worked for until the last of the answer is taken.
+            // The body holds it: a request is worked for until the last of its answer was taken.
             let held = move |error: axum::Error| {
                 let _ = &work;
                 error

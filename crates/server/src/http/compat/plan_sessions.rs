@@ -2,6 +2,7 @@
 //! `/api/v1` does, in the seed's spelling and with its statuses.
 
 use crate::http::runs::{input, target};
+use crate::http::tools::PageQuery;
 use crate::problem::Failure;
 use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::request::cursors::Purpose;
@@ -21,7 +22,6 @@ use kernel::event::Occasion;
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{AskId, BadId, Space, StepId};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use wire::plan_sessions::{
@@ -56,14 +56,6 @@ fn register_place(code: &RefusalCode) -> Option<&'static str> {
     matches!(code, RefusalCode::InvalidPlan).then_some("/definition")
 }
 
-/// `?limit=&cursor=` of the history.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct HistoryQuery {
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
 /// `POST /sessions`.
 pub(crate) async fn create(
     State(doors): State<Shared>,
@@ -80,7 +72,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-    Params(query): Params<HistoryQuery>,
+    Params(query): Params<PageQuery>,
 ) -> Result<Json<SessionView>, Failure> {
     let wanted = named(&name);
     let of = Purpose::history(&caller, &wanted);
