@@ -9,7 +9,7 @@ use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::short;
 use crate::request::trace::Trace;
-use crate::views::content::{Structures, content, failure, words_with};
+use crate::views::content::{content, failure, words_with};
 use crate::views::rows;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -25,15 +25,15 @@ use kernel::tool::schema::{Misfit, sentence};
 use kernel::values::ids::ToolName;
 use kernel::values::names::{Alphabet, inward, outward};
 use kernel::values::trace::TraceParent;
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND, PARSE_ERROR, RpcError,
-    error,
+    Frame, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND, PARSE_ERROR,
+    RpcError, error, result,
 };
 
 /// The server cannot do it now, or not any more.
@@ -41,24 +41,6 @@ const SERVER_ERROR: i64 = -32000;
 
 /// How many requests one batch may hold.
 const BATCH_MAX: usize = 64;
-
-/// One request as it came; what else it has is left alone.
-#[derive(Deserialize)]
-struct Sent<'a> {
-    #[serde(default)]
-    jsonrpc: Option<String>,
-    /// A notification has none; one that is null is there all the same, and wrong.
-    #[serde(borrow, default, deserialize_with = "even_null")]
-    id: Option<&'a RawValue>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-fn even_null<'de, D: Deserializer<'de>>(raw: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&'de RawValue>::deserialize(raw).map(Some)
-}
 
 /// The parameters of `tools/call`.
 #[derive(Deserialize)]
@@ -84,16 +66,16 @@ enum Dialect {
     Tools,
 }
 
-/// A result: its members as JSON, without the braces.
+/// A result as JSON.
 struct Done {
-    members: String,
+    result: String,
     /// An earlier request with the same key did it.
     replayed: bool,
 }
 
 impl Done {
-    fn new(members: String) -> Self {
-        Self { members, replayed: false }
+    fn new(result: String) -> Self {
+        Self { result, replayed: false }
     }
 }
 
@@ -194,13 +176,13 @@ async fn one(doors: &Doors, aside: Aside, text: &[u8]) -> Reply {
     // The sender of a notification does not want to hear of it, not even of what is wrong with it.
     let Some(id) = id else { return Reply { text: None, replayed: false } };
     match done {
-        Ok(done) => Reply { text: Some(result(&id, &done.members)), replayed: done.replayed },
+        Ok(done) => Reply { text: Some(result(&id, &done.result)), replayed: done.replayed },
         Err(why) => Reply::error(Some(&id), &why),
     }
 }
 
 /// A request is an object: a list would otherwise be taken for its values.
-fn read_frame(text: &[u8]) -> Result<Sent<'_>, RpcError> {
+fn read_frame(text: &[u8]) -> Result<Frame<'_>, RpcError> {
     if text.first() == Some(&b'{') {
         return serde_json::from_slice(text).map_err(|why| unreadable(&why));
     }
@@ -237,9 +219,9 @@ async fn dispatch(
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
     match doors.engine.tools().call_with(&caller, request).await {
-        Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output, Structures::Any))),
+        Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output))),
         Ok(CallReport::Repeated(output)) => {
-            Ok(Done { members: content(&spec, &output, Structures::Any), replayed: true })
+            Ok(Done { result: content(&spec, &output), replayed: true })
         }
         Ok(CallReport::Wants(wants)) => {
             doors.engine.tools().forget_wants(&caller, spec.name.as_str(), &wants);
@@ -301,12 +283,13 @@ fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcErr
     let more = specs.len() > max;
     specs.truncate(max);
     let tools: Vec<Value> = specs.iter().map(|spec| tool(spec)).collect();
-    let mut members = format!("\"tools\":{}", Value::Array(tools));
+    let mut result = format!("{{\"tools\":{}", Value::Array(tools));
     if let Some(last) = specs.last().filter(|_| more) {
         let next = doors.cursors.seal(&of, last.name.as_str());
-        members.push_str(&format!(",\"nextCursor\":\"{next}\""));
+        result.push_str(&format!(",\"nextCursor\":\"{next}\""));
     }
-    Ok(Done::new(members))
+    result.push('}');
+    Ok(Done::new(result))
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -339,7 +322,7 @@ fn failed(tool: &ToolName, report: &RunReport) -> Done {
     let hint = error.and_then(|fault| fault.hint.as_ref());
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("`{tool}` gave no output: {why} (run `{}`){hint}", report.run.id);
-    Done { members: failure(&message), replayed: report.replayed }
+    Done { result: failure(&message), replayed: report.replayed }
 }
 
 /// A person is asked, or it takes longer than the caller waits.
@@ -358,8 +341,7 @@ fn pending(tool: &ToolName, report: RunReport) -> Done {
         ),
     };
     let values = json!({"run": run.id, "status": run.status, "asks": run.asks});
-    let members = words_with(&message, &values) + ",\"isError\":false";
-    Done { members, replayed: again }
+    Done { result: words_with(&message, &values), replayed: again }
 }
 
 /// What the engine refuses: a failure that the caller's model can read, or an error.
@@ -423,17 +405,6 @@ fn unreadable(why: &serde_json::Error) -> RpcError {
     }
 }
 
-/// A response whose result has these members: written once, for an output may be large.
-fn result(id: &Id, members: &str) -> String {
-    let mut text = String::with_capacity(members.len() + 80);
-    text.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
-    text.push_str(id.as_json());
-    text.push_str(",\"result\":{");
-    text.push_str(members);
-    text.push_str("}}");
-    text
-}
-
 fn shown_as_json(text: String) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
@@ -443,7 +414,7 @@ mod tests {
     use super::*;
 
     fn sent(text: &str) -> Result<Option<String>, i64> {
-        let id = |sent: Sent<'_>| sent.id.map(|id| id.get().to_owned());
+        let id = |sent: Frame<'_>| sent.id.map(|id| id.get().to_owned());
         read_frame(text.as_bytes()).map(id).map_err(|why| why.code)
     }
 
