@@ -24,7 +24,7 @@ use crate::request::cursors::Cursors;
 use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::secret::keyring;
-use crate::secrets::vault::{FileVault, VaultParts};
+use crate::secrets::vault::{FileVault, System};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -32,7 +32,7 @@ use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{AllowAll, Engine, Model, Models, ToolSource};
 use error::stored;
 use kernel::contracts::shelf::Shelf;
-use kernel::contracts::{Clock, Entropy, Spawn, Tool, Vault};
+use kernel::contracts::{Clock, Spawn, Tool, Vault};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::values::ids::RealmId;
@@ -116,9 +116,7 @@ impl Stopper {
     pub async fn stop(&self) {
         self.doors.engine.stop().await;
         self.doors.gateway.stop().await;
-        if let Some(telemetry) = &self.doors.telemetry {
-            telemetry.stop().await;
-        }
+        self.doors.telemetry.stop().await;
     }
 }
 
@@ -139,8 +137,7 @@ impl HeldVault {
         }
         let hold = stores::hold(data, SystemClock.now())?;
         let keys = keyring(data, given)?;
-        let (clock, entropy, spawn) = system();
-        let vault = Arc::new(FileVault::open(data, &keys, vault_parts(&clock, &entropy, &spawn)));
+        let vault = Arc::new(FileVault::open(data, &keys, system()));
         Ok(Some(Self { vault, _hold: hold }))
     }
 }
@@ -154,10 +151,9 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
         project.config;
-    let limits = Arc::new(limits);
-    let (clock, entropy, spawn) = system();
+    let (limits, system) = (Arc::new(limits), system());
     let Opened { store, definitions, blobs, deliveries, marks, backup } =
-        stores::open(&place, store_parts(&spawn, &clock, &limits, fatal))?;
+        stores::open(&place, store_parts(&system, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
     let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
@@ -166,19 +162,20 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(project.config.warnings.into_iter().chain(project.clients.warnings));
     // After the store too: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
-    let outlets = opened_sinks(sinks, &clock, &spawn)?;
+    let outlets = opened_sinks(sinks, &system)?;
     let entrance = Entrance::new(address, &server, admin_key.as_deref());
     warn_of_strangers(&server, &entrance);
     let remote = RemoteParts {
-        spawn: spawn.clone(),
-        clock: clock.clone(),
-        entropy: entropy.clone(),
+        spawn: system.spawn.clone(),
+        clock: system.clock.clone(),
+        entropy: system.entropy.clone(),
         limits: limits.clone(),
         supervisor,
-        vault: Arc::new(FileVault::open(&data, &keys, vault_parts(&clock, &entropy, &spawn))),
+        vault: Arc::new(FileVault::open(&data, &keys, system.clone())),
         login: login_places(address, &server, &entrance),
     };
-    let telemetry = observing(setup.alone, variables.as_ref(), (&clock, &spawn, &limits));
+    let telemetry = observing(setup.alone, variables.as_ref(), &system, &limits);
+    let System { clock, entropy, spawn } = system;
     let engine = Engine::start(engine::Parts {
         store,
         definitions: definitions.clone(),
@@ -208,12 +205,13 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
-    let doors = Doors::new(engine.clone(), entrance, gateway, backup, Cursors::new(&keys));
-    let doors = doors.talking_to(agents.default).seen_by(telemetry).sending_to(sinks);
-    let doors = Arc::new(doors.kept_in(&data));
+    let cursors = Cursors::new(&keys);
+    let mut doors = Doors::new(engine.clone(), entrance, gateway, backup, cursors, telemetry);
+    (doors.default_agent, doors.sinks) = (agents.default, sinks);
+    doors.data = std::path::absolute(&data).unwrap_or(data);
+    let doors = Arc::new(doors);
     let shelves = (extra.shelves, own_shelf(setup.only_extra, &doors));
-    let door = Door::new(doors.clone(), shelves, &keys, spawn.clone()).lenient(mcp.lenient);
-    let door = Arc::new(door);
+    let door = Arc::new(Door::new(doors.clone(), shelves, &keys, spawn.clone(), mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
@@ -225,46 +223,30 @@ fn tool_sources(builtin: Vec<Arc<dyn Tool>>, extra: Vec<Arc<dyn Tool>>) -> Vec<T
 }
 
 /// Time, randomness and tasks of this machine.
-fn system() -> (Arc<dyn Clock>, Arc<dyn Entropy>, Arc<dyn Spawn>) {
-    let tasks = TokioSpawn::new(tokio::runtime::Handle::current());
-    (Arc::new(SystemClock), Arc::new(SystemEntropy), Arc::new(tasks))
+fn system() -> System {
+    let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
+    System { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), spawn }
 }
 
 /// Who observes the engine, as the variables say; one that reaches nothing outside exports nothing.
 fn observing(
     alone: bool,
     variables: &dyn Fn(&str) -> Option<String>,
-    (clock, spawn, limits): (&Arc<dyn Clock>, &Arc<dyn Spawn>, &Arc<Limits>),
+    system: &System,
+    limits: &Arc<Limits>,
 ) -> Telemetry {
     let config = match alone {
         true => telemetry::config::Config::read(&|_: &str| None),
         false => telemetry::config::Config::read(variables),
     };
-    let (clock, spawn, limits) = (clock.clone(), spawn.clone(), limits.clone());
+    let System { clock, spawn, .. } = system.clone();
+    let limits = limits.clone();
     Telemetry::start(&config, &telemetry::Parts { clock, spawn, limits })
 }
 
-fn vault_parts(
-    clock: &Arc<dyn Clock>,
-    entropy: &Arc<dyn Entropy>,
-    spawn: &Arc<dyn Spawn>,
-) -> VaultParts {
-    VaultParts { clock: clock.clone(), entropy: entropy.clone(), spawn: spawn.clone() }
-}
-
-fn store_parts(
-    spawn: &Arc<dyn Spawn>,
-    clock: &Arc<dyn Clock>,
-    limits: &Arc<Limits>,
-    fatal: Fatal,
-) -> stores::Parts {
-    stores::Parts {
-        spawn: spawn.clone(),
-        clock: clock.clone(),
-        limits: limits.clone(),
-        fatal,
-        vfs: None,
-    }
+fn store_parts(system: &System, limits: &Arc<Limits>, fatal: Fatal) -> stores::Parts {
+    let System { clock, spawn, .. } = system.clone();
+    stores::Parts { spawn, clock, limits: limits.clone(), fatal, vfs: None }
 }
 
 /// A caller behind a proxy comes from this machine, as far as we can see.
@@ -292,12 +274,8 @@ fn login_places(
 }
 
 /// Opens the sinks.
-fn opened_sinks(
-    wanted: Option<Wanted>,
-    clock: &Arc<dyn Clock>,
-    spawn: &Arc<dyn Spawn>,
-) -> Result<Option<Outlets>, AssembleError> {
-    let opened = wanted.map(|wanted| Outlets::open(wanted, clock, spawn));
+fn opened_sinks(wanted: Option<Wanted>, system: &System) -> Result<Option<Outlets>, AssembleError> {
+    let opened = wanted.map(|wanted| Outlets::open(wanted, system.clone()));
     opened.transpose().map_err(AssembleError::Sinks)
 }
 

@@ -2,10 +2,10 @@
 //! engine began to recover.
 
 use crate::request::doors::SinkFacts;
+use crate::secrets::vault::System;
 use engine::refusal::Refusal;
 use engine::{Engine, SinkRules, SinkState};
 use kernel::contracts::sink::EventSink;
-use kernel::contracts::{Clock, Spawn};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use project::event_sinks::Sending;
@@ -55,13 +55,9 @@ pub(crate) struct Outlets {
 
 impl Outlets {
     /// Opens all of them, or says what is wrong, each where it is written.
-    pub(crate) fn open(
-        wanted: Wanted,
-        clock: &Arc<dyn Clock>,
-        spawn: &Arc<dyn Spawn>,
-    ) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn open(wanted: Wanted, system: System) -> Result<Self, Vec<Mistake>> {
         let resting = wanted.resting.into_iter().map(|sending| sending.config.name).collect();
-        let parts = sinks::Parts { clock: clock.clone(), spawn: spawn.clone() };
+        let parts = sinks::Parts { clock: system.clock, spawn: system.spawn };
         let (mut all, mut mistakes) = (Vec::new(), Vec::new());
         for sending in wanted.active {
             match sinks::open(&sending.config, &parts) {

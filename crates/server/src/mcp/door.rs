@@ -38,6 +38,7 @@ impl Door {
         (first, own): (Vec<Arc<dyn Shelf>>, Arc<dyn Shelf>),
         keys: &Keyring,
         spawn: Arc<dyn Spawn>,
+        lenient: bool,
     ) -> Self {
         Self {
             doors,
@@ -47,7 +48,7 @@ impl Door {
             lists: Lists::default(),
             sessions: Sessions::default(),
             spawn,
-            lenient: false,
+            lenient,
         }
     }
 
@@ -77,12 +78,5 @@ impl Door {
         }
         shelves.sort_by_cached_key(|shelf| !shelf.lists(caller, uri));
         shelves
-    }
-
-    /// The same, lenient or not.
-    #[must_use]
-    pub(crate) fn lenient(mut self, lenient: bool) -> Self {
-        self.lenient = lenient;
-        self
     }
 }

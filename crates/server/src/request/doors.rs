@@ -17,7 +17,7 @@ use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, Millis};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -46,8 +46,8 @@ pub(crate) struct Doors {
     pub(crate) logins_begun: SharedRate,
     /// How many people come back from one that is not under way.
     pub(crate) logins_returned: SharedRate,
-    /// What is measured and traced; nothing where no one asked for it.
-    pub(crate) telemetry: Option<Telemetry>,
+    /// What is measured and traced.
+    pub(crate) telemetry: Telemetry,
     /// What was answered, by status.
     pub(crate) answers: Answers,
     /// What became of files that changed.
@@ -77,13 +77,15 @@ pub(crate) struct SinkFacts {
 pub(crate) type Shared = Arc<Doors>;
 
 impl Doors {
-    /// Doors before this engine and these upstreams, with what makes backups and seals places.
+    /// Doors before this engine and these upstreams, with what makes backups, seals places and
+    /// measures.
     pub(crate) fn new(
         engine: Engine,
         entrance: Entrance,
         gateway: Gateway,
         backup: Arc<dyn Backup>,
         cursors: Cursors,
+        telemetry: Telemetry,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
         let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
@@ -104,7 +106,7 @@ impl Doors {
             bodies,
             logins_begun,
             logins_returned,
-            telemetry: None,
+            telemetry,
             answers: Answers::default(),
             reloads: Arc::default(),
             token,
@@ -112,31 +114,6 @@ impl Doors {
             started,
             closing,
         }
-    }
-
-    /// The same, where requests that name no agent are for this one.
-    #[must_use]
-    pub(crate) fn talking_to(self, default_agent: Option<AgentName>) -> Self {
-        Self { default_agent, ..self }
-    }
-
-    /// The same, with what is measured and traced.
-    #[must_use]
-    pub(crate) fn seen_by(self, telemetry: Telemetry) -> Self {
-        Self { telemetry: Some(telemetry), ..self }
-    }
-
-    /// The same, where events go there.
-    #[must_use]
-    pub(crate) fn sending_to(self, sinks: Vec<SinkFacts>) -> Self {
-        Self { sinks, ..self }
-    }
-
-    /// The same, whose data is in this folder.
-    #[must_use]
-    pub(crate) fn kept_in(self, data: &Path) -> Self {
-        let data = std::path::absolute(data).unwrap_or_else(|_| data.to_path_buf());
-        Self { data, ..self }
     }
 
     /// The limits.

@@ -47,13 +47,14 @@ pub(crate) struct FileVault {
     holds: Holds,
 }
 
-/// What a vault works with.
-pub(crate) struct VaultParts {
+/// Time, randomness and tasks of a machine.
+#[derive(Clone)]
+pub(crate) struct System {
     /// Says when holds end.
     pub(crate) clock: Arc<dyn Clock>,
     /// Salt.
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// Starts its thread.
+    /// Starts the vault's thread.
     pub(crate) spawn: Arc<dyn Spawn>,
 }
 
@@ -62,8 +63,8 @@ type Work = Box<dyn FnOnce(&mut Files) + Send>;
 impl FileVault {
     /// The vault in this data folder, with its thread. Nothing is made in the folder before
     /// something is kept.
-    pub(crate) fn open(data: &Path, keys: impl Into<Keyring>, parts: VaultParts) -> Self {
-        let VaultParts { clock, entropy, spawn } = parts;
+    pub(crate) fn open(data: &Path, keys: impl Into<Keyring>, system: System) -> Self {
+        let System { clock, entropy, spawn } = system;
         let mut files = Files::new(data, keys, entropy);
         let (queue, mut waiting) = mpsc::channel::<Work>(QUEUE_MAX);
         let serve = async move {
@@ -544,12 +545,12 @@ mod tests {
 
     fn open(data: &TempDir) -> FileVault {
         let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
-        let parts = VaultParts {
+        let system = System {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             spawn: Arc::new(spawn),
         };
-        FileVault::open(data.path(), [7; 32], parts)
+        FileVault::open(data.path(), [7; 32], system)
     }
 
     #[tokio::test]

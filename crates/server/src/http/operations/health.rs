@@ -60,9 +60,7 @@ pub(crate) async fn metrics(
     let reading = Reading::of(&doors, &caller).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));
-    if let Some(telemetry) = &doors.telemetry {
-        telemetry.register(&mut registry);
-    }
+    doors.telemetry.register(&mut registry);
     registry.register_collector(Box::new(reading));
     let mut body = String::new();
     match text::encode(&mut body, &registry) {
