@@ -7,6 +7,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The longest name of an upstream, a model or a sink, and the longest prefix.
+pub const NAME_CHARS_MAX: usize = 64;
+
 /// Where a setting, or a layer of them, comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -58,6 +61,18 @@ impl Place {
         };
         mistake.file = Some(self.file.to_string());
         mistake
+    }
+
+    /// Refuses a name here that is not made of letters, digits and these signs, each of them in
+    /// backquotes.
+    pub fn named(&self, name: &str, what: &str, signs: &str) -> Result<(), Mistake> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || signs.contains(&format!("`{c}`"));
+        if (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && name.chars().all(fits) {
+            return Ok(());
+        }
+        let mistake = Mistake::error(format!("`{name}` cannot be the name of {what}"));
+        let hint = format!("a name is 1 to {NAME_CHARS_MAX} letters, digits, {signs}");
+        Err(self.mistake(mistake.hint(hint)))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The address at which people and other servers reach us. A login at an upstream comes back to it,
 //! so it is either safe from listeners or on this machine.
 
+use crate::upstream_entries::is_loopback;
 use hyper::http::Uri;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use upstreams::LoginPlaces;
 
 /// Where a login comes back to, below the address.
@@ -67,11 +68,6 @@ impl PublicUrl {
             shown_to_callers,
         }
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

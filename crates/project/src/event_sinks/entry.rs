@@ -6,18 +6,15 @@ use super::{Around, Sending};
 use crate::layer::Place;
 use crate::settings::{Located, Text};
 use crate::upstream_entries::expand::{self, expanded};
-use crate::upstream_entries::sendable::shown_url;
+use crate::upstream_entries::sendable::{address, shown_url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::http::Uri;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::tool::rules::Pattern;
 use kernel::values::secret::Secret;
 use sinks::config::{SinkConfig, SinkKind};
 use std::path::PathBuf;
 
-/// The longest name of a sink.
-const NAME_CHARS_MAX: usize = 64;
 /// What stands before each secret.
 const SECRET_PREFIX: &str = "whsec_";
 /// How many bytes a secret may have, by the specification of Standard Webhooks.
@@ -55,12 +52,7 @@ impl SinkEntry {
     /// The entry that these keys make. A mistake without a place is one of the whole entry.
     pub fn new(name: &Text, keys: Located<SinkKeys>) -> Result<Self, Mistake> {
         let (place, name) = (name.place.clone(), name.text.clone());
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
-            let what = format!("`{name}` cannot be the name of a sink");
-            let hint = "a name is 1 to 64 letters, digits, `_` and `-`";
-            return Err(place.mistake(Mistake::error(what).hint(hint)));
-        }
+        place.named(&name, "a sink", "`_` and `-`")?;
         let (types, from_start) = (keys.value.types.clone(), keys.value.from == Begin::Start);
         Ok(Self { name, place, way: way(keys)?, types, from_start })
     }
@@ -76,7 +68,8 @@ impl SinkEntry {
                 (SinkKind::File { path }, Some(target))
             }
             Way::Webhook { url, secret, timeout_ms } => {
-                let address = address(url, &texts)?;
+                let example = "https://hooks.example.com/waypost";
+                let address = address(url, &texts, "receiver", example)?;
                 let target = shown_url(&address);
                 let secret = secrets(secret, &texts)?;
                 let timeout_ms = *timeout_ms;
@@ -147,20 +140,6 @@ fn file(path: &Text, around: &Around<'_>, texts: &expand::Around<'_>) -> Result<
         return Err(path.mistake(Mistake::error(what).hint(hint)));
     }
     Ok(around.data.join(named))
-}
-
-/// The address of a receiver.
-fn address(text: &Text, texts: &expand::Around<'_>) -> Result<String, Mistake> {
-    let url = expanded(text, texts)?;
-    let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
-    let uri = url.parse::<Uri>().ok().filter(is_http);
-    if uri.is_some_and(|uri| uri.host().is_some_and(|host| !host.is_empty())) {
-        return Ok(url);
-    }
-    // Told as it is written: what its variables hold may be a secret.
-    let what = format!("`{}` is not the address of a receiver", shown_url(&text.text));
-    let hint = "write it as `https://hooks.example.com/waypost`";
-    Err(text.mistake(Mistake::error(what).hint(hint)))
 }
 
 /// One secret, or several with spaces between them: each signs, so that a receiver can change from

@@ -13,9 +13,6 @@ use llms::config::{ModelConfig, ModelKind, Price, Remote};
 use std::fs;
 use std::path::PathBuf;
 
-/// The longest name of a model.
-const NAME_CHARS_MAX: usize = 64;
-
 /// A model as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelEntry {
@@ -91,12 +88,7 @@ impl ModelEntry {
     /// The entry that these keys make. A mistake without a place is one of the whole entry.
     pub fn new(name: &Text, keys: Located<ModelKeys>) -> Result<Self, Mistake> {
         let (place, name) = (name.place.clone(), name.text.clone());
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
-        if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || !name.chars().all(fits) {
-            let what = format!("`{name}` cannot be the name of a model");
-            let hint = "a name is 1 to 64 letters, digits, `_`, `-`, `.`, `:` and `/`";
-            return Err(place.mistake(Mistake::error(what).hint(hint)));
-        }
+        place.named(&name, "a model", "`_`, `-`, `.`, `:` and `/`")?;
         let ModelKeys { max_tokens, timeout_ms, price, .. } = keys.value;
         let temperature = keys.value.temperature.clone();
         let way = way(keys)?;

@@ -6,14 +6,11 @@ use super::keys::{Own, ProviderKeys, ServerKeys};
 use super::oauth::Oauth;
 use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
-use crate::layer::Place;
+use crate::layer::{NAME_CHARS_MAX, Place};
 use crate::settings::{Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use std::path::Path;
 use upstreams::{UpstreamConfig, UpstreamKind};
-
-/// The longest name of an upstream, and the longest prefix.
-const NAME_CHARS_MAX: usize = 64;
 
 /// An upstream as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,12 +172,8 @@ impl Entry {
 
     /// What is wrong with its name or its prefix.
     pub fn misnamed(&self) -> Option<Mistake> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let length = self.name.chars().count();
-        if !(1..=NAME_CHARS_MAX).contains(&length) || !self.name.chars().all(fits) {
-            let what = format!("`{}` cannot be the name of an upstream", self.name);
-            let hint = "a name is 1 to 64 letters, digits, `_` and `-`";
-            return Some(self.place.mistake(Mistake::error(what).hint(hint)));
+        if let Err(mistake) = self.place.named(&self.name, "an upstream", "`_` and `-`") {
+            return Some(mistake);
         }
         let prefix = self.own.prefix.as_ref()?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);

@@ -25,7 +25,7 @@ pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{ProviderKeys, ServerKeys};
 pub use moved::{Moved, moved};
-pub use ourselves::Ourselves;
+pub use ourselves::{Ourselves, is_loopback};
 pub use sendable::shown_url;
 pub use show::cleaned;
 pub use show::shown;

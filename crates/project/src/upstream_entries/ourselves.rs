@@ -79,7 +79,8 @@ fn is_waypost(command: &str) -> bool {
     Path::new(command).file_stem().is_some_and(|stem| stem == "waypost")
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether this host of a URL is this machine.
+pub fn is_loopback(host: &str) -> bool {
     let plain = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -17,8 +17,18 @@ pub(super) fn program(command: &str, cwd: &Path) -> String {
     command.to_owned()
 }
 
-/// The address that the text says, if it is one.
+/// The address of a server that the text says, if it is one.
 pub(super) fn url_of(text: &Text, around: &Around<'_>) -> Result<String, Mistake> {
+    address(text, around, "server", "https://mcp.example.com/mcp")
+}
+
+/// The address that the text says, if it is one: whose, and how one is written.
+pub fn address(
+    text: &Text,
+    around: &Around<'_>,
+    whose: &str,
+    example: &str,
+) -> Result<String, Mistake> {
     let url = expanded(text, around)?;
     let uri = url.parse::<Uri>().ok();
     let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
@@ -26,8 +36,8 @@ pub(super) fn url_of(text: &Text, around: &Around<'_>) -> Result<String, Mistake
         Some(true) => Ok(url),
         // Told as it is written: what its variables hold may be a secret.
         Some(false) | None => {
-            let what = format!("`{}` is not the address of a server", shown_url(&text.text));
-            let hint = "write it as `https://mcp.example.com/mcp`";
+            let what = format!("`{}` is not the address of a {whose}", shown_url(&text.text));
+            let hint = format!("write it as `{example}`");
             Err(text.mistake(Mistake::error(what).hint(hint)))
         }
     }
