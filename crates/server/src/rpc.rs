@@ -53,7 +53,6 @@ struct ToolCall {
 /// The parameters of `tools/list`.
 #[derive(Default, Deserialize)]
 struct ToolList {
-    #[serde(default)]
     cursor: Option<String>,
 }
 

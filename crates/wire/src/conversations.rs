@@ -132,19 +132,14 @@ pub struct ThreadAnswer {
     /// Where it stands.
     pub status: ThreadStatus,
     /// The answer in words.
-    #[serde(default)]
     pub response: Option<String>,
     /// The conversation, while it continues.
-    #[serde(default)]
     pub thread_id: Option<String>,
     /// What someone has to do.
-    #[serde(default)]
     pub pending_action: Option<PendingAction>,
     /// The page to open.
-    #[serde(default)]
     pub url: Option<String>,
     /// What it is about, in words.
-    #[serde(default)]
     pub message: Option<String>,
 }
 
@@ -169,19 +164,15 @@ pub struct ThreadError {
     /// `error`.
     pub status: ThreadStatus,
     /// Null.
-    #[serde(default)]
     #[schemars(with = "()")]
     pub response: Option<String>,
     /// Null.
-    #[serde(default)]
     #[schemars(with = "()")]
     pub thread_id: Option<String>,
     /// Null.
-    #[serde(default)]
     #[schemars(with = "()")]
     pub pending_action: Option<PendingAction>,
     /// Null.
-    #[serde(default)]
     #[schemars(with = "()")]
     pub url: Option<String>,
     /// Who failed and why.
@@ -189,7 +180,6 @@ pub struct ThreadError {
     /// A stable word for programs.
     pub code: String,
     /// What to do.
-    #[serde(default)]
     pub hint: Option<String>,
     /// The faulty values, if it is about values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

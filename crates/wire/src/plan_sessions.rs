@@ -68,7 +68,6 @@ pub struct HistoryEntry {
     /// The tool.
     pub tool_id: String,
     /// The step that made it.
-    #[serde(default)]
     pub plan_step_id: Option<String>,
     /// `{toolId, arguments}`.
     pub request: Value,

@@ -70,16 +70,12 @@ pub struct RequestState {
     /// The types of tools that the router allowed last.
     pub allowed_tool_types: Vec<String>,
     /// What someone has to do.
-    #[serde(default)]
     pub pending_action: Option<PendingAction>,
     /// The answer to the last request, once it is done.
-    #[serde(default)]
     pub final_response: Option<String>,
     /// What came of the last approval.
-    #[serde(default)]
     pub approval_outcome: Option<ApprovalOutcome>,
     /// The page that someone has to open.
-    #[serde(default)]
     pub auth_url: Option<String>,
 }
 

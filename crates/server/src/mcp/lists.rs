@@ -51,7 +51,6 @@ pub(crate) fn has_titles(version: Version) -> bool {
 
 #[derive(Deserialize)]
 struct PageParams {
-    #[serde(default)]
     cursor: Option<String>,
 }
 

@@ -92,7 +92,6 @@ pub(crate) fn session_ref(name: &str, space: Option<&str>) -> SessionRef {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InSpace {
     /// The space, where several have the same key.
-    #[serde(default)]
     pub(crate) space: Option<String>,
 }
 
@@ -101,7 +100,6 @@ pub(crate) struct InSpace {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wait {
     /// Seconds.
-    #[serde(default)]
     wait: Option<f64>,
 }
 

@@ -109,7 +109,6 @@ pub struct Ask {
     #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
     /// When it expires; null for never.
-    #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Where it stands.

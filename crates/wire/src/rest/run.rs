@@ -209,7 +209,6 @@ pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
     /// Where the next page begins: opaque; null on the last page.
-    #[serde(default)]
     pub next_cursor: Option<String>,
 }
 

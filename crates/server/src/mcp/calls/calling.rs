@@ -46,11 +46,9 @@ const KEY_CHARS_MAX: usize = 255;
 pub(crate) struct Params {
     /// The tool.
     pub(crate) name: String,
-    #[serde(default)]
     arguments: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "super::wanting::as_sent")]
     input_responses: Option<Value>,
-    #[serde(default)]
     request_state: Option<String>,
     #[serde(default, rename = "_meta")]
     meta: Option<Meta>,

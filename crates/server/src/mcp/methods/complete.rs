@@ -46,7 +46,6 @@ struct Params {
     #[serde(rename = "ref")]
     of: Reference,
     argument: Argument,
-    #[serde(default)]
     context: Option<Context>,
 }
 
@@ -67,7 +66,6 @@ struct Argument {
 
 #[derive(Deserialize)]
 struct Context {
-    #[serde(default)]
     arguments: Option<Map<String, Value>>,
 }
 

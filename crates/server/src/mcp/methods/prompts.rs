@@ -61,7 +61,6 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
 #[derive(Deserialize)]
 struct GetParams {
     name: String,
-    #[serde(default)]
     arguments: Option<Map<String, Value>>,
     #[serde(flatten)]
     retry: Retry,
