@@ -113,19 +113,6 @@ pub enum ThreadStatus {
     Error,
 }
 
-impl ThreadStatus {
-    /// Whether someone has to do something before it continues.
-    pub fn is_pending(self) -> bool {
-        match self {
-            ThreadStatus::ClarificationRequired
-            | ThreadStatus::ConfirmationRequired
-            | ThreadStatus::FormRequired
-            | ThreadStatus::OauthRequired => true,
-            ThreadStatus::Success | ThreadStatus::Running | ThreadStatus::Error => false,
-        }
-    }
-}
-
 /// What `/run` and `/resume` answer: always all keys, null where one means nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadAnswer {
