@@ -39,7 +39,7 @@ pub(crate) async fn framed<F: Future<Output = Response>>(
     request: Request,
     handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
-    sent(doors, checked(doors, request, handler).await)
+    sent(doors, checked(doors, None, request, handler).await)
 }
 
 /// What holds for every answer: it is counted, and no browser guesses another type for it.
@@ -49,20 +49,23 @@ fn sent(doors: &Shared, mut response: Response) -> Response {
     response
 }
 
+/// With the entrance of a pipeline's own port, all that is told has the seed's shape.
 async fn checked<F: Future<Output = Response>>(
     doors: &Shared,
+    own: Option<&Entrance>,
     request: Request,
     handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
-    let shape = shape_of(request.uri().path());
     let (uri, headers) = (request.uri(), request.headers());
+    let shape = if own.is_some() { Shape::Seed } else { shape_of(uri.path()) };
     let caller = trace::of(headers);
-    let checked = if uri.path() == CALLBACK_PATH {
+    let entrance = own.unwrap_or(&doors.entrance);
+    let checked = if own.is_none() && uri.path() == CALLBACK_PATH {
         // A browser that comes back from a login was sent by a foreign page, and has a proof with
         // them.
-        doors.entrance.check_names(uri, headers)
+        entrance.check_names(uri, headers)
     } else {
-        doors.entrance.check(uri, headers)
+        entrance.check(uri, headers)
     };
     if let Err(failure) = checked {
         // Looked for only here: a handler that answers a pipeline's route knows that it does.
@@ -71,7 +74,7 @@ async fn checked<F: Future<Output = Response>>(
         let shape = if is_pipeline { Shape::Seed } else { shape };
         return told(doors, failure, (shape, caller));
     }
-    let visitor = doors.entrance.visitor(headers);
+    let visitor = entrance.visitor(headers);
     let mut response = handler(request, visitor).await;
     match response.extensions_mut().remove::<Failure>() {
         Some(failure) => told(doors, failure, (shape, caller)),
@@ -87,27 +90,18 @@ pub(crate) struct OwnFrame {
     pub(crate) entrance: Entrance,
 }
 
-/// The same around a port of a pipeline's own: all that it tells has the seed's shape.
+/// The same around a port of a pipeline's own.
 pub(crate) async fn own_frame(
     State(own): State<Arc<OwnFrame>>,
     request: Request,
     next: Next,
 ) -> Response {
-    sent(&own.doors, own_framed(&own, request, next).await)
-}
-
-async fn own_framed(own: &OwnFrame, mut request: Request, next: Next) -> Response {
-    let how = (Shape::Seed, trace::of(request.headers()));
-    if let Err(failure) = own.entrance.check(request.uri(), request.headers()) {
-        return told(&own.doors, failure, how);
-    }
-    let visitor = own.entrance.visitor(request.headers());
-    request.extensions_mut().insert(visitor);
-    let mut response = next.run(request).await;
-    match response.extensions_mut().remove::<Failure>() {
-        Some(failure) => told(&own.doors, failure, how),
-        None => response,
-    }
+    let OwnFrame { doors, entrance } = &*own;
+    let handler = |mut request: Request, visitor: Visitor| {
+        request.extensions_mut().insert(visitor);
+        next.run(request)
+    };
+    sent(doors, checked(doors, Some(entrance), request, handler).await)
 }
 
 fn shape_of(path: &str) -> Shape {
