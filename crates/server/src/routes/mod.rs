@@ -37,7 +37,7 @@ use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use route::Route;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Routes that tell their errors in one way.
 struct Group {
@@ -109,7 +109,9 @@ pub fn document() -> Value {
 
 /// `GET /openapi.json`, with the routes of the pipelines that there are now.
 async fn described(State(doors): State<Shared>, Who(caller): Who) -> Json<Value> {
-    Json(with_pipelines(document(), &doors.engine.catalog().pipelines(&caller)))
+    // The rest of it never changes, and takes a while to make.
+    static FIXED: LazyLock<Value> = LazyLock::new(document);
+    Json(with_pipelines(FIXED.clone(), &doors.engine.catalog().pipelines(&caller)))
 }
 
 /// All doors in their frame, with those that code brings.
