@@ -53,13 +53,9 @@ impl Sending {
 
 /// All sinks with everything looked up, by name, or all that is wrong.
 pub fn sendings(entries: &[SinkEntry], around: &Around<'_>) -> Result<Vec<Sending>, Vec<Mistake>> {
-    let (mut sendings, mut mistakes) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match entry.sending(around) {
-            Ok(sending) => sendings.push(sending),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
+    let mut mistakes = Vec::new();
+    let sending = |entry: &SinkEntry| entry.sending(around).map_err(|why| mistakes.push(why)).ok();
+    let sendings: Vec<Sending> = entries.iter().filter_map(sending).collect();
     mistakes.extend(shared_files(&sendings));
     if mistakes.is_empty() { Ok(sendings) } else { Err(mistakes) }
 }

@@ -34,13 +34,9 @@ pub fn configs(
     entries: &[ModelEntry],
     around: &Around<'_>,
 ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
-    let (mut configs, mut mistakes) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match entry.config(around) {
-            Ok(config) => configs.push(config),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
+    let mut mistakes = Vec::new();
+    let config = |entry: &ModelEntry| entry.config(around).map_err(|why| mistakes.push(why)).ok();
+    let mut configs: Vec<ModelConfig> = entries.iter().filter_map(config).collect();
     if !mistakes.is_empty() {
         return Err(mistakes);
     }

@@ -89,13 +89,9 @@ impl Upstreams {
     /// What to connect to, with everything looked up, or all that is wrong.
     pub fn configs(&self, variables: &Variables<'_>) -> Result<Vec<UpstreamConfig>, Vec<Mistake>> {
         let around = Around { folder: &self.folder, variables };
-        let (mut configs, mut mistakes) = (Vec::new(), Vec::new());
-        for entry in self.active() {
-            match entry.config(&around) {
-                Ok(config) => configs.push(config),
-                Err(mistake) => mistakes.push(mistake),
-            }
-        }
+        let mut mistakes = Vec::new();
+        let config = |entry: &Entry| entry.config(&around).map_err(|why| mistakes.push(why)).ok();
+        let configs: Vec<UpstreamConfig> = self.active().filter_map(config).collect();
         if mistakes.is_empty() { Ok(configs) } else { Err(mistakes) }
     }
 
