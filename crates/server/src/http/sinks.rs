@@ -121,13 +121,8 @@ async fn configured<'d>(
 }
 
 fn status(name: &str) -> Result<DeliveryStatus, Failure> {
-    let known = rest::DeliveryStatus::ALL.into_iter().find(|known| known.name() == name);
-    match known {
-        Some(rest::DeliveryStatus::Retrying) => Ok(DeliveryStatus::Retrying),
-        Some(rest::DeliveryStatus::Delivered) => Ok(DeliveryStatus::Delivered),
-        Some(rest::DeliveryStatus::Failed) => Ok(DeliveryStatus::Failed),
-        None => Err(no_such("status", name, &rest::DeliveryStatus::ALL.map(|known| known.name()))),
-    }
+    let names = rest::DeliveryStatus::ALL.map(rest::DeliveryStatus::name);
+    DeliveryStatus::from_name(name).ok_or_else(|| no_such("status", name, &names))
 }
 
 fn sink(doors: &Doors, caller: &Caller, facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
