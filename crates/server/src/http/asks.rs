@@ -97,10 +97,8 @@ async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<Ask
             Some(doors.engine.sessions().get(caller, &wanted).await?.id)
         }
     };
-    let run = match &query.run {
-        None => None,
-        Some(run) => Some(run.parse::<RunId>().map_err(bad_id)?),
-    };
+    let run = query.run.as_deref().map(str::parse::<RunId>).transpose();
+    let run = run.map_err(|bad: BadId| Failure::bad_request("bad_query", bad.to_string()))?;
     let kinds = AskKind::ALL.map(AskKind::name);
     let status = match one_of("status", query.status, &STATUSES)?.as_deref() {
         Some("any") => None,
@@ -123,10 +121,6 @@ fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<St
         Some(given) if !known.contains(&given.as_str()) => Err(no_such(name, &given, known)),
         given => Ok(given),
     }
-}
-
-fn bad_id(bad: BadId) -> Failure {
-    Failure::bad_request("bad_query", bad.to_string())
 }
 
 /// The reply that this kind of ask takes.
