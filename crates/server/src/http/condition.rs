@@ -7,7 +7,6 @@ use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::refusal::{Refusal, RefusalCode};
-use std::future::Future;
 
 /// What must be true of what is stored.
 pub(super) enum Condition {
