@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::door::Door;
 use crate::mcp::messages::outbox::Outbox;
-use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told};
+use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told, ToolSpec};
 use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -26,6 +26,8 @@ pub(crate) struct Exchange {
     pub(crate) outbox: Outbox,
     /// The sender's span, where it came with the request and not in it.
     pub(crate) trace: Option<TraceParent>,
+    /// The tool that it calls, where its transport has looked for it already.
+    pub(crate) tool: Option<Arc<ToolSpec>>,
 }
 
 impl Exchange {

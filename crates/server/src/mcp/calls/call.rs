@@ -18,10 +18,11 @@ use wire::jsonrpc::RpcError;
 const NAME_CHARS_MAX: usize = 80;
 
 /// Calls a tool.
-pub(crate) async fn call(exchange: Exchange) -> Answered {
+pub(crate) async fn call(mut exchange: Exchange) -> Answered {
     let mut params: Params = exchange.params()?;
-    let spec = lists::find(&exchange.door, &exchange.caller, &params.name)
-        .ok_or_else(|| no_tool(&params.name))?;
+    let known = exchange.tool.take();
+    let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
+    let spec = known.or_else(find).ok_or_else(|| no_tool(&params.name))?;
     if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }

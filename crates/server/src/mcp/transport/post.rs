@@ -23,7 +23,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
-use kernel::tool::call::Caller;
+use kernel::tool::call::{Caller, ToolSpec};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl Arrival<'_> {
         // Before all else, so that a client of an older version learns what is amiss.
         let line =
             dispatch::modern(method).map_err(|error| Refused::new(StatusCode::NOT_FOUND, error))?;
-        let client = self.client(method, said, meta)?;
+        let (client, tool) = self.client(method, said, meta)?;
         let listens = method == LISTEN;
         if listens && !self.accept.events {
             let why = "what is heard is a stream: `Accept` must take `text/event-stream`";
@@ -185,13 +185,20 @@ impl Arrival<'_> {
             None => (Outbox::default(), None),
         };
         let version = client.version;
-        let answering = (line.handler)(self.exchange(asked, client, outbox));
+        let exchange = Exchange { tool, ..self.exchange(asked, client, outbox) };
+        let answering = (line.handler)(exchange);
         let handling = Handling::new(asked.id.clone(), version, answering, told);
         Ok(delivery::stateless(doors, handling, self.accept, permit).await)
     }
 
-    /// The client of a stateless request, once headers and body say the same.
-    fn client(&self, method: &str, said: &Said<'_>, meta: &Meta<'_>) -> Result<Client, RpcError> {
+    /// The client of a stateless request, once headers and body say the same, and the tool that the
+    /// request calls, if it calls one that is there.
+    fn client(
+        &self,
+        method: &str,
+        said: &Said<'_>,
+        meta: &Meta<'_>,
+    ) -> Result<(Client, Option<Arc<ToolSpec>>), RpcError> {
         let strict = !self.door.lenient;
         if strict {
             headers::has_version(self.headers)?;
@@ -205,14 +212,12 @@ impl Arrival<'_> {
             headers::check(self.headers, &version, method, said)?;
         }
         let version = hello::supported(&version)?;
-        if strict
-            && method == "tools/call"
-            && let Some(name) = said.name.and_then(message::text)
-            && let Some(spec) = lists::find(self.door, self.caller, &name)
-        {
-            headers::check_arguments(self.headers, &spec.input_schema, said)?;
+        let name = said.name.filter(|_| method == "tools/call").and_then(message::text);
+        let tool = name.and_then(|name| lists::find(self.door, self.caller, &name));
+        if strict && let Some(tool) = &tool {
+            headers::check_arguments(self.headers, &tool.input_schema, said)?;
         }
-        meta.client(version)
+        Ok((meta.client(version)?, tool))
     }
 
     fn initialize(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
@@ -276,6 +281,7 @@ impl Arrival<'_> {
             params: asked.what.params.map(RawValue::to_owned),
             outbox,
             trace: trace::of(self.headers),
+            tool: None,
         }
     }
 

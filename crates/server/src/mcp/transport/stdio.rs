@@ -173,6 +173,7 @@ impl Pipe {
             params: asked.what.params.map(RawValue::to_owned),
             outbox: Outbox::new(Arc::new(self.way(session))),
             trace: None,
+            tool: None,
         }
     }
 
