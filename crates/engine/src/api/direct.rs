@@ -72,7 +72,7 @@ impl Tools<'_> {
             Err(wrong) => {
                 return match gate.find_plan(caller, tool.as_str()) {
                     Some(spec) if gate.find(caller, tool.as_str()).is_none() => {
-                        self.call_plan(caller, &spec, request).await
+                        Box::pin(self.call_plan(caller, &spec, request)).await
                     }
                     _ => Err(ill_formed(wrong)),
                 };
@@ -89,23 +89,30 @@ impl Tools<'_> {
                 let sent = Unrecorded { reach: pins.reach, for_good: unrecorded };
                 self.call_unrecorded(caller, request, sent).await
             }
+            // A run has a journal to wait for: it can afford a box. A call without one need not
+            // move room for a run around, nor for what continues elsewhere.
             Judgement::Admitted { .. } => {
                 let wait_ms = if slow { 0 } else { request.wait_ms };
-                let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
-                    Some(Turn::Repeat(row)) => {
-                        let again = self.shared.runs().repeated(caller, &row, wait_ms).await;
-                        return again.and_then(called_alone);
-                    }
-                    Some(Turn::First(claim)) => Some(claim),
-                    None => None,
-                };
-                // A caller that comes too soon leaves no run behind, nor a key that was used up.
-                let in_time = gate.in_time(caller, &request.tool);
-                in_time.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
-                let direct = Direct { claim, as_task: request.as_task, sent: None };
-                self.call_as_run(caller, CallRequest { wait_ms, ..request }, direct).await
+                Box::pin(self.call_recorded(caller, CallRequest { wait_ms, ..request })).await
             }
         }
+    }
+
+    /// Anything that must be remembered, or asked about, is a run; a repeat of one calls nothing.
+    async fn call_recorded(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
+        let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
+            Some(Turn::Repeat(row)) => {
+                let again = self.shared.runs().repeated(caller, &row, request.wait_ms).await;
+                return again.and_then(called_alone);
+            }
+            Some(Turn::First(claim)) => Some(claim),
+            None => None,
+        };
+        // A caller that comes too soon leaves no run behind, nor a key that was used up.
+        let in_time = self.shared.gate.in_time(caller, &request.tool);
+        in_time.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
+        let direct = Direct { claim, as_task: request.as_task, sent: None };
+        self.call_as_run(caller, request, direct).await
     }
 
     /// A plan is called by running it in a session of its own.
@@ -168,7 +175,7 @@ impl Tools<'_> {
                 let request = CallRequest::new(tool, arguments, wait_ms);
                 let request = CallRequest { run, trace, occasion, ..request };
                 let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
-                self.call_as_run(caller, request, direct).await
+                Box::pin(self.call_as_run(caller, request, direct)).await
             }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
             (Err(error), Some(retry_ms)) => Err(too_many(error.fault, retry_ms)),

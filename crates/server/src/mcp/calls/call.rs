@@ -34,8 +34,10 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
         None => calling.engine().runs().new_id(),
     };
     let guard = Guard::new(&calling, run);
+    // Most calls end at once. What is rare is large, and boxed, so that not every call moves room
+    // for it around: here and below that is what the boxes are for.
     let answered = match waiting {
-        Some(waiting) => asked::resume(&calling, waiting, &retry).await,
+        Some(waiting) => Box::pin(asked::resume(&calling, waiting, &retry)).await,
         None => begin(&calling, run, arguments, given).await,
     };
     guard.answered();
@@ -64,7 +66,9 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
                 return Ok(calling.done(output).await);
             }
-            Ok(CallReport::Pending(report)) => return asked::follow(calling, *report).await,
+            Ok(CallReport::Pending(report)) => {
+                return Box::pin(asked::follow(calling, *report)).await;
+            }
             Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
             Ok(CallReport::Wants(wants)) => wants,
             Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
@@ -73,7 +77,8 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
         let asks = (Some(calling.spec.name.as_str()), &*wants);
-        let wanted = want(calling.exchange, asks, given, &calling.bound()).await;
+        let bound = calling.bound();
+        let wanted = Box::pin(want(calling.exchange, asks, given, &bound)).await;
         if wanted.is_err() {
             // No one can answer: what the tool holds for the answer must not wait for it.
             let engine = &calling.exchange.door.doors.engine;

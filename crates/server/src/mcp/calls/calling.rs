@@ -215,7 +215,7 @@ impl<'a> Calling<'a> {
     pub(crate) async fn done(&self, output: Value) -> Outcome {
         let named = output.as_str().is_some_and(|text| text.starts_with("blob://"));
         let output = if named && self.is_recorded() {
-            whole(self.engine(), self.caller(), output).await
+            Box::pin(whole(self.engine(), self.caller(), output)).await
         } else {
             output
         };

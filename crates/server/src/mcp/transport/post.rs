@@ -84,7 +84,8 @@ pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request
     };
     let arrival = Arrival { door: &door, caller, headers: &parts.headers, accept };
     let (answered, id) = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        (arrival.batch(&bytes).await, None)
+        // Rare, and large: it need not be a part of every request.
+        (Box::pin(arrival.batch(&bytes)).await, None)
     } else {
         match message::read(&bytes, door.doors.limits().body_depth_max) {
             Ok(Message::Request(asked)) => (arrival.request(&asked).await, Some(asked.id)),
