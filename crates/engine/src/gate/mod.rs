@@ -122,12 +122,21 @@ impl From<ToolError> for Held {
     }
 }
 
-/// What a call that starts may cost, and the places that it holds until it comes back.
+/// What a call that starts may cost, and what it holds until it comes back.
 struct Pass {
+    /// Its tool.
+    listed: Arc<Listed>,
     timeout_ms: u64,
     output_bytes_max: usize,
-    _place: Option<OwnedSemaphorePermit>,
-    _permit: OwnedSemaphorePermit,
+    _places: Places,
+}
+
+/// The places of one call.
+struct Places {
+    /// Among the calls of its tool, if they are counted.
+    _own: Option<OwnedSemaphorePermit>,
+    /// Among all calls.
+    _shared: OwnedSemaphorePermit,
 }
 
 impl Gate {
@@ -238,15 +247,15 @@ impl Gate {
                 return Started { retry_ms, ..Started::failed(error) };
             }
         };
-        let (clock, timeout_ms) = (self.clock.clone(), pass.timeout_ms);
-        let (tool, reach) = (sending.tool.clone(), sending.reach);
-        let called = tool.clone();
+        let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);
+        let deadline = self.clock.sleep_until(self.clock.now().plus_ms(timeout_ms));
         let calling = async move {
-            let sent = caught(pin!(self.send(sending, pass))).await;
-            sent.unwrap_or_else(|panicked| Err(panic_error(&called, reach, &panicked)))
+            let sent = caught(pin!(self.send(&sending, &pass))).await;
+            sent.unwrap_or_else(|panicked| {
+                Err(panic_error(&sending.tool, sending.reach, &panicked))
+            })
         };
-        let calling = calling.boxed();
-        match select(calling, clock.sleep_until(clock.now().plus_ms(timeout_ms))).await {
+        match select(calling.boxed(), deadline).await {
             Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
             Either::Right(((), coming)) => {
                 let late = Some(Late { coming, timeout_ms });
@@ -257,8 +266,13 @@ impl Gate {
 
     /// Still visible and not denied, not too soon, and a free place among the calls.
     async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
-        self.await_tool(&sending.tool).await;
-        let listed = self.still_there(sending)?;
+        let mut listed = match self.find(&sending.caller, sending.tool.as_str()) {
+            Some(listed) => listed,
+            None => {
+                self.await_tool(&sending.tool).await;
+                self.still_there(sending)?
+            }
+        };
         let spec = listed.tool.spec();
         let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
         let context = Context { arguments: Some(&sending.arguments), trigger };
@@ -277,30 +291,45 @@ impl Gate {
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
         let most = self.limits.call_output_bytes_max;
         let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
-        // Its own place first: a call that waits for one must not keep other tools from running.
-        let place = self.place(&listed, timeout_ms).await?;
-        let permit = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
-        Ok(Pass { timeout_ms, output_bytes_max, _place: place, _permit: permit })
+        let places = match self.free_places(&listed) {
+            Some(places) => places,
+            None => {
+                let places = Box::pin(self.await_places(&listed, timeout_ms)).await?;
+                // It may be gone by now.
+                listed = self.still_there(sending)?;
+                places
+            }
+        };
+        Ok(Pass { listed, timeout_ms, output_bytes_max, _places: places })
     }
 
-    /// A place among the calls of one tool, if they are counted. It is waited for as long as a call
+    /// The places of a call, if they are free: most often they are, and that needs no timer.
+    fn free_places(&self, listed: &Listed) -> Option<Places> {
+        let own = match &listed.places {
+            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
+        let shared = self.calls.clone().try_acquire_owned().ok()?;
+        Some(Places { _own: own, _shared: shared })
+    }
+
+    /// Waits for the places of a call. The one among the calls of its tool comes first: a call that
+    /// waits for that must not keep other tools from running. It is waited for as long as a call
     /// may take; the call itself has its whole time after that, for one that is cut short may have
     /// happened.
-    async fn place(
-        &self,
-        listed: &Listed,
-        timeout_ms: u64,
-    ) -> Result<Option<OwnedSemaphorePermit>, Held> {
-        let Some(places) = &listed.places else { return Ok(None) };
-        // Most often there is one: that needs no timer.
-        if let Ok(place) = places.clone().try_acquire_owned() {
-            return Ok(Some(place));
-        }
-        let waiting = places.clone().acquire_owned();
-        match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
-            Some(place) => place.map(Some).map_err(|_| stopping().into()),
-            None => Err(crowded(listed, timeout_ms)),
-        }
+    async fn await_places(&self, listed: &Listed, timeout_ms: u64) -> Result<Places, Held> {
+        let own = match &listed.places {
+            Some(places) => {
+                let waiting = places.clone().acquire_owned();
+                match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
+                    Some(place) => Some(place.map_err(|_| stopping())?),
+                    None => return Err(crowded(listed, timeout_ms)),
+                }
+            }
+            None => None,
+        };
+        let shared = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
+        Ok(Places { _own: own, _shared: shared })
     }
 
     /// Whether a call could begin now as far as its rate goes, without counting it; else in how
@@ -331,7 +360,7 @@ impl Gate {
         let is_awaited = || self.catalog.registry.awaits(name.as_str());
         let is_missing = || self.catalog.tool(name.as_str()).is_none();
         if !self.arrivals.are_over() && is_missing() && is_awaited() {
-            self.arrivals.wait(self.clock.as_ref()).await;
+            Box::pin(self.arrivals.wait(self.clock.as_ref())).await;
         }
     }
 
@@ -343,8 +372,8 @@ impl Gate {
     }
 
     /// Sends it; it keeps its places until it comes back.
-    async fn send(self: Arc<Self>, sending: Sending, pass: Pass) -> Result<ToolOutput, ToolError> {
-        let listed = self.still_there(&sending)?;
+    async fn send(&self, sending: &Sending, pass: &Pass) -> Result<ToolOutput, ToolError> {
+        let listed = &pass.listed;
         let call = Call {
             id: sending.call,
             tool: sending.tool.clone(),
@@ -354,11 +383,11 @@ impl Gate {
             given: sending.given.clone(),
             can: sending.can,
             teller: sending.teller.clone(),
-            place: narrowed(sending.place.clone(), &listed),
+            place: narrowed(sending.place.clone(), listed),
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {
-                let checked = self.check_output(listed.tool.spec(), &sending, &pass, value);
+                let checked = self.check_output(listed.tool.spec(), sending, pass, value);
                 checked.map(ToolOutput::Value)
             }
             ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),
