@@ -3,6 +3,7 @@
 //! own.
 
 use crate::api::watched::Came;
+use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
@@ -29,7 +30,9 @@ use std::sync::Arc;
 const CROWD_RETRY_MS: u64 = 1_000;
 
 /// How a call is sent that is no run.
-struct Unrecorded {
+struct Unrecorded<'a> {
+    /// Its tool.
+    listed: &'a Listed,
     /// What it does to the world.
     reach: Reach,
     /// Its operator wants no journal of it.
@@ -86,7 +89,7 @@ impl Tools<'_> {
             Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
-                let sent = Unrecorded { reach: pins.reach, for_good: unrecorded };
+                let sent = Unrecorded { listed: &listed, reach: pins.reach, for_good: unrecorded };
                 self.call_unrecorded(caller, request, sent).await
             }
             // A run has a journal to wait for: it can afford a box. A call without one need not
@@ -143,7 +146,7 @@ impl Tools<'_> {
         self,
         caller: &Caller,
         request: CallRequest,
-        sent: Unrecorded,
+        sent: Unrecorded<'_>,
     ) -> Result<CallReport> {
         let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, occasion, .. } =
             request;
@@ -163,7 +166,8 @@ impl Tools<'_> {
             place: CallPlace { trace: watched.span, ..CallPlace::default() },
         };
         let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
-        let came = Came { realm: &caller.realm, tool: &tool, arguments: &arguments, call };
+        let (realm, listed) = (&caller.realm, sent.listed);
+        let came = Came { realm, listed, arguments: &arguments, call };
         self.shared.call_ended(watched, came, sent.reach, &result);
         match (result, retry_ms) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),

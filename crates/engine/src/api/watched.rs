@@ -1,6 +1,7 @@
 //! Direct calls that are not kept, as observers see them. There is no journal that would know
 //! their spans: their ids are made up.
 
+use crate::catalog::registry::Listed;
 use crate::observe::captured::called;
 use crate::observe::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
@@ -22,7 +23,8 @@ pub(crate) struct Watched {
 /// Which call came back.
 pub(crate) struct Came<'a> {
     pub(crate) realm: &'a RealmId,
-    pub(crate) tool: &'a ToolName,
+    /// Its tool, as it was when the call was admitted.
+    pub(crate) listed: &'a Listed,
     pub(crate) arguments: &'a Value,
     pub(crate) call: CallId,
 }
@@ -83,8 +85,8 @@ impl Shared {
             began,
             ended: self.clock.now(),
             what: What::Call {
-                tool: came.tool.clone(),
-                upstream: self.upstream_of(came.tool),
+                tool: came.listed.tool.spec().name.clone(),
+                upstream: came.listed.tool.upstream(),
                 id: came.call,
                 reach: reach_word(reach),
                 outcome: error.map_or("ok", |error| outcome_word(error.how)),
