@@ -156,9 +156,18 @@ impl Metrics {
 
     fn saw_call(&self, seen: &Seen) {
         let What::Call { tool, upstream, outcome, .. } = &seen.what else { return };
-        let upstream = upstream.as_ref().map(|upstream| self.upstreams.bounded(&upstream.name));
-        let upstream = upstream.unwrap_or_else(|| self.ours.clone());
-        let labels = OfCall { tool: self.tools.bounded(&tool.0), upstream, outcome };
+        let upstream = upstream.as_ref().map(|upstream| &upstream.name);
+        let own = upstream.unwrap_or(&self.ours).clone();
+        let mut labels = OfCall { tool: tool.0.clone(), upstream: own, outcome };
+        // What is counted by its own names already is within the bounds.
+        if let Some(known) = self.calls.get(&labels) {
+            known.observe(seen.seconds());
+            return;
+        }
+        labels.tool = self.tools.bounded(&tool.0);
+        if let Some(upstream) = upstream {
+            labels.upstream = self.upstreams.bounded(upstream);
+        }
         self.calls.get_or_create(&labels).observe(seen.seconds());
     }
 }
