@@ -71,6 +71,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// What goes with a request, without a token.
+    fn pass(&self) -> Pass {
+        Pass { bearer: None, counts: self.counts, is_proven: self.is_proven }
+    }
+
     /// Why it is not tried to renew the token now. A clock that is set back makes that no longer.
     fn rests(&self, now: Millis) -> Option<&Trouble> {
         let (since, why) = self.resting.as_ref()?;
@@ -102,6 +107,8 @@ pub(crate) struct Pass {
     /// How many tokens, pages and looks there were when it was made: what came later was not known
     /// to the request.
     pub(super) counts: Counts,
+    /// Whether the server took the same before.
+    is_proven: bool,
 }
 
 /// They only grow.
@@ -148,6 +155,10 @@ impl Account {
 
     /// What goes with a request now. A token that ends soon is renewed first.
     pub(crate) async fn pass(self: &Arc<Self>) -> Result<Pass> {
+        // Most servers want no login: that takes one look.
+        if let Some(pass) = self.pass_without_token() {
+            return Ok(pass);
+        }
         self.load().await;
         if let Some(tokens) = self.due()? {
             let renewing =
@@ -160,11 +171,20 @@ impl Account {
         }
         let state = self.state();
         let bearer = state.token.as_ref().and_then(|token| bearer(&token.access));
-        Ok(Pass { bearer, counts: state.counts })
+        Ok(Pass { bearer, ..state.pass() })
+    }
+
+    /// What goes with a request where it is known that there is no token.
+    fn pass_without_token(&self) -> Option<Pass> {
+        let state = self.state();
+        (state.is_loaded && state.token.is_none()).then(|| state.pass())
     }
 
     /// The server took what went with a request.
     pub(crate) fn accepted(&self, pass: &Pass) {
+        if pass.is_proven {
+            return;
+        }
         let mut state = self.state();
         if state.counts.tokens == pass.counts.tokens {
             state.is_proven = true;
