@@ -218,6 +218,12 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], depth_max: usize) -> Resu
 /// Whether brackets outside of strings nest deeper than this; cheaper than parsing, and safe for
 /// what is no JSON at all.
 pub(crate) fn is_deeper(bytes: &[u8], depth_max: usize) -> bool {
+    // Most bodies have so few brackets that they cannot: to count those takes a fraction of the
+    // time.
+    let opens = |byte: &&u8| matches!(byte, b'{' | b'[');
+    if bytes.iter().filter(opens).count() <= depth_max {
+        return false;
+    }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match byte {
@@ -394,5 +400,20 @@ mod tests {
         let traced = serde_path_to_error::deserialize::<_, Shape>(deserializer).unwrap_err();
         assert_eq!(pointer(traced.path()), "/rows/1/n");
         assert_eq!(error.classify(), Category::Data);
+    }
+
+    #[test]
+    fn only_brackets_that_are_open_at_once_are_deep() {
+        for (text, deeper) in [
+            ("", false),
+            ("[[1]]", false),
+            ("[{\"a\": [1]}]", true),
+            ("[[1], [1], {}, {}]", false),
+            ("[\"[[[\"]", false),
+            ("[\"\\\"[[[\"]", false),
+            ("[\"\\\\\", [[1]]]", true),
+        ] {
+            assert_eq!(is_deeper(text.as_bytes(), 2), deeper, "{text}");
+        }
     }
 }
