@@ -42,21 +42,31 @@ pub(super) struct Manner {
     pub(super) in_session: bool,
 }
 
+impl Manner {
+    /// How a request is sent that names its version in `_meta`, if this one does: it is stateless,
+    /// whatever was agreed, so that the era can be probed.
+    pub(super) fn named(request: &Outgoing) -> Option<Self> {
+        let version = request.params.version().filter(|_| request.method != INITIALIZE)?;
+        Some(Self::stateless(version, request))
+    }
+
+    fn stateless(version: &str, request: &Outgoing) -> Self {
+        let headers = headers::stateless_request(version, request);
+        Self { headers, legacy: false, in_session: false }
+    }
+}
+
 impl Agreed {
-    /// How this request is sent. One that names its version in `_meta` is stateless, whatever was
-    /// agreed: so the era can be probed.
+    /// How a request is sent that does not name its version.
     pub(super) fn manner(&self, request: &Outgoing) -> Manner {
         if request.method == INITIALIZE {
             return Manner { headers: HeaderMap::new(), legacy: true, in_session: false };
         }
-        let version: &str = match (request.params.version(), self) {
-            (Some(version), _) => version,
-            (None, Agreed::Stateless(version)) => version,
-            (None, Agreed::Nothing) => MODERN,
-            (None, Agreed::Session(session)) => return session.manner(),
-        };
-        let headers = headers::stateless_request(version, request);
-        Manner { headers, legacy: false, in_session: false }
+        match self {
+            Agreed::Stateless(version) => Manner::stateless(version, request),
+            Agreed::Nothing => Manner::stateless(MODERN, request),
+            Agreed::Session(session) => session.manner(),
+        }
     }
 
     /// How a notification or a response is sent.

@@ -22,7 +22,7 @@ use super::line::{Incoming, Line, Outgoing, PeerErrorKind, Replies, Result};
 use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
-use agreed::INITIALIZE;
+use agreed::{INITIALIZE, Manner};
 use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
@@ -77,7 +77,8 @@ impl HttpLine {
             shared.begin_anew();
         }
         let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
-        let mut manner = shared.agreed().manner(&request);
+        let named = Manner::named(&request);
+        let mut manner = named.unwrap_or_else(|| shared.agreed().manner(&request));
         let told = (manner.legacy && !begins).then(|| manner.clone());
         let mut cancel = Cancel::new(shared, &request.id, told);
         // A stream of the stateless version cannot be taken up again: these are sent once.
