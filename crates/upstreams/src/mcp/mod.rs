@@ -99,7 +99,8 @@ impl Link {
         {
             return Ok(peer.clone());
         }
-        match self.parts.within(CONNECTING_MS, self.settled()).await {
+        // Rare, and large: it need not be a part of every call.
+        match Box::pin(self.parts.within(CONNECTING_MS, self.settled())).await {
             Some(Connection::Ready(peer)) => Ok(peer),
             Some(Connection::Failing(error)) => Err(self.away(error)),
             Some(Connection::Connecting) | None => {

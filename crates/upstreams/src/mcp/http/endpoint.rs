@@ -145,7 +145,10 @@ impl Endpoint {
 
     /// An answer was understood.
     pub(crate) fn understood(&self) {
-        self.garbled.store(0, Ordering::Relaxed);
+        // Most often nothing was garbled: then no other core has to hear of it.
+        if self.garbled.load(Ordering::Relaxed) > 0 {
+            self.garbled.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Sends a request, and again with another token where one can be had. A refusal that no one
@@ -162,7 +165,8 @@ impl Endpoint {
                 }
                 return Ok(response);
             };
-            let answered = account.challenged(&pass, challenge).await;
+            // Rare, and large: it need not be a part of every request.
+            let answered = Box::pin(account.challenged(&pass, challenge)).await;
             match answered.map_err(|trouble| self.troubled(Some(status), trouble))? {
                 Answered::Again => {}
                 Answered::NotOurs => return Ok(response),
