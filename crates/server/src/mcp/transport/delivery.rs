@@ -80,7 +80,12 @@ impl Accept {
         match answered {
             Ok(outcome) if self.json => {
                 let pieces = outcome.pieces(&handling.id, handling.version);
-                as_json(status, Body::new(Pieces(pieces.into())))
+                let body: Body = match pieces {
+                    // Most answers are one text.
+                    [only, second, third] if second.is_empty() && third.is_empty() => only.into(),
+                    pieces => Body::new(Pieces(pieces.into())),
+                };
+                as_json(status, body)
             }
             _ => self.whole(status, handling.written(answered)),
         }
@@ -247,7 +252,7 @@ pub(crate) async fn stateless(
     accept: Accept,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Response {
-    let clock = doors.engine.clock().clone();
+    let clock = doors.engine.clock();
     let first = match handling.first(clock.as_ref(), doors.limits().mcp_quiet_ms).await {
         Some(Step::Answered(answered)) => {
             return accept.answer(&handling, &answered, status_of(&answered));
@@ -259,7 +264,8 @@ pub(crate) async fn stateless(
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, status_of(&answered));
     };
-    let telling = Telling { handling, clock, first: Some(first), over: false, _permit: permit };
+    let (clock, first) = (clock.clone(), Some(first));
+    let telling = Telling { handling, clock, first, over: false, _permit: permit };
     streamed(stream::unfold(telling, |mut telling| async move {
         let event = telling.next().await?;
         Some((event, telling))
