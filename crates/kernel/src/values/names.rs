@@ -52,7 +52,7 @@ pub fn outward(name: &str, alphabet: Alphabet) -> String {
     if is_itself(name, alphabet) {
         return name.to_owned();
     }
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<Part> = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
         if let Some(after) = rest.strip_prefix(b"::") {
