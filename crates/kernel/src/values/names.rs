@@ -131,9 +131,25 @@ impl Part {
 
 /// The name that was written so; none if nothing is written so.
 pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
+    found_inward(written, alphabet, |name| Some(name.to_owned()))
+}
+
+/// What is found by the name that was written so; none if nothing is written so. Whether a name is
+/// written so is looked at only where something is found by it.
+pub fn found_inward<T>(
+    written: &str,
+    alphabet: Alphabet,
+    find: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
     if is_itself(written, alphabet) {
-        return Some(written.to_owned());
+        return find(written);
     }
+    let name = decoded(written)?;
+    // One name is written in one way only.
+    find(&name).filter(|_| outward(&name, alphabet) == written)
+}
+
+fn decoded(written: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -152,9 +168,7 @@ pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
             after
         };
     }
-    let name = String::from_utf8(bytes).ok()?;
-    // One name is written in one way only.
-    (outward(&name, alphabet) == written).then_some(name)
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -223,6 +237,8 @@ mod tests {
     fn what_is_no_name_of_ours_is_none() {
         for written in ["_-", "_-2", "_-zz", "_-61", "_-ff", "a::b", "a/b"] {
             assert_eq!(inward(written, Alphabet::Mcp), None, "{written}");
+            let found = found_inward(written, Alphabet::Mcp, |_| Some("anything"));
+            assert_eq!(found, None, "{written}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::request::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
 use kernel::contracts::shelf::WRONG_REQUEST;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::fault::Fault;
-use kernel::values::names::{Alphabet, inward};
+use kernel::values::names::{Alphabet, found_inward};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -38,10 +38,8 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
 
 /// A tool, or a plan as a tool, by the name that a client writes: as it was listed, or our own.
 pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
-    let engine = &door.doors.engine;
-    let listed =
-        inward(written, Alphabet::Mcp).and_then(|name| engine.tools().callable(caller, &name));
-    listed.or_else(|| engine.tools().callable(caller, written))
+    let callable = |name: &str| door.doors.engine.tools().callable(caller, name);
+    found_inward(written, Alphabet::Mcp, callable).or_else(|| callable(written))
 }
 
 /// Whether this version has titles.
