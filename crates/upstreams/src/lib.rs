@@ -66,8 +66,7 @@ pub struct RemoteParts {
 impl RemoteParts {
     /// The future's result, or none once so many milliseconds have passed.
     pub(crate) async fn within<T>(&self, ms: u64, future: impl Future<Output = T>) -> Option<T> {
-        let deadline = self.clock.sleep_until(self.clock.now().plus_ms(ms));
-        match select(pin!(future), deadline).await {
+        match select(pin!(future), self.clock.sleep_ms(ms)).await {
             Either::Left((result, _)) => Some(result),
             Either::Right(((), _)) => None,
         }

@@ -248,7 +248,7 @@ impl Gate {
             }
         };
         let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);
-        let deadline = self.clock.sleep_until(self.clock.now().plus_ms(timeout_ms));
+        let deadline = self.clock.sleep_ms(timeout_ms);
         let calling = async move {
             let sent = caught(pin!(self.send(&sending, &pass))).await;
             sent.unwrap_or_else(|panicked| {

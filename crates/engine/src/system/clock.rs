@@ -38,7 +38,12 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
         let ms = then.0.saturating_sub(self.now().0).max(0);
-        Box::pin(tokio::time::sleep(Duration::from_millis(ms as u64)))
+        self.sleep_ms(ms as u64)
+    }
+
+    fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
+        // The runtime has a clock of its own: to know what time it is takes two more looks.
+        Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
     }
 }
 
@@ -143,8 +148,7 @@ impl Spawn for TokioSpawn {
 
 /// The future's result, or `None` once so many milliseconds have passed.
 pub async fn timeout<T>(clock: &dyn Clock, ms: u64, future: impl Future<Output = T>) -> Option<T> {
-    let deadline = clock.sleep_until(clock.now().plus_ms(ms));
-    match select(std::pin::pin!(future), deadline).await {
+    match select(std::pin::pin!(future), clock.sleep_ms(ms)).await {
         Either::Left((result, _)) => Some(result),
         Either::Right(((), _)) => None,
     }

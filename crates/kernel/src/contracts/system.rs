@@ -15,6 +15,10 @@ pub trait Clock: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Waits until then.
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()>;
+    /// Waits for so many milliseconds from now.
+    fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
+        self.sleep_until(self.now().plus_ms(ms))
+    }
 }
 
 /// Notes which sessions a process is working on, where the next process finds it: a session that

@@ -211,7 +211,7 @@ impl Handling {
             if let Poll::Ready(step) = self.poll_step(context) {
                 return Poll::Ready(Some(step));
             }
-            let until = || clock.sleep_until(clock.now().plus_ms(wait_ms));
+            let until = || clock.sleep_ms(wait_ms);
             deadline.get_or_insert_with(until).as_mut().poll(context).map(|()| None)
         })
         .await
