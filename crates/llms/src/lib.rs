@@ -1,5 +1,6 @@
-//! Models behind the `Llm` contract: a rule-based one, and the dialects of the providers. To add a
-//! provider, write its folder and give it an arm in `open`.
+//! Models behind the `Llm` contract: the dialects of the providers, and the rule-based model of
+//! crate `demo`, which is only opened here. To add a provider, write its folder, its kind in
+//! `config`, and its arms in `open` and `request_body`.
 
 pub mod config;
 mod defaults;

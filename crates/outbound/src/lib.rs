@@ -1,5 +1,6 @@
-//! What every request to another server needs, written once. It knows nothing of runs, tools or
-//! models.
+//! What every request to another server needs, written once: HTTP clients, allowed addresses,
+//! redirects, plain connections, SSE, redaction, sealing, and how an answer becomes the output of a
+//! call. It knows no runs, no models and no kind of upstream.
 
 pub mod percent;
 pub mod redaction;

@@ -1,5 +1,5 @@
-//! The server: a project folder, the doors before the engine, and how both are put together. A
-//! door translates; the engine decides.
+//! The server: the endpoints before the engine, and how all parts are put together. An endpoint
+//! translates; the engine decides. A project folder is read by crate `project`.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.

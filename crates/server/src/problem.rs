@@ -1,6 +1,6 @@
-//! How a refusal leaves the house: an RFC 9457 problem under `/api/v1`, the seeds' own objects at
-//! the seeds' doors, a JSON-RPC error where that is spoken. Handlers only say what is wrong;
-//! `frame` asks for the shape of the door.
+//! How a refusal leaves the server: an RFC 9457 problem under `/api/v1`, the objects that existing
+//! clients expect at the endpoints of `http::compat` and of pipelines, a JSON-RPC error where that
+//! is spoken. Handlers only say what is wrong; `frame` asks for the shape of the endpoint.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};

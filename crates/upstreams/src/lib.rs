@@ -1,6 +1,7 @@
 //! Other servers as a source of tools, prompts and resources: MCP servers over HTTP or as child
-//! processes, REST servers with an OpenAPI document, bare JSON-RPC servers. One dead or slow
-//! upstream never holds up another, nor a list.
+//! processes, REST servers with an OpenAPI document, bare JSON-RPC servers, and the logins at them.
+//! One dead or slow upstream never holds up another, nor a list. How an upstream is written in
+//! settings is in crate `project`; HTTP clients are made in crate `outbound`.
 
 pub mod children;
 pub mod config;

@@ -1,5 +1,5 @@
-//! Bodies of seed 002's doors: `/api/agent/config`. An agent crosses as it is kept, with whatever
-//! its sender keeps beside it, so only the answer to a removal has a type.
+//! Bodies of `/api/agent/config`. An agent crosses as it is kept, with whatever its sender keeps
+//! beside it, so only the answer to a removal has a type.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

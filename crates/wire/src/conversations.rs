@@ -1,4 +1,4 @@
-//! Bodies of seed 001's doors: `/run` and `/resume`.
+//! Bodies of `/run` and `/resume`.
 
 use crate::rest::FaultyValue;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Bodies of seed 004's doors: `/sessions`, `/capabilities` and `/admin/capabilities`.
+//! Bodies of `/sessions`, `/capabilities` and `/admin/capabilities`.
 
 use crate::rest::{Fault, FaultyValue};
 use schemars::JsonSchema;

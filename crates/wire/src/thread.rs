@@ -1,4 +1,4 @@
-//! Conversations as seed 001 shows them: what someone has to do, and what was said.
+//! Conversations as `/run` and `/resume` show them: what someone has to do, and what was said.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

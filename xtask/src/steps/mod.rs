@@ -1,4 +1,5 @@
-//! The steps of `cargo xtask test` that start programs of others, and what these steps share.
+//! The steps of `cargo xtask test` that start programs of others, and what these steps share. The
+//! order of all steps is in `test`.
 
 pub(crate) mod product;
 pub(crate) mod api;

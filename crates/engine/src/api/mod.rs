@@ -1,5 +1,6 @@
-//! The handles of `Engine`, one per resource: what the server may ask of the engine. Each asks
-//! for the caller's rights first, and what it reports is durable.
+//! What the handles of `Engine` do, one handle per resource: all that the server may ask of the
+//! engine. Each asks for the caller's rights first, and what it reports is durable. The handles
+//! themselves are in `handles.rs`; what changes a session is the driver's.
 
 pub(crate) mod runs;
 pub(crate) mod tools;

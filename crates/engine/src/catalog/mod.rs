@@ -1,5 +1,6 @@
 //! What there is: tools from code, plans and agents from files and from the store. No stored tool
-//! definitions, ever: a tool exists as code, plan, file or upstream.
+//! definitions, ever: a tool exists as code, plan, file or upstream. Whether a caller may see or
+//! use it is the gate's.
 
 use crate::catalog::registry::{Listed, Registry, ToolSource, bad_name};
 use crate::catalog::roster::{Roster, TALKS, starting};

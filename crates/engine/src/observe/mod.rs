@@ -1,4 +1,6 @@
-//! What observers see: counters, spans, captured contents, and the state of event sinks.
+//! What the engine reports of its work: counters, spans for observers, their content where that is
+//! wanted, and the state of event sinks. Metrics and exports are made of it in crate `telemetry`;
+//! events are sent in `outbox`.
 
 pub mod counts;
 pub(crate) mod sinks;

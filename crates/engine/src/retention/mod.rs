@@ -1,4 +1,5 @@
-//! What retention removes: old sessions, old runs, blobs that nothing names.
+//! What retention removes: old sessions, old runs, blobs that nothing names. Where a journal can be
+//! cut is a rule of the kernel (`journal::trim`); the store removes, in its transaction.
 
 pub(crate) mod trim;
 

@@ -1,5 +1,6 @@
-//! What the engine takes of the real system: time, tasks, time zones and locks, and how a panic
-//! of called code is contained.
+//! What the engine takes of the real system: time, randomness, tasks, a zone for local time and
+//! locks, and how a panic of called code is contained. No other module of the engine reads a clock
+//! or starts a task.
 
 pub mod clock;
 pub(crate) mod panics;

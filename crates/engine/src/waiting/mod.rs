@@ -1,5 +1,6 @@
-//! Who waits for what: requests for one case, clients for a login page, streams for changes of
-//! sessions and for the text of a model's turn.
+//! Who waits for what, in memory alone: requests for one case, clients and threads for a login
+//! page, streams for changes of sessions and for the text of a model's turn. What runs themselves
+//! wait for is in their journals.
 
 pub(crate) mod case_queue;
 pub mod feed;

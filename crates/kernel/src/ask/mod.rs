@@ -1,4 +1,5 @@
-//! Asks and replies: all that a person can be asked, and what they can answer.
+//! Asks and replies: all that a person can be asked, and what they can answer. When a run asks is
+//! decided in `decide`; who may answer is policy's.
 
 pub mod reply;
 

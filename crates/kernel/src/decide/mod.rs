@@ -1,5 +1,6 @@
 //! `next` decides: one fact at a time, for the first frame that something happened to. Pure: what
-//! it needs of the outside is in `Env` or named as a want.
+//! it needs of the outside is in `Env` or named as a want. One file for each kind of step, and
+//! `resolve` for the values that steps read. What a fact changes is in `session`.
 
 use crate::decide::resolve::{Fetched, FrameView};
 use crate::definition::plan::{Closure, Plan, Step, StepKind};

@@ -1,5 +1,6 @@
-//! What a project defines: plans, agents and pipelines, each with its reader. A reader reports
-//! every mistake with its place.
+//! What a project defines: plans, agents and pipelines, and the readers that make them of YAML or
+//! JSON and report every mistake with its place. Nothing runs here: steps are carried out by
+//! `decide`. Files are found by crate `project`.
 
 pub mod agent;
 pub mod pipeline;

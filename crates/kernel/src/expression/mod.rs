@@ -1,5 +1,6 @@
-//! The three languages inside definitions: pointers (JSONPath), templates and conditions,
-//! and the budget of work that they share.
+//! The languages inside definitions: pointers (JSONPath), templates, conditions and the regular
+//! expressions in them, and the budget of work that they share. Where a definition may have one is
+//! in `definition`; what a frame reads with it is in `decide::resolve`.
 
 pub mod budget;
 pub(crate) mod patterns;

@@ -1,4 +1,6 @@
-//! Journals as a whole: forked, trimmed, projected into rows and lists.
+//! Journals as a whole, as pure functions over their events: the copy of a fork, the cut of
+//! retention, the rows that lists show. A single event is in `event`; how journals are stored is a
+//! contract (`contracts`).
 
 pub mod fork;
 pub mod trim;

@@ -1,5 +1,6 @@
-//! A tool call as a value: what is called, with which arguments, under which rules, and what
-//! comes back. How a tool is called is a contract (`contracts`).
+//! Tools and their calls as values: what a tool says of itself, its schemas and what they cost, the
+//! operator's rules, what a call reports and what comes back. The trait `Tool` is in `contracts`,
+//! when a call is made is decided in `decide`, and the engine's gate makes it.
 
 pub mod rules;
 pub mod schema;

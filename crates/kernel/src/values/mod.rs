@@ -1,5 +1,6 @@
-//! Plain values that everything else is made of: ids, data, faults, names, secrets, traces.
-//! They know nothing of tools, runs or journals.
+//! Plain values that everything else is made of: ids, moments, stored data, history entries,
+//! faults, names, callers, secrets, rates, traces. Nothing here knows plans, events or sessions,
+//! and nothing decides about a run.
 
 pub(crate) mod words;
 pub mod ids;

@@ -1,5 +1,6 @@
-//! The doors, one file per surface. A handler reads, calls the engine and shows the outcome;
-//! it decides nothing.
+//! The endpoints over HTTP, one file per resource. A handler reads, calls the engine and shows the
+//! outcome; it decides nothing. Paths, acts and descriptions are in `routes`; MCP and `/rpc` have
+//! modules of their own.
 
 pub(crate) mod runs;
 pub(crate) mod sessions;

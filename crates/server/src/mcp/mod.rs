@@ -1,8 +1,9 @@
-//! MCP, both eras at one endpoint. A transport (`http`, `stdio`) reads messages and makes an
-//! `Exchange` of each request; `dispatch` finds who answers it; one file per family of methods.
-//! The eras differ in how a request says who sends it, and in how something is asked of the
-//! client: the versions with a handshake send a request of their own, the stateless one answers
-//! `input_required` and is called again.
+//! MCP, both eras at one endpoint. A transport (`transport::http`, `transport::stdio`) reads
+//! messages and makes an `Exchange` of each request; `dispatch` finds who answers it: `calls` for
+//! `tools/call`, `lists` for lists of tools, `methods` for the others. The eras differ in how a
+//! request says who sends it, and in how something is asked of the client: the versions with a
+//! handshake send a request of their own, the stateless one answers `input_required` and is called
+//! again.
 
 mod client;
 mod answer;

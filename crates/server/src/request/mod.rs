@@ -1,5 +1,6 @@
-//! What every request has in common: who sends it, its trace, its body and parameters, and the
-//! frame around its handler.
+//! What every request has in common: who sends it, its trace, its body, parameters and keys, the
+//! frame around its handler, and what a handler has at hand (`doors`). What a single endpoint does
+//! is in `http`, `mcp` and `rpc`.
 
 pub(crate) mod auth;
 pub(crate) mod cursors;

@@ -1,5 +1,6 @@
-//! What the server keeps secret and what it keeps on disk: its own secret, the vault of logins,
-//! backups, and the proof of which server this is.
+//! What the server keeps in the data folder beside the store, and what must not be read there: its
+//! own secret, the vault of logins, the proof of which server this is, and backups, which hold all
+//! of it. Sealing itself is in crate `outbound`.
 
 pub(crate) mod secret;
 pub(crate) mod vault;

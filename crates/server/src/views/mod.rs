@@ -1,4 +1,5 @@
-//! Values of the kernel in the shapes that clients read. A view decides nothing.
+//! Values of the kernel in the shapes that clients read: rows of `/api/v1`, conversations of
+//! `/run`, results of tools. A view decides nothing. Bodies are types of crate `wire`.
 
 pub(crate) mod rows;
 pub(crate) mod threads;

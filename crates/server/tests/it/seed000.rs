@@ -1,4 +1,4 @@
-//! Seed 000 at its door: every status of a pipeline's route, and what the journal has of it.
+//! The route of a pipeline: every status of it, and what the journal has of its cases.
 
 use crate::desk::{DESK, ROUTE, case, count, desk, desk_with, journal, send, send_with, until};
 use crate::house::{House, read, refused, request, text};

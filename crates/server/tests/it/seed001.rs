@@ -1,4 +1,4 @@
-//! `/run`, `/resume`, `/health-check`: the seed's own stories, its keys and its statuses.
+//! `/run`, `/resume`, `/health-check`: whole conversations, their keys and their statuses.
 
 use crate::house::{House, LOOKS_MAX, read, request, text as plain};
 use crate::talk::{approvals, asked, assistant, calls, later, office, office_of, said, text};

@@ -1,4 +1,4 @@
-//! `/sessions`, `/capabilities`, `/admin/capabilities`: the seed's own stories.
+//! `/sessions`, `/capabilities`, `/admin/capabilities`: as existing clients use them.
 
 use crate::house::{House, encoded, question, refused, request, text};
 use axum::body::Body;

@@ -1,4 +1,6 @@
-//! The commands, one file each.
+//! The commands: a file each, or a folder for those that belong together. A command reads its
+//! options, asks a server or works on a folder, and prints. What commands share is above this
+//! folder.
 
 pub(crate) mod init;
 pub(crate) mod up;

@@ -1,4 +1,5 @@
-//! This process: its limits, signals, logs and temporary folders.
+//! This process: its limits, signals, logs and temporary folders. Its variables are in
+//! `environment`.
 
 pub(crate) mod logs;
 pub(crate) mod signals;

@@ -1,4 +1,5 @@
-//! The way to a running server: where it listens, requests, event streams.
+//! The way to a running server: where it listens, requests, event streams. What a command asks for
+//! is in `commands`.
 
 pub(crate) mod client;
 pub(crate) mod sse;

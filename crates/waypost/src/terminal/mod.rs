@@ -1,4 +1,5 @@
-//! What people type and read at a terminal: input, output, progress, differences.
+//! What people type and read at a terminal: input, output, progress, differences between texts,
+//! agents as YAML. Data goes to standard output, all else to standard error.
 
 pub(crate) mod output;
 pub(crate) mod progress;

@@ -1,9 +1,9 @@
-//! Seed 000 against the real binary: each of its requests to `up --demo`, what MCP clients see,
-//! case memory over a restart, and what stops a start.
+//! A pipeline of trade failures against the real binary: requests to `up --demo`, what MCP clients
+//! see, case memory over a restart, and what stops a start.
 //!
-//! The seed's test coverage, and where each part of it is held:
+//! Which test holds which part:
 //!
-//! | the seed says | here | elsewhere |
+//! | part | here | elsewhere |
 //! |---|---|---|
 //! | config validation | `a_file_with_mistakes_stops_the_start` | `pipeline_reader` in the kernel |
 //! | factories with error cases | the same | `server/tests/it/pipeline_start.rs` |

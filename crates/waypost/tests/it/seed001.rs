@@ -1,5 +1,5 @@
-//! Seed 001's flows against the demo, and each way to misuse them: what is asked, what is said, and
-//! which events the calendar has afterwards.
+//! Conversations over `/run` and `/resume` against the demo, and each way to misuse them: what is
+//! asked, what is said, and which events the calendar has afterwards.
 
 use crate::seed001_said::{House, Meant, Said, answers, approvals, at, creates, with};
 use jiff::{ToSpan, Zoned};

@@ -1,6 +1,6 @@
-//! Seed 002's doors: `/api/agent/config`, agents as a framework's entities. They are those of
-//! `/api/v1/agents`; what a client keeps beside our keys is given back as it came, and each has an
-//! id. A realm must be named, and it must be the caller's.
+//! `/api/agent/config`: agents as a framework's entities. They are those of `/api/v1/agents`; what
+//! a client keeps beside our keys is given back as it came, and each has an id. A realm must be
+//! named, and it must be the caller's.
 
 use crate::http::agents::refuse_filed;
 use crate::problem::Failure;

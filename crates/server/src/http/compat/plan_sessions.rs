@@ -1,5 +1,5 @@
-//! Seed 004's doors: `/sessions`, `/capabilities`, `/admin/capabilities`. Thin aliases of what
-//! `/api/v1` does, in the seed's spelling and with its statuses.
+//! `/sessions`, `/capabilities`, `/admin/capabilities`: thin aliases of what `/api/v1` does, with
+//! names and statuses that existing clients expect.
 
 use crate::http::runs::{input, target};
 use crate::http::tools::PageQuery;

@@ -1,5 +1,6 @@
-//! Messages as they come and go: read, numbered, sent before an answer, and kept for a client
-//! that lost its connection.
+//! Messages as they come and go: read, tracked while they are under way, sent before an answer, and
+//! kept for a client that lost its connection. How bytes travel is in `transport`, what a message
+//! asks for in `calls` and `methods`.
 
 pub(crate) mod outbox;
 pub(crate) mod replay;

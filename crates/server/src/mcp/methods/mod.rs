@@ -1,4 +1,5 @@
-//! The other methods: the handshake, prompts, resources, completion, tasks and subscriptions.
+//! The methods beside `tools/call` and `tools/list`: the handshake, prompts, resources, completion,
+//! tasks and subscriptions. `dispatch` chooses among them.
 
 pub(crate) mod tasks;
 pub(crate) mod prompts;

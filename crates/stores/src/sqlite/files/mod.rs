@@ -1,5 +1,5 @@
-//! The database as files of a data folder: opened, locked, checkpointed, copied, and missed
-//! when it is lost.
+//! The database as files of a data folder: opened, locked, checkpointed, copied, and missed when it
+//! is lost. What is in it is in `schema` and `tables`; blobs are files of their own, beside it.
 
 pub(crate) mod lock;
 pub(crate) mod lost;

@@ -1,4 +1,5 @@
-//! One module for each group of tables: how its rows are written and read.
+//! One module for each group of tables: how its rows are written and read. The tables of journals
+//! and lists are written by `append` and read by `read`; how tables come to be is in `schema`.
 
 pub(crate) mod columns;
 pub(crate) mod refs;

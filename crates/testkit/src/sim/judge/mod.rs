@@ -1,4 +1,5 @@
-//! The judge: what was acknowledged, and what the journals say of it.
+//! The judge: what was acknowledged, and what the journals say of it. It shares as little code as
+//! it can with what it judges. What goes wrong is planned in `faults` and `troubles`.
 
 pub mod tally;
 pub mod turns;

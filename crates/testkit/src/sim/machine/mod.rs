@@ -1,4 +1,5 @@
-//! The simulated machine: time, tasks, a disk that forgets, and the power switch.
+//! The simulated machine: time, tasks, a disk that forgets, blobs and marks under the power switch,
+//! and what retention removed. What is outside of the machine is in `outside`.
 
 pub mod power;
 pub mod executor;

@@ -1,4 +1,5 @@
-//! The world around the simulated server: tools, policy, sinks, and panics in all of them.
+//! The world around the simulated server: tools, policy, a receiver of events, and panics in all of
+//! them. It survives every crash. Models are in `model`, people and programs in `clients`.
 
 pub mod panicking;
 pub mod policy;

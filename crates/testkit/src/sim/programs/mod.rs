@@ -1,4 +1,5 @@
-//! Random plans: how they are drawn and written, and a second, simpler reading of them.
+//! Random plans: how they are drawn and written, and a second, simpler reading of them that says
+//! what a run must answer. Who starts them, and when, is in `clients` and `world`.
 
 pub mod plans;
 pub mod source;

@@ -1,5 +1,6 @@
-//! One connection to an MCP server over its life: what is listed and listed again, and the task
-//! that connects again.
+//! One MCP server over its life: `supervisor` connects and connects again, `attend` lists what the
+//! server has and notices changes and losses. How both sides get to know each other is in
+//! `handshake`, how bytes travel in `http` and `stdio`.
 
 pub(crate) mod attend;
 pub(crate) mod supervisor;

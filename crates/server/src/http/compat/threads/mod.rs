@@ -1,5 +1,5 @@
-//! Seed 001's doors: `/run`, `/resume` and `/health-check`. A thread is a session in a space of
-//! its own, a request in it a run of an agent.
+//! `/run`, `/resume` and `/health-check`: conversations with agents. A thread is a session in a
+//! space of its own, a request in it a run of an agent.
 
 mod replies;
 mod follow;
