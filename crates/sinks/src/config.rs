@@ -1,5 +1,4 @@
-//! What an operator says of a sink, as plain data. Who reads it from which file is the server's
-//! business.
+//! What an operator says of a sink, as plain data. Crate `project` reads it from files.
 
 use kernel::values::secret::Secret;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
-//! What an operator says of an upstream server, as plain data. Who reads it from which file is the
-//! server's business.
+//! What an operator says of an upstream server, as plain data. Crate `project` reads it from files.
 
 use std::path::PathBuf;
 
