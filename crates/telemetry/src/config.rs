@@ -8,7 +8,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::values::percent::decoded;
 use kernel::values::secret::Secret;
-use outbound::percent::decoded;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::fmt;

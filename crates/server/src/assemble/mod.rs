@@ -163,8 +163,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     // After the store too: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
     let outlets = opened_sinks(sinks, &system)?;
-    let entrance = Entrance::new(address, &server, admin_key.as_deref());
-    warn_of_strangers(&server, &entrance);
+    let entrance = entrance(address, &server, admin_key.as_deref());
     let remote = RemoteParts {
         spawn: system.spawn.clone(),
         clock: system.clock.clone(),
@@ -215,6 +214,13 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
+}
+
+/// Who comes in, with a warning where strangers could.
+fn entrance(address: SocketAddr, server: &ServerConfig, admin_key: Option<&str>) -> Entrance {
+    let entrance = Entrance::new(address, server, admin_key);
+    warn_of_strangers(server, &entrance);
+    entrance
 }
 
 /// Where tools come from that are there from the start.

@@ -91,7 +91,7 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.calls.open().calls.remove(&self.number);
+        lock(&self.calls.0).calls.remove(&self.number);
     }
 }
 
