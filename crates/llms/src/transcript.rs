@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_same_id_twice_is_two_calls() {
-        // Seed 001's sequence: what was approved is called again under the same ids.
+        // What was approved is called again under the same ids.
         let messages = [
             user("x"),
             assistant("", &[call("a", "t"), call("b", "t"), call("c", "u")]),

@@ -10,7 +10,7 @@ use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::conversations::{ThreadError, ThreadStatus};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
-use wire::plan_sessions::SeedError;
+use wire::plan_sessions::PlainError;
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 
 /// Where in a door's body stood what the engine refuses with this code.
@@ -51,7 +51,7 @@ pub(crate) enum Shape {
     /// RFC 9457.
     Problem,
     /// `{error, code, hint}`.
-    Seed,
+    Plain,
     /// `{status: error, message, code, hint}`.
     Thread,
     /// A JSON-RPC response without an id: no request was read yet.
@@ -181,7 +181,7 @@ impl Failure {
         let own = std::mem::take(&mut self.headers);
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
-            Shape::Seed => ("application/json", bytes(&self.seed(trace_id))),
+            Shape::Plain => ("application/json", bytes(&self.plain(trace_id))),
             Shape::Thread => ("application/json", bytes(&self.thread(trace_id))),
             Shape::JsonRpc => {
                 let mut error = self.rpc_error();
@@ -247,9 +247,9 @@ impl Failure {
         }
     }
 
-    fn seed(self, trace_id: String) -> SeedError {
+    fn plain(self, trace_id: String) -> PlainError {
         let Told { code, message, hint, errors, detail, .. } = *self.told;
-        SeedError {
+        PlainError {
             error: message,
             code: code.to_owned(),
             hint,
@@ -381,8 +381,8 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_gets_its_own_object() {
-        let told = serde_json::to_value(conflict().seed("0f".to_owned())).unwrap();
+    fn a_plain_error_is_its_own_object() {
+        let told = serde_json::to_value(conflict().plain("0f".to_owned())).unwrap();
         let expected = json!({
             "error": "ask `ask_1` is decided",
             "code": "ask_decided",
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(response.headers()[CONTENT_TYPE], PROBLEM_TYPE);
         let refused = Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", "no key");
         assert_eq!(refused.rpc_error().code, INVALID_REQUEST);
-        let response = refused.render(Shape::Seed, String::new());
+        let response = refused.render(Shape::Plain, String::new());
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
         let response = conflict().render(Shape::JsonRpc, String::new());
@@ -456,7 +456,7 @@ mod tests {
             (Failure::from(Refusal::new(RefusalCode::StoreBusy, "too soon")), "1"),
             (Failure::new(StatusCode::TOO_MANY_REQUESTS, "x", "too soon").retry_ms(1_001), "2"),
         ] {
-            let response = failure.render(Shape::Seed, String::new());
+            let response = failure.render(Shape::Plain, String::new());
             assert_eq!(response.headers()[RETRY_AFTER], seconds);
         }
     }

@@ -143,7 +143,7 @@ fn reply_to(ask: &Ask, given: &Value) -> Result<Reply, String> {
 /// Where the run came out differently than expected.
 fn differences(expect: &Expect, run: &RunRow) -> Vec<String> {
     let mut found = Vec::new();
-    if run.status.seed_name() != expect.status {
+    if run.status.plan_session_name() != expect.status {
         found.push(format!("expected status {}, got {}", expect.status, standing(run)));
     }
     let answer = run.answer.as_ref().unwrap_or(&Value::Null);
@@ -160,7 +160,7 @@ fn differences(expect: &Expect, run: &RunRow) -> Vec<String> {
 }
 
 fn standing(run: &RunRow) -> String {
-    let status = run.status.seed_name();
+    let status = run.status.plan_session_name();
     let fault = run.last_error.as_ref();
     match run.status {
         RunStatus::Running => format!("{status} after {} s", WAIT_MS / 1000),

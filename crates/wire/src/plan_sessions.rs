@@ -61,7 +61,7 @@ pub struct SessionView {
 /// One finished tool call, as clients read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "SeedHistoryEntry")]
+#[schemars(rename = "PlanHistoryEntry")]
 pub struct HistoryEntry {
     /// When it finished.
     pub timestamp: String,
@@ -187,7 +187,7 @@ pub struct Registered {
 
 /// An error at the session doors; a conflict carries more members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SeedError {
+pub struct PlainError {
     /// Who failed and why.
     pub error: String,
     /// A stable word for programs.

@@ -109,8 +109,8 @@ impl RunStatus {
         matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
     }
 
-    /// The status's name at the seed's edge.
-    pub fn seed_name(self) -> &'static str {
+    /// The status's name at `/sessions`.
+    pub fn plan_session_name(self) -> &'static str {
         match self {
             RunStatus::Running => "running",
             RunStatus::Waiting => "paused_on_human",

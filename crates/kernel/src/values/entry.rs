@@ -36,7 +36,7 @@ pub enum EntryResult {
 }
 
 impl Entry {
-    /// The entry in the shape that pointers and the seed's doors see.
+    /// The entry in the shape that pointers and `/sessions` see.
     pub fn datum(&self) -> Datum {
         let from = Origin::Call(self.call);
         let inline = |value: Value| Arc::new(Datum::inline(value, from.clone()));

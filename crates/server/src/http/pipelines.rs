@@ -88,9 +88,9 @@ pub(crate) async fn serve(
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
             .hint("use POST")
             .header(ALLOW, HeaderValue::from_static("POST"))
-            .shaped(Shape::Seed));
+            .shaped(Shape::Plain));
     }
-    taken(doors, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Seed))
+    taken(doors, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Plain))
 }
 
 fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>, Failure> {

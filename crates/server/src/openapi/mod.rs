@@ -9,7 +9,7 @@ mod pipelines;
 mod spec;
 
 pub(crate) use operation::{
-    Answer, BODY, Body, Content, Operation, PROBLEM, READ, Refusals, SEED, THREAD, WRITE, answer,
+    Answer, BODY, Body, Content, Operation, PLAIN, PROBLEM, READ, Refusals, THREAD, WRITE, answer,
     json_answer,
 };
 #[cfg(test)]

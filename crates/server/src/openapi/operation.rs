@@ -3,7 +3,7 @@
 use super::schemas::{Shape, Shapes, of};
 use serde_json::{Map, Value, json};
 use wire::conversations::ThreadError;
-use wire::plan_sessions::SeedError;
+use wire::plan_sessions::PlainError;
 use wire::rest::{PROBLEM_TYPE, Problem};
 
 /// One route: what it takes and what it answers.
@@ -93,8 +93,8 @@ pub(crate) struct Refusals {
 pub(crate) const PROBLEM: Refusals =
     Refusals { prefix: "problem", shape: of::<Problem>, content_type: PROBLEM_TYPE };
 /// The session doors' own object.
-pub(crate) const SEED: Refusals =
-    Refusals { prefix: "error", shape: of::<SeedError>, content_type: "application/json" };
+pub(crate) const PLAIN: Refusals =
+    Refusals { prefix: "error", shape: of::<PlainError>, content_type: "application/json" };
 
 /// The object of `/run` and `/resume`.
 pub(crate) const THREAD: Refusals =

@@ -1,6 +1,6 @@
 //! The whole document.
 
-use super::operation::{Operation, PROBLEM, Refusals, SEED, THREAD};
+use super::operation::{Operation, PLAIN, PROBLEM, Refusals, THREAD};
 use super::parameters;
 use super::schemas::Shapes;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
         item[method.to_lowercase()] = operation.shown(errors, &mut shapes);
     }
     let mut responses: Map<String, Value> = Map::new();
-    for refusals in [PROBLEM, SEED, THREAD] {
+    for refusals in [PROBLEM, PLAIN, THREAD] {
         responses.extend(refusals.responses(&mut shapes));
     }
     json!({

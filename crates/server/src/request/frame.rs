@@ -15,7 +15,7 @@ use project::public_url::CALLBACK_PATH;
 use project::realm::local_caller;
 use std::sync::Arc;
 
-/// Doors that tell errors in the seed's own object.
+/// Endpoints that report errors in a plain object.
 const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/agent/"];
 /// Doors of conversations, with an object of their own.
 const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
@@ -49,7 +49,7 @@ fn sent(doors: &Shared, mut response: Response) -> Response {
     response
 }
 
-/// With the entrance of a pipeline's own port, all that is told has the seed's shape.
+/// With the entrance of a pipeline's own port, every error is a plain object.
 async fn checked<F: Future<Output = Response>>(
     doors: &Shared,
     own: Option<&Entrance>,
@@ -57,7 +57,7 @@ async fn checked<F: Future<Output = Response>>(
     handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
     let (uri, headers) = (request.uri(), request.headers());
-    let shape = if own.is_some() { Shape::Seed } else { shape_of(uri.path()) };
+    let shape = if own.is_some() { Shape::Plain } else { shape_of(uri.path()) };
     let caller = trace::of(headers);
     let entrance = own.unwrap_or(&doors.entrance);
     let checked = if own.is_none() && uri.path() == CALLBACK_PATH {
@@ -71,7 +71,7 @@ async fn checked<F: Future<Output = Response>>(
         // Looked for only here: a handler that answers a pipeline's route knows that it does.
         // No one calls here, so that only pipelines of the realm that every server has are known.
         let is_pipeline = doors.pipeline_at(&local_caller(), uri.path()).is_some();
-        let shape = if is_pipeline { Shape::Seed } else { shape };
+        let shape = if is_pipeline { Shape::Plain } else { shape };
         return told(doors, failure, (shape, caller));
     }
     let visitor = entrance.visitor(headers);
@@ -113,8 +113,8 @@ fn shape_of(path: &str) -> Shape {
     }
     let (cases, last) = CASES;
     let is_cases = path.starts_with(cases) && path.ends_with(last);
-    let is_seed = is_cases || SEED_DOORS.iter().any(|door| path.starts_with(door));
-    if is_seed { Shape::Seed } else { Shape::Problem }
+    let is_plain = is_cases || SEED_DOORS.iter().any(|door| path.starts_with(door));
+    if is_plain { Shape::Plain } else { Shape::Problem }
 }
 
 fn told(

@@ -19,7 +19,7 @@ use crate::acts::{Right, guarded};
 use crate::http;
 use crate::mcp;
 use crate::mcp::door::Door;
-use crate::openapi::{Described, PROBLEM, Refusals, SEED, THREAD, with_pipelines};
+use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, with_pipelines};
 use crate::problem::Failure;
 use crate::request::doors::{Shared, Who};
 use crate::request::frame::frame;
@@ -57,13 +57,13 @@ const TABLE: &[Group] = &[
     group(catalog::PLANS, PROBLEM),
     group(agents::AGENTS, PROBLEM),
     group(pipelines::PIPELINES, PROBLEM),
-    group(pipelines::CASES, SEED),
+    group(pipelines::CASES, PLAIN),
     group(catalog::TOOLS, PROBLEM),
     group(upstreams::UPSTREAMS, PROBLEM),
     group(operations::STORED, PROBLEM),
-    group(agents::ENTITIES, SEED),
+    group(agents::ENTITIES, PLAIN),
     group(threads::THREADS, THREAD),
-    group(plan_sessions::PLAN_SESSIONS, SEED),
+    group(plan_sessions::PLAN_SESSIONS, PLAIN),
     group(operations::OPERATIONS, PROBLEM),
 ];
 

@@ -146,7 +146,7 @@ fn failed(report: &RunReport) -> Failure {
         .maybe_hint(fault.and_then(|fault| fault.hint.clone()))
 }
 
-/// A step failed and a person has to say what to do: not here, for the seed has no word for it.
+/// A step failed and a person has to say what to do: not here: this API has no word for it.
 fn stuck(report: &RunReport) -> Failure {
     let thread = &report.session.key.id;
     let fault = report.run.last_error.as_ref();
@@ -173,7 +173,7 @@ fn stuck(report: &RunReport) -> Failure {
         .detail(json!({"run": report.run.id, "asks": asks}))
 }
 
-/// A conversation as seed 001 keeps it, to be looked at. `approval` is the last decided one.
+/// The state of a conversation. `approval` is the last decided one.
 pub(crate) fn request_state(
     transcript: Transcript,
     report: Option<&RunReport>,
@@ -195,7 +195,7 @@ pub(crate) fn request_state(
     }
 }
 
-/// A message in the shape of the seed's framework.
+/// A message in the shape that its clients know.
 fn message(message: &Message) -> Value {
     match message {
         Message::System { text } => json!({"type": "system", "content": text}),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_have_the_shapes_of_the_seed() {
+    fn messages_have_the_shapes_that_clients_know() {
         let call = ModelCall {
             id: "call_1".to_owned(),
             tool: "list_events".to_owned(),

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 /// These may carry more than is told: the state of a conflict, who won; what others keep beside an
 /// agent; the id of a case, under the name that its pipeline gives it.
 const OPEN: [&str; 6] =
-    ["Problem", "SeedError", "ThreadError", "Agent", "CaseAnswer", "PendingCase"];
+    ["Problem", "PlainError", "ThreadError", "Agent", "CaseAnswer", "PendingCase"];
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::read);
 

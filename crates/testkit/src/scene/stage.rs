@@ -373,7 +373,7 @@ impl Stage {
             .filter(|(key, _)| key.as_str() != "lastToolExecution")
             .map(|(key, datum)| format!("  {key} = {}\n", datum.to_value()))
             .collect();
-        let mut text = format!("=> {}", run.status().seed_name());
+        let mut text = format!("=> {}", run.status().plan_session_name());
         if let Some(answer) = &run.answer {
             text.push_str(&format!(" {}", answer.to_value()));
         }

@@ -1,7 +1,7 @@
 //! The names of metrics: each that the guide, the runbook and the dashboard speak of is one that a
 //! server tells, and each that it tells stands in the guide.
 
-use crate::seed001_said::{House, LIMIT};
+use crate::thread_contract_said::{House, LIMIT};
 use crate::traced::{is_measured, sending, spend_a_day};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! each run, to OTLP and to Langfuse; and nothing of what was said, unless that is wanted.
 
 use crate::process::{Server, write};
-use crate::seed001_said::{House, LIMIT};
+use crate::thread_contract_said::{House, LIMIT};
 use crate::traced::{
     CALL, PLAN, READ, SOON, TALK, Trace, WORDS, find, is_measured, parts, said, sending,
     spend_a_day,

@@ -1,7 +1,7 @@
 //! A demo killed while a run of it waits for a person: whoever goes on with the run goes on with
 //! its trace.
 
-use crate::seed001_said::House;
+use crate::thread_contract_said::House;
 use crate::traced::{PLAN, TALK, Trace, find, parts, sending, spend_a_day, talk};
 use jiff::{ToSpan, Zoned};
 use serde_json::json;

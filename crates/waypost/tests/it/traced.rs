@@ -1,7 +1,7 @@
 //! A day with a demo that is traced: a plan, a conversation with an approval, a call; and how a
 //! test looks at the spans of each.
 
-use crate::seed001_said::{Asked, House, LIMIT};
+use crate::thread_contract_said::{Asked, House, LIMIT};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::thread;

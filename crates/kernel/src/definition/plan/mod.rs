@@ -275,7 +275,7 @@ pub struct Example {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// The status at the seed's edge: `completed`, `failed`, `paused_on_error`, `paused_on_human`.
+    /// The status at `/sessions`: `completed`, `failed`, `paused_on_error`, `paused_on_human`.
     pub status: String,
     /// The answer, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -690,9 +690,9 @@ fn inline(value: &Value) -> Loaded {
     surrounded(|around| load_value(value, &Origin::default(), &Limits::default(), around))
 }
 
-const SEED: &str = r#"{
+const DOCUMENTED: &str = r#"{
   "planId": "quick-data::demo",
-  "description": "the shapes of seed 004",
+  "description": "the documented shapes",
   "parameters": {"type": "object"},
   "startStepId": "s1",
   "steps": [
@@ -718,7 +718,7 @@ const SEED: &str = r#"{
 
 #[test]
 fn the_seeds_plan_is_taken_as_it_stands() {
-    let (plan, warnings) = good(SEED);
+    let (plan, warnings) = good(DOCUMENTED);
     let told: Vec<String> =
         warnings.iter().map(|it| format!("{} {}", it.pointer, it.message)).collect();
     assert_eq!(

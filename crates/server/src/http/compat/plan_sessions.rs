@@ -211,7 +211,7 @@ fn named(name: &str) -> SessionRef {
 fn accepted(report: RunReport) -> Response {
     let status = SessionStatus {
         session_id: report.session.key.id.to_string(),
-        status: report.run.status.seed_name().to_owned(),
+        status: report.run.status.plan_session_name().to_owned(),
     };
     replayed((StatusCode::ACCEPTED, Json(status)).into_response(), report.replayed)
 }
@@ -219,7 +219,7 @@ fn accepted(report: RunReport) -> Response {
 fn session_core(row: SessionRow) -> SessionCore {
     SessionCore {
         session_id: row.key.id.to_string(),
-        status: row.status.seed_name().to_owned(),
+        status: row.status.plan_session_name().to_owned(),
         created_at: row.created_at.rfc3339(),
         updated_at: row.updated_at.rfc3339(),
         current_plan_id: row.plan.map(|plan| plan.as_str().to_owned()),

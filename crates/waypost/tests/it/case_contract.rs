@@ -8,13 +8,13 @@
 //! | config validation | `a_file_with_mistakes_stops_the_start` | `pipeline_reader` in the kernel |
 //! | factories with error cases | the same | `server/tests/it/pipeline_start.rs` |
 //! | YAML, missing resources | `a_file_that_is_not_there_stops_the_start` | the same |
-//! | handlers and publishing | `the_requests_of_the_seed` | `server/tests/it/seed000.rs` |
+//! | handlers and publishing | `the_documented_requests` | `server/tests/it/case_contract.rs` |
 //! | tools, schemas, registry | `clients_see_the_tool_as_the_seed_shows_it` | `tools/src` |
-//! | stub rules and fallback | `the_requests_of_the_seed` | `demo/src/rules` |
+//! | stub rules and fallback | `the_documented_requests` | `demo/src/rules` |
 //! | memory, isolation | `a_case_is_remembered_over_a_restart` | `engine/tests/it/cases.rs` |
 //! | deployment, routing | `a_port_that_is_taken_stops_the_start` | `pipeline_start.rs` there |
-//! | step limits, error paths | | `server/tests/it/seed000.rs` |
-//! | end-to-end smoke tests | `the_requests_of_the_seed` | |
+//! | step limits, error paths | | `server/tests/it/case_contract.rs` |
+//! | end-to-end smoke tests | `the_documented_requests` | |
 //!
 //! Copies and immutability have no test: what was read is shared, and no code can change it. That a
 //! wrong set of pipelines changes nothing of the one before is in `engine/tests/it/cases.rs`.
@@ -60,7 +60,7 @@ fn has(journal: &[String], kind: &str) -> bool {
 
 /// "Health Check", "Try it" 1 and 2, and what the original's stub does with anything else.
 #[test]
-fn the_requests_of_the_seed() {
+fn the_documented_requests() {
     let server = Server::demo();
     let mut client = client_of(&server);
     assert_eq!(get(&mut client, "/health"), json!({"status": "UP"}));

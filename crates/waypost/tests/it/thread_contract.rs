@@ -1,7 +1,7 @@
 //! Conversations over `/run` and `/resume` against the demo, and each way to misuse them: what is
 //! asked, what is said, and which events the calendar has afterwards.
 
-use crate::seed001_said::{House, Meant, Said, answers, approvals, at, creates, with};
+use crate::thread_contract_said::{House, Meant, Said, answers, approvals, at, creates, with};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::thread;

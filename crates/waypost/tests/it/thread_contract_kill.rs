@@ -1,7 +1,7 @@
 //! The demo killed between a request and its approval, and in the middle of what was approved: the
 //! calendar has exactly the approved events, each once.
 
-use crate::seed001_said::{Asked, Event, House, LIMIT, Said, approvals, with};
+use crate::thread_contract_said::{Asked, Event, House, LIMIT, Said, approvals, with};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The same flows with names, days, hours and numbers that are drawn, and that the demo's rules
 //! cannot know.
 
-use crate::seed001_said::{Asked, Event, House, Meant, at, creates, with};
+use crate::thread_contract_said::{Asked, Event, House, Meant, at, creates, with};
 use jiff::civil::Date;
 use jiff::{ToSpan, Zoned};
 use serde_json::Value;
