@@ -358,6 +358,13 @@ fn a_stateless_request_is_cancelled_by_its_end() {
         peer.send(&stateless(1, "tools/call", &json!({"name": "slow"}))).await;
         peer.send(&stateless(2, "completion/complete", &json!({}))).await;
         assert_eq!(peer.next().await["id"], 2, "nobody waits for a slow one");
+        // Only a request that has reached the server has a connection that can end.
+        let reached = tokio::task::spawn_blocking(move || {
+            let next = || fake.got.recv_timeout(LIMIT).expect("the slow request came");
+            while next().body["params"]["name"] != "slow" {}
+            fake
+        });
+        let fake = reached.await.unwrap();
         let cancelled = json!({"requestId": 1});
         let told = json!({"jsonrpc": "2.0", "method": CANCELLED, "params": cancelled});
         peer.send(&told).await;
