@@ -14,7 +14,7 @@ const ELSEWHERE: [StatusCode; 2] = [StatusCode::TEMPORARY_REDIRECT, StatusCode::
 pub enum Redirect {
     /// To another place within the origin.
     Within(Url),
-    /// To another origin, or with credentials that whoever redirects put there.
+    /// To another origin, or with credentials that the redirecting server put there.
     Away(Url),
     /// Its location is no URL.
     Nowhere,

@@ -60,7 +60,7 @@ pub enum Unopened {
     #[error("it was sealed with the secret key `{0}`, which this server does not have")]
     UnknownKey(KeyId),
     /// It was changed or cut, is of another purpose, or is bound to something else. If it names no
-    /// secret, it may be of one that is none of ours.
+    /// secret, it may be sealed with a foreign one.
     #[error("it was changed, or it was sealed with another secret key or for something else")]
     Changed,
 }

@@ -2,7 +2,7 @@
 
 /// How the line begins that names the program whose tests come next.
 pub const HEADING: &str = "== tests of ";
-/// How the line of a test ends that must panic, before what came of it.
+/// How the line of a test ends that must panic, before its outcome.
 const SHOULD_PANIC: &str = " - should panic";
 /// What stands before each name in the list of failures.
 const INDENT: &str = "    ";
@@ -47,7 +47,7 @@ impl Told {
         }
     }
 
-    /// What failed, once all is told: tests, and programs that ended in the middle of theirs.
+    /// What failed, once all output was read: tests, and programs that ended early.
     pub fn failed(&mut self) -> &[String] {
         self.end_program();
         &self.failed

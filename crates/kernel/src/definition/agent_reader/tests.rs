@@ -136,7 +136,7 @@ fn what_others_keep_beside_is_given_back() {
     let (agent, warnings) = read_value(&entity).unwrap();
     assert_eq!((&*agent.source, warnings.len()), (&entity, 0));
     assert_eq!(agent.prompt[0].content, "hi");
-    // What looks like a slip of the pen is told: no one would be asked.
+    // A likely typing mistake is reported: no one would be asked.
     let slip = json!({"refName": "a", "llmConfigRef": "m", "aprove": ["*"]});
     let told = read_value(&slip).unwrap_err()[0].to_string();
     assert_eq!(

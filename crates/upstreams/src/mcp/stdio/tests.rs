@@ -335,7 +335,7 @@ async fn a_question_stops_the_time_until_it_is_answered() {
     // What comes after it is answered, so it was taken in whole.
     assert_eq!(ask(&line, 2, "echo", json!({})).await, Incoming::Result(json!({})));
     wall.pass(2 * LONG_MS);
-    // Whoever continued counting would give up meanwhile.
+    // A caller that kept counting would give up meanwhile.
     tokio::time::sleep(10 * STEP).await;
     line.send(wire::jsonrpc::result(&id, r#"{"action":"accept"}"#)).await.unwrap();
     let answer = next(&mut replies).await;
