@@ -3,10 +3,11 @@
 //! Schemas come from callers and from other servers, so each is measured
 //! (`kernel::tool::schema::weigh`) before a validator is made of it, and each value before it is
 //! held against one. What is let through takes a bounded number of steps, and the limits are set so
-//! that neither takes more than a fraction of a second, whatever the schema and the value. So both
-//! happen where they are asked for: a thread of its own could not be ended either. Nothing is
-//! built, checked or dropped while the lock is held.
+//! that neither takes more than a fraction of a second, whatever the schema and the value. What is
+//! not done at once is done off the workers that serve requests. Nothing is built, checked or
+//! dropped while the lock is held.
 
+use crate::system::heavy::Heavy;
 use crate::system::locks::lock;
 use jsonschema::{Draft, PatternOptions, Validator};
 use kernel::tool::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
@@ -31,11 +32,16 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Up to so many steps all misfits are looked for: to describe one takes much longer than to find
 /// out that there is one.
 const EXPLAINED_STEPS_MAX: u64 = 50_000;
+/// Up to so many parts a schema is built on the worker that needs it: about a millisecond.
+const LIGHT_PARTS_MAX: usize = 200;
+/// Up to so many steps a value is checked there: about a millisecond, too.
+const LIGHT_STEPS_MAX: u64 = 20_000;
 
 /// Compiles and keeps schemas.
 #[derive(Default)]
 pub struct JsonSchemas {
     kept: Mutex<Kept>,
+    heavy: Heavy,
 }
 
 /// Compiled schemas by the addresses of the shared values, which the entries keep alive: schemas of
@@ -122,7 +128,9 @@ impl JsonSchemas {
             return Ok(compiled);
         }
         let weight = weigh(schema)?;
-        let validator = build(schema, &weight)?;
+        let is_light = weight.parts() <= LIGHT_PARTS_MAX && !weight.backtracks();
+        let built = || build(schema, &weight);
+        let validator = if is_light { built()? } else { self.heavy.run(built)? };
         let compiled = Arc::new(Compiled { validator, weight });
         let gone = lock(&self.kept).put(schema, compiled.clone());
         // What had to go can be large: it goes after the lock.
@@ -158,14 +166,33 @@ impl Schemas for JsonSchemas {
 
     fn check(&self, schema: &Arc<Value>, value: &Value) -> Result<(), Vec<Misfit>> {
         let compiled = self.compiled(schema).map_err(|misfit| vec![misfit])?;
-        let Compiled { validator, weight } = compiled.as_ref();
-        if !weight.is_within(value, STEPS_MAX) {
-            let why = format!(
-                "the schema is too complex for a value of this size and depth: the check takes \
-                 more steps than {STEPS_MAX}"
-            );
-            return Err(vec![Misfit { pointer: String::new(), message: why }]);
+        if compiled.weight.is_within(value, LIGHT_STEPS_MAX) {
+            return compiled.hold(value);
         }
+        self.heavy.run(|| compiled.check(value))
+    }
+
+    fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64 {
+        let steps = |it: Arc<Compiled>| it.weight.steps(value, STEPS_MAX).unwrap_or(STEPS_MAX);
+        self.compiled(schema).map_or(0, steps)
+    }
+}
+
+impl Compiled {
+    /// Holds a value against the schema if that can be done in time.
+    fn check(&self, value: &Value) -> Result<(), Vec<Misfit>> {
+        if self.weight.is_within(value, STEPS_MAX) {
+            return self.hold(value);
+        }
+        let why = format!(
+            "the schema is too complex for a value of this size and depth: the check takes more \
+             steps than {STEPS_MAX}"
+        );
+        Err(vec![Misfit { pointer: String::new(), message: why }])
+    }
+
+    fn hold(&self, value: &Value) -> Result<(), Vec<Misfit>> {
+        let Self { validator, weight } = self;
         if validator.is_valid(value) {
             return Ok(());
         }
@@ -180,11 +207,6 @@ impl Schemas for JsonSchemas {
             message: "it does not fit, and is too large to say where".to_owned(),
         });
         Err(vec![first])
-    }
-
-    fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64 {
-        let steps = |it: Arc<Compiled>| it.weight.steps(value, STEPS_MAX).unwrap_or(STEPS_MAX);
-        self.compiled(schema).map_or(0, steps)
     }
 }
 
