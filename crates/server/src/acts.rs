@@ -4,7 +4,7 @@
 //! the table of routes, the methods of `/mcp` here.
 
 use crate::http::{providers, upstreams};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::doors::{Doors, Shared};
 use axum::extract::rejection::RawPathParamsRejection;
@@ -112,7 +112,7 @@ async fn ask(
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
     next: Next,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let Asked { doors, act, of } = asked;
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);

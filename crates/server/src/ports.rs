@@ -3,7 +3,7 @@
 
 use crate::http::operations::health;
 use crate::http::pipelines;
-use crate::problem::Failure;
+use crate::problem::Result;
 use crate::request::doors::{Shared, Who};
 use crate::request::frame::{OwnFrame, own_frame};
 use crate::request::params::short;
@@ -102,11 +102,7 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
 }
 
 /// The pipeline's route as it is now: it may have changed since the port was opened.
-async fn serve(
-    State(own): State<Own>,
-    Who(caller): Who,
-    request: Request,
-) -> Result<Response, Failure> {
+async fn serve(State(own): State<Own>, Who(caller): Who, request: Request) -> Result<Response> {
     let pipeline = own.doors.engine.catalog().pipeline(&caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
         Some(pipeline) => pipelines::serve(&own.doors, &caller, &pipeline, request).await,

@@ -16,6 +16,9 @@ use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 /// Where in a door's body stood what the engine refuses with this code.
 pub(crate) type Place = fn(&RefusalCode) -> Option<&'static str>;
 
+/// What a door found or did, or why it refuses the request.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A request that a door refuses.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {

@@ -3,7 +3,7 @@
 
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
@@ -26,7 +26,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Result<Json<Page<AgentSummary>>, Failure> {
+) -> Result<Json<Page<AgentSummary>>> {
     let default = default_agent(&doors, &caller);
     let agents = doors.engine.catalog().agents(&caller);
     let of = Purpose::of(&caller, "/api/v1/agents");
@@ -39,7 +39,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     match doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
         Some(known) => Ok(answer(&doors, &caller, &known)),
         None => Err(missing(&doors, &caller, &name)),
@@ -54,7 +54,7 @@ pub(crate) async fn store(
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut agent): Posted<Map<String, Value>>,
-) -> Result<(StatusCode, Response), Failure> {
+) -> Result<(StatusCode, Response)> {
     let condition = Condition::of(&headers)?;
     named_by_path(&mut agent, &name)?;
     let ref_name = AgentName::from(name.as_str());
@@ -75,7 +75,7 @@ pub(crate) async fn remove(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let ref_name = AgentName::from(name.as_str());
     if doors.engine.catalog().agent(&caller, &ref_name).is_none() {
         return Err(missing(&doors, &caller, &name));
@@ -86,11 +86,7 @@ pub(crate) async fn remove(
 }
 
 /// Refuses to change an agent that a file brings.
-pub(super) fn refuse_filed(
-    doors: &Doors,
-    caller: &Caller,
-    name: &AgentName,
-) -> Result<(), Failure> {
+pub(super) fn refuse_filed(doors: &Doors, caller: &Caller, name: &AgentName) -> Result<()> {
     let known = doors.engine.catalog().agent(caller, name);
     if known.is_none_or(|known| known.version.is_some()) {
         return Ok(());
@@ -125,7 +121,7 @@ fn summary(known: &KnownAgent, default: Option<&AgentName>) -> AgentSummary {
 }
 
 /// An agent is stored under the name in its path; one without a name gets it from there.
-fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<(), Failure> {
+fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<()> {
     let spelt = ["refName", "ref_name"].into_iter().find(|key| agent.contains_key(*key));
     match spelt.and_then(|key| agent.get(key)) {
         None => {

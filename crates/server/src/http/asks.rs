@@ -1,6 +1,6 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
@@ -48,7 +48,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<InboxQuery>,
-) -> Result<Json<rest::Page<rest::Ask>>, Failure> {
+) -> Result<Json<rest::Page<rest::Ask>>> {
     let (limit, cursor) = (query.limit, query.cursor.clone());
     let filter = filter(&doors, &caller, query).await?;
     let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
@@ -63,7 +63,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     name: Named,
-) -> Result<Json<rest::Ask>, Failure> {
+) -> Result<Json<rest::Ask>> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
     Ok(Json(rows::ask(ask)))
 }
@@ -76,7 +76,7 @@ pub(crate) async fn reply(
     Params(wait): Params<Wait>,
     key: Key,
     Raw(body): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
     let ask = doors.engine.asks().get(&caller, id).await?;
@@ -89,7 +89,7 @@ pub(crate) async fn reply(
     Ok(replayed(Json(rows::reply_answer(report)).into_response(), again))
 }
 
-async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<AskFilter, Failure> {
+async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<AskFilter> {
     let session: Option<SessionId> = match &query.session {
         None => None,
         Some(name) => {
@@ -116,7 +116,7 @@ async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<Ask
 
 const STATUSES: [&str; 5] = ["open", "decided", "expired", "withdrawn", "any"];
 
-fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<String>, Failure> {
+fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<String>> {
     match given {
         Some(given) if !known.contains(&given.as_str()) => Err(no_such(name, &given, known)),
         given => Ok(given),
@@ -124,7 +124,7 @@ fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<St
 }
 
 /// The reply that this kind of ask takes.
-fn read(ask: &AskBody, body: &[u8], depth_max: usize) -> Result<Reply, Failure> {
+fn read(ask: &AskBody, body: &[u8], depth_max: usize) -> Result<Reply> {
     match ask {
         AskBody::Clarify { .. } => clarify(parse(body, depth_max)?),
         AskBody::Approve { .. } => approve(parse(body, depth_max)?),
@@ -134,7 +134,7 @@ fn read(ask: &AskBody, body: &[u8], depth_max: usize) -> Result<Reply, Failure> 
     }
 }
 
-fn clarify(reply: rest::ClarifyReply) -> Result<Reply, Failure> {
+fn clarify(reply: rest::ClarifyReply) -> Result<Reply> {
     match (reply.action, reply.answer) {
         (Some(FillAction::Decline), None) => Ok(Reply::Clarify { answer: None }),
         (Some(FillAction::Decline), Some(_)) => Err(contradiction("answer")),
@@ -148,7 +148,7 @@ fn clarify(reply: rest::ClarifyReply) -> Result<Reply, Failure> {
     }
 }
 
-fn approve(reply: rest::ApproveReply) -> Result<Reply, Failure> {
+fn approve(reply: rest::ApproveReply) -> Result<Reply> {
     let mut decisions = Vec::with_capacity(reply.decisions.len());
     for (index, decision) in reply.decisions.into_iter().enumerate() {
         let call_id: CallId = decision.call_id.parse().map_err(|bad: BadId| {
@@ -164,7 +164,7 @@ fn approve(reply: rest::ApproveReply) -> Result<Reply, Failure> {
     Ok(Reply::Approve { decisions })
 }
 
-fn fill(reply: rest::FillReply) -> Result<Reply, Failure> {
+fn fill(reply: rest::FillReply) -> Result<Reply> {
     match (reply.action, reply.content) {
         (FillAction::Accept, Some(content)) => Ok(Reply::Fill { content: Some(content) }),
         (FillAction::Decline, None) => Ok(Reply::Fill { content: None }),

@@ -1,7 +1,7 @@
 //! `/api/v1/blobs`: large values of the caller's realm, by the hash of their content. They are read
 //! from the disk as fast as their client takes them.
 
-use crate::problem::Failure;
+use crate::problem::Result;
 use crate::request::doors::{Shared, Who};
 use crate::request::params::{Named, short};
 use axum::body::Body;
@@ -18,7 +18,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(hash): Named,
-) -> Result<impl IntoResponse, Failure> {
+) -> Result<impl IntoResponse> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if hash.len() != 64 || !hash.bytes().all(hex) {
         return Err(Refusal::not_found("blob", short(&hash))

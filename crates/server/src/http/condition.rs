@@ -1,7 +1,7 @@
 //! What a request says of the version that is stored: `If-Match`, `If-None-Match`, and the `ETag`
 //! of an answer.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::params::short;
 use axum::http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -21,7 +21,7 @@ pub(super) enum Condition {
 
 impl Condition {
     /// What these headers ask for.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Failure> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self> {
         let text =
             |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         match (text(IF_MATCH), text(IF_NONE_MATCH)) {
@@ -45,7 +45,7 @@ impl Condition {
         noun: &str,
         name: &str,
         stored: impl Future<Output = Result<Option<u64>, E>>,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<u64>> {
         match self {
             Condition::None => Ok(None),
             Condition::Absent => Ok(Some(0)),

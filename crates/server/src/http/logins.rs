@@ -4,7 +4,7 @@
 
 use super::page::page;
 use super::upstreams::{member, running};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Administrator, Shared};
 use crate::request::params::Named;
 use axum::Json;
@@ -26,7 +26,7 @@ pub(crate) async fn begin(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<Json<UpstreamLogin>, Failure> {
+) -> Result<Json<UpstreamLogin>> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
@@ -47,7 +47,7 @@ pub(crate) async fn end(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
@@ -98,7 +98,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
 }
 
 /// `GET /oauth/client.json`: who we are, for servers that register clients by such a document.
-pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response, Failure> {
+pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response> {
     let places = doors.gateway.places();
     let document = places.and_then(client_document).ok_or_else(|| {
         Failure::new(StatusCode::NOT_FOUND, "no_client_document", "no other server can read it")
@@ -125,7 +125,7 @@ fn client_document(places: &LoginPlaces) -> Option<Value> {
 }
 
 /// Who logs in at this upstream, if anybody does.
-fn has_logins(config: &UpstreamConfig) -> Result<Grant, Failure> {
+fn has_logins(config: &UpstreamConfig) -> Result<Grant> {
     let (name, origin) = (&config.name, &config.origin);
     let UpstreamKind::Http { headers, oauth, .. } = &config.kind else {
         let what = format!("upstream `{name}` is no MCP server behind a URL, and has no logins");

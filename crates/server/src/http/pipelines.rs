@@ -3,7 +3,7 @@
 //! change while we serve.
 
 use super::tools::{PageQuery, paged};
-use crate::problem::{Failure, Shape};
+use crate::problem::{Failure, Result, Shape};
 use crate::request::body::{parse, read};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Result<Json<Page<PipelineSummary>>, Failure> {
+) -> Result<Json<Page<PipelineSummary>>> {
     let pipelines = doors.engine.catalog().pipelines(&caller);
     let of = Purpose::of(&caller, "/api/v1/pipelines");
     let show = |known: Arc<Pipeline>| rows::pipeline(&known);
@@ -48,7 +48,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-) -> Result<Json<PipelineAnswer>, Failure> {
+) -> Result<Json<PipelineAnswer>> {
     let pipeline = named(&doors, &caller, &name)?;
     Ok(Json(rows::pipeline_answer(&pipeline)))
 }
@@ -58,7 +58,7 @@ pub(crate) async fn stats(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-) -> Result<Json<PipelineStats>, Failure> {
+) -> Result<Json<PipelineStats>> {
     let pipeline = named(&doors, &caller, &name)?;
     let rows = doors.engine.cases().tallies(&caller, &pipeline.name).await?;
     let chars_max = doors.limits().tally_reason_chars_max;
@@ -71,7 +71,7 @@ pub(crate) async fn submit(
     Who(caller): Who,
     Named(name): Named,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let pipeline = named(&doors, &caller, &name)?;
     taken(&doors, &caller, &pipeline, request).await
 }
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
     caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     if request.method() != Method::POST {
         let message = format!("`{}` is not understood at `{}`", request.method(), pipeline.route);
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
@@ -93,7 +93,7 @@ pub(crate) async fn serve(
     taken(doors, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Plain))
 }
 
-fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>, Failure> {
+fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>> {
     let found = doors.engine.catalog().pipeline(caller, &PipelineName::from(name));
     found.ok_or_else(|| {
         let pipelines = doors.engine.catalog().pipelines(caller);
@@ -108,7 +108,7 @@ async fn taken(
     caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let key = Key::from_request_parts(&mut parts, doors).await?;
     let trace = trace::of(&parts.headers);
@@ -148,7 +148,7 @@ async fn opened(doors: &Doors, caller: &Caller, report: CaseReport) -> CaseRepor
 }
 
 /// A body as an object. Whatever else it is, is one mistake to a client of this door.
-fn object(sent: &[u8], depth_max: usize) -> Result<Value, Failure> {
+fn object(sent: &[u8], depth_max: usize) -> Result<Value> {
     let failure = match parse::<Map<String, Value>>(sent, depth_max) {
         Ok(body) => return Ok(Value::Object(body)),
         Err(failure) => failure,
@@ -215,7 +215,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn report(self, report: CaseReport) -> Result<Response, Failure> {
+    fn report(self, report: CaseReport) -> Result<Response> {
         match report {
             CaseReport::Ran(report) => self.ran(report),
             // An earlier request began it, for another reason perhaps.
@@ -229,7 +229,7 @@ impl Told<'_> {
         }
     }
 
-    fn ran(self, report: RunReport) -> Result<Response, Failure> {
+    fn ran(self, report: RunReport) -> Result<Response> {
         match report.run.status {
             RunStatus::Completed => Ok(self.answered(report)),
             RunStatus::Waiting | RunStatus::Paused => Ok(self.pending(report)),

@@ -2,7 +2,7 @@
 
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
@@ -23,7 +23,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Result<Json<Page<PlanSummary>>, Failure> {
+) -> Result<Json<Page<PlanSummary>>> {
     let plans = doors.engine.catalog().plans(&caller);
     let of = Purpose::of(&caller, "/api/v1/plans");
     paged(&doors, &of, plans, query, |plan| plan.id.as_str(), |plan| rows::plan_summary(&plan))
@@ -34,7 +34,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let id = PlanId::from(name.as_str());
     let version = doors.engine.catalog().plan_version(&caller, &id).await?;
     shown_plan(&doors, &caller, &id, version)
@@ -47,7 +47,7 @@ pub(crate) async fn store(
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut plan): Posted<Map<String, Value>>,
-) -> Result<(StatusCode, Response), Failure> {
+) -> Result<(StatusCode, Response)> {
     let id = PlanId::from(name.as_str());
     named_by_path(&mut plan, &name)?;
     let version = doors.engine.catalog().plan_version(&caller, &id);
@@ -64,7 +64,7 @@ fn shown_plan(
     caller: &Caller,
     id: &PlanId,
     version: Option<u64>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let Some(plan) = doors.engine.catalog().plan(caller, id) else {
         let plans = doors.engine.catalog().plans(caller);
         let names = plans.iter().map(|plan| plan.id.as_str());
@@ -79,7 +79,7 @@ fn shown_plan(
 }
 
 /// A plan is stored under the id in its path; one without an id gets it from there.
-fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<(), Failure> {
+fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<()> {
     match plan.get("planId") {
         None => {
             plan.insert("planId".to_owned(), Value::from(name));

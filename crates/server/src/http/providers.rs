@@ -3,7 +3,7 @@
 
 use super::condition::{Condition, stale, tagged};
 use crate::gateway::Gateway;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::body::Posted;
 use crate::request::doors::{Administrator, Shared};
@@ -26,7 +26,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     visitor: Visitor,
     Named(name): Named,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let definition = stored(&doors.gateway, &visitor.caller.realm, &name).await?;
     let Definition { mut body, version, .. } = definition.ok_or_else(|| missing(&name))?;
     if !visitor.administers() {
@@ -46,7 +46,7 @@ pub(crate) async fn store(
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
-) -> Result<(StatusCode, Response), Failure> {
+) -> Result<(StatusCode, Response)> {
     named_by_path(&mut provider, &name)?;
     if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
@@ -78,7 +78,7 @@ async fn put_and_begun(
     realm: &RealmId,
     (definition, condition): (Definition, Condition),
     entry: &Entry,
-) -> Result<Definition, Failure> {
+) -> Result<Definition> {
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(entry).map_err(unusable)?;
     let name = entry.name.as_str();
@@ -101,7 +101,7 @@ pub(crate) async fn remove(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let removing = doors.clone();
     let removed = doors.gateway.to_the_end(async move {
         deleted_and_ended(&removing.gateway, &caller.realm, &name).await
@@ -111,7 +111,7 @@ pub(crate) async fn remove(
 }
 
 /// Takes it out of the store and ends it.
-async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<(), Failure> {
+async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<()> {
     let _changing = gateway.changing.lock().await;
     let deleted = gateway.definitions().delete(realm, KIND, name).await;
     if !deleted.map_err(Refusal::from)? {
@@ -124,7 +124,7 @@ async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Re
 }
 
 /// A provider is stored under the name in its path; one without a name gets it from there.
-fn named_by_path(provider: &mut Provider, name: &str) -> Result<(), Failure> {
+fn named_by_path(provider: &mut Provider, name: &str) -> Result<()> {
     // The stored form says it in capitals, and takes it in any.
     provider.provider_type.make_ascii_uppercase();
     let given = provider.ref_name.get_or_insert_with(|| name.to_owned());
@@ -135,11 +135,7 @@ fn named_by_path(provider: &mut Provider, name: &str) -> Result<(), Failure> {
         .hint("leave it out, or use the same"))
 }
 
-async fn stored(
-    gateway: &Gateway,
-    realm: &RealmId,
-    name: &str,
-) -> Result<Option<Definition>, Failure> {
+async fn stored(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<Option<Definition>> {
     Ok(gateway.definitions().get(realm, KIND, name).await.map_err(Refusal::from)?)
 }
 

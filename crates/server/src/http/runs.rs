@@ -1,6 +1,6 @@
 //! `/api/v1/runs`: starts a run of a plan or an agent, and what can be done with one.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed};
@@ -38,7 +38,7 @@ pub(crate) async fn start(
     key: Key,
     Trace(trace): Trace,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let mut body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
     let once = key.once(&sent);
@@ -66,7 +66,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     name: Named,
-) -> Result<Json<RunAnswer>, Failure> {
+) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().report(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
@@ -76,7 +76,7 @@ pub(crate) async fn cancel(
     State(doors): State<Shared>,
     Who(caller): Who,
     name: Named,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let report = doors.engine.runs().cancel(&caller, name.run()?).await?;
     Ok(settled_or_not(report))
 }
@@ -86,7 +86,7 @@ pub(crate) async fn pause(
     State(doors): State<Shared>,
     Who(caller): Who,
     name: Named,
-) -> Result<Json<RunAnswer>, Failure> {
+) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().pause(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
@@ -96,7 +96,7 @@ pub(crate) async fn go_on(
     State(doors): State<Shared>,
     Who(caller): Who,
     name: Named,
-) -> Result<Json<RunAnswer>, Failure> {
+) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
@@ -107,14 +107,14 @@ pub(crate) async fn retry(
     Who(caller): Who,
     name: Named,
     Params(wait): Params<Wait>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let report = doors.engine.runs().retry(&caller, name.run()?, wait_ms).await?;
     Ok(settled_or_not(report))
 }
 
 /// What a run executes: exactly one of the two.
-pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarget, Failure> {
+pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarget> {
     match (plan, id) {
         (Some(plan), None) => Ok(RunTarget::Inline(plan)),
         (None, Some(id)) => Ok(RunTarget::Plan(PlanId::from(id))),
@@ -129,12 +129,7 @@ pub(super) fn target(plan: Option<Value>, id: Option<String>) -> Result<RunTarge
 
 /// What is said to an agent: a run of the plan by which it is talked to. A session that is named is
 /// a thread, where the conversation continues.
-fn to_agent(
-    doors: &Doors,
-    caller: &Caller,
-    agent: String,
-    body: RunBody,
-) -> Result<RunRequest, Failure> {
+fn to_agent(doors: &Doors, caller: &Caller, agent: String, body: RunBody) -> Result<RunRequest> {
     if body.plan.is_some() || body.plan_id.is_some() {
         return Err(Failure::bad_request("agent_and_plan", "the body names an agent and a plan")
             .hint("leave one out"));

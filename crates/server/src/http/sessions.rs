@@ -2,7 +2,7 @@
 //! removed.
 
 use super::runs::talk;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
@@ -62,7 +62,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<ListQuery>,
-) -> Result<Json<rest::Page<rest::Session>>, Failure> {
+) -> Result<Json<rest::Page<rest::Session>>> {
     let plan = match (query.plan, query.agent) {
         (Some(_), Some(_)) => {
             return Err(Failure::bad_request("bad_query", "both `plan` and `agent` are named")
@@ -88,7 +88,7 @@ pub(crate) async fn show(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
-) -> Result<Json<rest::Session>, Failure> {
+) -> Result<Json<rest::Session>> {
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.sessions().get(&caller, &wanted).await?;
     let conversation = match row.key.space == Space::thread() {
@@ -104,11 +104,7 @@ pub(crate) async fn show(
 }
 
 /// The conversation of a thread.
-async fn conversation(
-    doors: &Doors,
-    caller: &Caller,
-    row: &SessionRow,
-) -> Result<RequestState, Failure> {
+async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<RequestState> {
     let engine = &doors.engine;
     let transcript = engine.sessions().transcript(caller, &SessionRef::Id(row.id)).await?;
     let Some(run) = row.run else { return Ok(threads::request_state(transcript, None, None)) };
@@ -130,7 +126,7 @@ pub(crate) async fn history(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<HistoryQuery>,
-) -> Result<Json<rest::Page<rest::HistoryEntry>>, Failure> {
+) -> Result<Json<rest::Page<rest::HistoryEntry>>> {
     let wanted = session_ref(&name, query.space.as_deref());
     let of = Purpose::history(&caller, &wanted);
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
@@ -145,7 +141,7 @@ pub(crate) async fn context(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
-) -> Result<Json<rest::ContextAnswer>, Failure> {
+) -> Result<Json<rest::ContextAnswer>> {
     let wanted = session_ref(&name, query.space.as_deref());
     let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
     Ok(Json(rest::ContextAnswer { context: inspection.context }))
@@ -165,7 +161,7 @@ pub(crate) async fn remove(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<RemoveQuery>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let wanted = session_ref(&name, query.space.as_deref());
     match query.unsent.as_deref() {
         None => doors.engine.sessions().remove(&caller, &wanted).await?,
@@ -184,7 +180,7 @@ pub(crate) async fn prune(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Posted(body): Posted<rest::PruneBody>,
-) -> Result<Json<rest::PruneAnswer>, Failure> {
+) -> Result<Json<rest::PruneAnswer>> {
     let Pruned { sessions, runs, rows } =
         doors.engine.admin().prune(&caller, body.older_than_ms).await?;
     Ok(Json(rest::PruneAnswer { sessions, runs, rows }))
@@ -197,7 +193,7 @@ pub(crate) async fn fork(
     Named(name): Named,
     Params(query): Params<InSpace>,
     Maybe(body): Maybe<rest::ForkBody>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.sessions().fork(&caller, &wanted, body.at).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, fork_place))?;
@@ -212,7 +208,7 @@ pub(crate) async fn export(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
     let pieces = doors.engine.sessions().export(&caller, &wanted).await?;
     // The answer has begun: one that breaks off is not taken for a whole one.
@@ -229,7 +225,7 @@ pub(super) async fn session(
     doors: &Doors,
     caller: &Caller,
     row: SessionRow,
-) -> Result<rest::Session, Failure> {
+) -> Result<rest::Session> {
     let mut ids = Vec::new();
     // Asks are withdrawn when a run ends, so most sessions need no second look.
     if row.run.is_some() && !row.status.is_over() {
@@ -245,7 +241,7 @@ pub(super) async fn session(
     Ok(rows::session(row, ids))
 }
 
-fn status(name: &str) -> Result<RunStatus, Failure> {
+fn status(name: &str) -> Result<RunStatus> {
     RunStatus::from_name(name).ok_or_else(|| {
         let names = RunStatus::ALL.iter().map(|status| status.name()).chain([PARKED]);
         no_such("status", name, &names.collect::<Vec<&str>>())

@@ -3,7 +3,7 @@
 
 use super::tools::{PageQuery, paged};
 use crate::http::streams::feed::after_row;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared, SinkFacts, Who};
 use crate::request::params::{Named, Params, TwoNamed, no_such, not_found, page};
@@ -32,7 +32,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Result<Json<rest::Page<rest::Sink>>, Failure> {
+) -> Result<Json<rest::Page<rest::Sink>>> {
     let states = doors.engine.feed().sinks(&caller).await?;
     let show = |state: SinkState| {
         let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
@@ -48,7 +48,7 @@ pub(crate) async fn deliveries(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<DeliveryQuery>,
-) -> Result<Json<rest::Page<rest::Delivery>>, Failure> {
+) -> Result<Json<rest::Page<rest::Delivery>>> {
     listed(&doors, &caller, &name).await?;
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = DeliveryFilter { sink: Some(name), status };
@@ -64,7 +64,7 @@ pub(crate) async fn resend(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     TwoNamed(name, event): TwoNamed,
-) -> Result<Json<rest::Delivery>, Failure> {
+) -> Result<Json<rest::Delivery>> {
     let facts = configured(&doors, &caller, &name).await?;
     Ok(Json(delivery(doors.engine.feed().resend(&caller, &facts.name, &event).await?)))
 }
@@ -74,7 +74,7 @@ pub(crate) async fn resume(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<Json<rest::Sink>, Failure> {
+) -> Result<Json<rest::Sink>> {
     let facts = configured(&doors, &caller, &name).await?;
     let state = doors.engine.feed().resume_sink(&caller, &facts.name).await?;
     Ok(Json(sink(&doors, &caller, Some(facts), state)))
@@ -85,7 +85,7 @@ pub(crate) async fn forget(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {
         return Ok(StatusCode::NO_CONTENT);
     };
@@ -96,7 +96,7 @@ pub(crate) async fn forget(
 }
 
 /// Refuses a name that no sink has, with the one that was meant.
-async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<(), Failure> {
+async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<()> {
     let states = doors.engine.feed().sinks(caller).await?;
     if states.iter().any(|state| state.name == name) {
         return Ok(());
@@ -106,11 +106,7 @@ async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<(), Failur
 }
 
 /// What is configured of the sink of this name, if it is.
-async fn configured<'d>(
-    doors: &'d Doors,
-    caller: &Caller,
-    name: &str,
-) -> Result<&'d SinkFacts, Failure> {
+async fn configured<'d>(doors: &'d Doors, caller: &Caller, name: &str) -> Result<&'d SinkFacts> {
     if let Some(facts) = doors.sinks.iter().find(|facts| facts.name == name) {
         return Ok(facts);
     }
@@ -120,7 +116,7 @@ async fn configured<'d>(
         .hint(format!("add `[events.sinks.{name}]` to the settings and start again")))
 }
 
-fn status(name: &str) -> Result<DeliveryStatus, Failure> {
+fn status(name: &str) -> Result<DeliveryStatus> {
     let names = rest::DeliveryStatus::ALL.map(rest::DeliveryStatus::name);
     DeliveryStatus::from_name(name).ok_or_else(|| no_such("status", name, &names))
 }

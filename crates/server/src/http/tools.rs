@@ -1,7 +1,7 @@
 //! `/api/v1/tools`: the catalog as the caller sees it, and direct calls.
 
 use super::runs::{input, location};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse_maybe};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
@@ -42,7 +42,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<PageQuery>,
-) -> Result<Json<Page<Tool>>, Failure> {
+) -> Result<Json<Page<Tool>>> {
     let tools = doors.engine.tools().callables(&caller);
     let of = Purpose::of(&caller, "/api/v1/tools");
     let show = |spec: Arc<ToolSpec>| listed(&doors, &caller, &spec);
@@ -54,7 +54,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     Who(caller): Who,
     Named(name): Named,
-) -> Result<Json<Tool>, Failure> {
+) -> Result<Json<Tool>> {
     match doors.engine.tools().callable(&caller, &name) {
         Some(spec) => Ok(Json(listed(&doors, &caller, &spec))),
         None => Err(no_tool(&doors, &caller, &name)),
@@ -70,7 +70,7 @@ pub(crate) async fn call(
     key: Key,
     Trace(trace): Trace,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     if doors.engine.tools().callable(&caller, &name).is_none() {
@@ -140,7 +140,7 @@ pub(super) fn paged<T, V>(
     query: PageQuery,
     name: fn(&T) -> &str,
     show: impl Fn(T) -> V,
-) -> Result<Json<Page<V>>, Failure> {
+) -> Result<Json<Page<V>>> {
     let page = page(query.limit, doors.cursors.start(of, query.cursor)?, doors.limits());
     items.sort_by(|left, right| name(left).cmp(name(right)));
     if let Some(cursor) = &page.cursor {

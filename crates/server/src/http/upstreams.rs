@@ -2,7 +2,7 @@
 
 use super::tools::{PageQuery, paged};
 use crate::gateway::Member;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared};
@@ -22,7 +22,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
-) -> Result<Json<Page<Upstream>>, Failure> {
+) -> Result<Json<Page<Upstream>>> {
     let viewer = Viewer::of(&visitor);
     let members = readable(&doors, visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
@@ -35,7 +35,7 @@ pub(crate) async fn show(
     State(doors): State<Shared>,
     visitor: Visitor,
     Named(name): Named,
-) -> Result<Json<Upstream>, Failure> {
+) -> Result<Json<Upstream>> {
     let member = member(&doors, visitor.foremost(), &name)?;
     Ok(Json(shown(&member, Viewer::of(&visitor))))
 }
@@ -46,7 +46,7 @@ pub(crate) async fn check(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Named(name): Named,
-) -> Result<Json<Upstream>, Failure> {
+) -> Result<Json<Upstream>> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
     let status = match upstream.check().await {
@@ -94,7 +94,7 @@ fn shown(member: &Member, viewer: Viewer) -> Upstream {
 }
 
 /// The member as it runs; one that is left alone is refused.
-pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>, Failure> {
+pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>> {
     member.upstream.as_ref().ok_or_else(|| {
         let facts = &member.facts;
         let message = format!("upstream `{}` is disabled in {}", facts.name, facts.origin);
@@ -104,7 +104,7 @@ pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>, Fail
 }
 
 /// The upstream of this name; policy was asked about it already.
-pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Member, Failure> {
+pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Member> {
     let mut members = doors.gateway.members().into_iter();
     let found = members.find(|member| member.facts.name == name);
     found.ok_or_else(|| missing(doors, caller, name))

@@ -3,7 +3,7 @@
 //! are not: an open loopback server is a target for DNS rebinding, so `Host` and `Origin` must be
 //! names of ours.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use kernel::tool::call::Caller;
@@ -90,7 +90,7 @@ impl Entrance {
     }
 
     /// Whether a request was meant for us: its `Host`, and its `Origin` if it has one.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         self.check_names(uri, headers)?;
         for origin in headers.get_all(ORIGIN) {
             self.check_origin(origin.to_str().unwrap_or_default())?;
@@ -99,7 +99,7 @@ impl Entrance {
     }
 
     /// Whether a request was meant for us by its `Host` alone.
-    pub(crate) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
+    pub(crate) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         if let Some(authority) = uri.authority() {
             self.check_host(authority.as_str())?;
         }
@@ -143,14 +143,14 @@ impl Entrance {
         Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message).hint(hint)
     }
 
-    fn check_host(&self, host: &str) -> Result<(), Failure> {
+    fn check_host(&self, host: &str) -> Result<()> {
         if self.is_ours(host) {
             return Ok(());
         }
         Err(self.refused("host_not_allowed", &format!("`{}` is not a name of ours", short(host))))
     }
 
-    fn check_origin(&self, origin: &str) -> Result<(), Failure> {
+    fn check_origin(&self, origin: &str) -> Result<()> {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if host.is_some_and(|host| self.is_ours(host)) {
             return Ok(());

@@ -2,7 +2,7 @@
 //! of their own, each with the place of the fault, and before anything is stored. All bodies
 //! together have one budget of bytes.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
@@ -38,7 +38,7 @@ pub(crate) struct Raw(pub(crate) Bytes);
 impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
         let bytes = read(doors, request.into_body()).await?;
         parse(&bytes, doors.limits().body_depth_max).map(Self)
     }
@@ -47,7 +47,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {
 impl<T: DeserializeOwned + Default> FromRequest<Shared> for Maybe<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
         let bytes = read(doors, request.into_body()).await?;
         parse_maybe(&bytes, doors.limits().body_depth_max).map(Self)
     }
@@ -56,14 +56,14 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for Maybe<T> {
 impl FromRequest<Shared> for Raw {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
         read(doors, request.into_body()).await.map(Self)
     }
 }
 
 /// Reads a body to its end, within the limits. Its bytes count against the budget of all bodies as
 /// long as they are there.
-pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
+pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes> {
     let bytes_max = doors.limits().body_bytes_max;
     // What says that it is too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
@@ -82,7 +82,7 @@ pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes, Failure> {
     }
 }
 
-async fn read_all(doors: &Doors, mut body: Body) -> Result<Bytes, Failure> {
+async fn read_all(doors: &Doors, mut body: Body) -> Result<Bytes> {
     let bytes_max = doors.limits().body_bytes_max;
     let mut held = Held::default();
     while let Some(more) = next(doors, &mut body).await? {
@@ -95,7 +95,7 @@ async fn read_all(doors: &Doors, mut body: Body) -> Result<Bytes, Failure> {
 }
 
 /// The next bytes of a body; none at its end.
-async fn next(doors: &Doors, body: &mut Body) -> Result<Option<Bytes>, Failure> {
+async fn next(doors: &Doors, body: &mut Body) -> Result<Option<Bytes>> {
     loop {
         let mut coming = body.frame();
         let frame = match futures::poll!(&mut coming) {
@@ -134,7 +134,7 @@ struct Held {
 }
 
 impl Held {
-    fn add(&mut self, more: Bytes, budget: &Arc<Semaphore>) -> Result<(), Failure> {
+    fn add(&mut self, more: Bytes, budget: &Arc<Semaphore>) -> Result<()> {
         let count = u32::try_from(more.len()).map_err(|_| no_room())?;
         let part = budget.clone().try_acquire_many_owned(count).map_err(|_| no_room())?;
         match &mut self.part {
@@ -194,12 +194,12 @@ impl AsRef<[u8]> for Counted {
 pub(crate) fn parse_maybe<T: DeserializeOwned + Default>(
     bytes: &[u8],
     depth_max: usize,
-) -> Result<T, Failure> {
+) -> Result<T> {
     if bytes.trim_ascii().is_empty() { Ok(T::default()) } else { parse(bytes, depth_max) }
 }
 
 /// Reads a JSON object of this shape.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], depth_max: usize) -> Result<T, Failure> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], depth_max: usize) -> Result<T> {
     let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
     if is_object && is_deeper(bytes, depth_max) {
         let message = format!("the body nests deeper than {depth_max} levels");

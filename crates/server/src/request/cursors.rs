@@ -6,7 +6,7 @@
 //! The same place gives the same text: a client can compare two ids of the feed, and a restart
 //! changes none. Only a new secret does; texts of the older ones still open.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::refusal::{Refusal, RefusalCode};
@@ -73,11 +73,7 @@ impl Cursors {
     }
 
     /// Where the page begins that a client asks for; none for the first one.
-    pub(crate) fn start(
-        &self,
-        of: &Purpose,
-        sent: Option<String>,
-    ) -> Result<Option<String>, Failure> {
+    pub(crate) fn start(&self, of: &Purpose, sent: Option<String>) -> Result<Option<String>> {
         let Some(sent) = sent else { return Ok(None) };
         self.open(of, &sent).map(Some).map_err(|why| refused(why, bad_cursor))
     }

@@ -3,7 +3,7 @@
 
 use crate::counted::{Answers, Reloads};
 use crate::gateway::Gateway;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
 use crate::request::rate::SharedRate;
@@ -162,7 +162,7 @@ impl Closing {
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
         visitor(parts).cloned()
     }
 }
@@ -173,7 +173,7 @@ pub(crate) struct Who(pub(crate) Arc<Caller>);
 impl<S: Send + Sync> FromRequestParts<S> for Who {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
         visitor(parts).map(|visitor| Self(visitor.caller.clone()))
     }
 }
@@ -184,14 +184,14 @@ pub(crate) struct Administrator(pub(crate) Arc<Caller>);
 impl FromRequestParts<Shared> for Administrator {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
         let administrator = visitor(parts)?.administrator.clone();
         administrator.map(Self).ok_or_else(|| doors.entrance.no_administrator())
     }
 }
 
 /// Who sends this request.
-fn visitor(parts: &Parts) -> Result<&Visitor, Failure> {
+fn visitor(parts: &Parts) -> Result<&Visitor> {
     // Every door is in the frame: without it no one may come in.
     parts.extensions.get::<Visitor>().ok_or_else(|| {
         let message = "this endpoint is outside the frame, so its caller is unknown";

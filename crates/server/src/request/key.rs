@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: a client that does not know whether its request arrived sends it again under
 //! the same key, and it is done once. The engine remembers; here the header is read.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::Shared;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -26,7 +26,7 @@ pub(crate) struct Key {
 impl FromRequestParts<Shared> for Key {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self> {
         // The path as it was sent: the ids in it belong to what is done.
         let route = format!("{} {}", parts.method, parts.uri.path());
         Ok(Self { route, key: key(&parts.headers)? })
@@ -66,7 +66,7 @@ pub(crate) fn replayed_failure(failure: Failure, replayed: bool) -> Failure {
     failure.header(HeaderName::from_static(REPLAYED), HeaderValue::from_static("true"))
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+fn key(headers: &HeaderMap) -> Result<Option<String>> {
     let mut given = headers.get_all(KEY).iter();
     let Some(first) = given.next() else { return Ok(None) };
     let text = first.as_bytes();

@@ -1,6 +1,6 @@
 //! What stands in a URL: queries, pages, waits, and the names of sessions, runs and asks.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -19,7 +19,7 @@ pub(crate) struct Params<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
@@ -37,7 +37,7 @@ pub(crate) struct Named(pub(crate) String);
 impl FromRequestParts<Shared> for Named {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
         match Path::<String>::from_request_parts(parts, doors).await {
             Ok(Path(name)) => Ok(Self(name)),
             Err(rejection) => Err(Failure::bad_request("bad_path", rejection.body_text())
@@ -48,16 +48,16 @@ impl FromRequestParts<Shared> for Named {
 
 impl Named {
     /// The run of this name; a name that is no id is one that does not exist.
-    pub(crate) fn run(&self) -> Result<RunId, Failure> {
+    pub(crate) fn run(&self) -> Result<RunId> {
         self.id("run")
     }
 
     /// The ask of this name.
-    pub(crate) fn ask(&self) -> Result<AskId, Failure> {
+    pub(crate) fn ask(&self) -> Result<AskId> {
         self.id("ask")
     }
 
-    fn id<T: FromStr<Err = BadId>>(&self, noun: &'static str) -> Result<T, Failure> {
+    fn id<T: FromStr<Err = BadId>>(&self, noun: &'static str) -> Result<T> {
         self.0.parse().map_err(|bad: BadId| {
             Refusal::not_found(noun, short(&self.0)).hint(bad.to_string()).into()
         })
@@ -70,7 +70,7 @@ pub(crate) struct TwoNamed(pub(crate) String, pub(crate) String);
 impl FromRequestParts<Shared> for TwoNamed {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
         match Path::<(String, String)>::from_request_parts(parts, doors).await {
             Ok(Path((first, second))) => Ok(Self(first, second)),
             Err(rejection) => Err(Failure::bad_request("bad_path", rejection.body_text())
@@ -105,12 +105,12 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// How long to wait for a run.
-    pub(crate) fn ms(&self, doors: &Doors) -> Result<u64, Failure> {
+    pub(crate) fn ms(&self, doors: &Doors) -> Result<u64> {
         self.ms_or(doors, doors.limits().run_wait_ms)
     }
 
     /// The same, where the door has a wait of its own.
-    pub(crate) fn ms_or(&self, doors: &Doors, usual_ms: u64) -> Result<u64, Failure> {
+    pub(crate) fn ms_or(&self, doors: &Doors, usual_ms: u64) -> Result<u64> {
         let limits = doors.limits();
         match self.wait {
             None => Ok(usual_ms),

@@ -20,7 +20,7 @@ use crate::http;
 use crate::mcp;
 use crate::mcp::door::Door;
 use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, with_pipelines};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Shared, Who};
 use crate::request::frame::frame;
 use crate::request::params::short;
@@ -159,7 +159,7 @@ async fn beside_the_table(
     State(doors): State<Shared>,
     Who(caller): Who,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     match doors.pipeline_at(&caller, request.uri().path()) {
         Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
         None => Err(unknown_path(&doors, &caller, request.uri())),

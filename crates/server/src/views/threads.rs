@@ -1,7 +1,7 @@
 //! Conversations as `/run` and `/resume` show them: what someone has to do, what came of a run, and
 //! the state of a request.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use axum::http::StatusCode;
 use engine::{RunReport, Transcript};
 use kernel::ask::{Ask, AskBody, AskedCall, Question, Reply};
@@ -73,7 +73,7 @@ fn page(ask: &Ask) -> Option<PendingAction> {
 }
 
 /// The outcome of a run, or why it has none.
-pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer, Failure> {
+pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer> {
     let thread = &report.session.key.id;
     match report.run.status {
         RunStatus::Completed => {

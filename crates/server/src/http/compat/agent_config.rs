@@ -3,7 +3,7 @@
 //! named, and it must be the caller's.
 
 use crate::http::agents::refuse_filed;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::doors::{Administrator, Doors, Shared, Who};
 use crate::request::params::{Named, Params, short};
@@ -34,7 +34,7 @@ pub(crate) async fn list(
     State(doors): State<Shared>,
     Who(caller): Who,
     Params(query): Params<InRealm>,
-) -> Result<Json<Vec<Value>>, Failure> {
+) -> Result<Json<Vec<Value>>> {
     let realm = realm(&caller, query)?;
     let agents = doors.engine.catalog().agents(&caller);
     Ok(Json(agents.iter().map(|known| entity(&realm, known)).collect()))
@@ -46,7 +46,7 @@ pub(crate) async fn show(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<InRealm>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
     let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     Ok(Json(entity(&realm, &known.ok_or_else(|| missing(&name))?)))
@@ -58,7 +58,7 @@ pub(crate) async fn show_by_id(
     Who(caller): Who,
     Named(id): Named,
     Params(query): Params<InRealm>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
     Ok(Json(entity(&realm, &with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?)))
 }
@@ -69,7 +69,7 @@ pub(crate) async fn save(
     Administrator(caller): Administrator,
     Params(query): Params<InRealm>,
     Posted(mut agent): Posted<Map<String, Value>>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
     let named = agent.get("refName").or_else(|| agent.get("ref_name")).and_then(Value::as_str);
     if let Some(name) = named.map(AgentName::from) {
@@ -92,7 +92,7 @@ pub(crate) async fn remove(
     Administrator(caller): Administrator,
     Named(name): Named,
     Params(query): Params<InRealm>,
-) -> Result<Json<AgentDeleted>, Failure> {
+) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;
     let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     let known = known.ok_or_else(|| missing(&name))?;
@@ -107,7 +107,7 @@ pub(crate) async fn remove_by_id(
     Administrator(caller): Administrator,
     Named(id): Named,
     Params(query): Params<InRealm>,
-) -> Result<Json<AgentDeleted>, Failure> {
+) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;
     let known = with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?;
     refuse_filed(&doors, &caller, &known.agent.name)?;
@@ -116,7 +116,7 @@ pub(crate) async fn remove_by_id(
 }
 
 /// The realm that the query names: the caller's, or none that is there.
-fn realm(caller: &Caller, query: InRealm) -> Result<RealmId, Failure> {
+fn realm(caller: &Caller, query: InRealm) -> Result<RealmId> {
     let named = query.realm.filter(|realm| !realm.trim().is_empty());
     let Some(named) = named else {
         let message = "realm query parameter is required";
@@ -164,11 +164,7 @@ fn with_id(doors: &Doors, caller: &Caller, id: &str) -> Option<KnownAgent> {
 }
 
 /// An id is one agent's.
-fn refuse_taken(
-    doors: &Doors,
-    caller: &Caller,
-    (id, name): (&str, &AgentName),
-) -> Result<(), Failure> {
+fn refuse_taken(doors: &Doors, caller: &Caller, (id, name): (&str, &AgentName)) -> Result<()> {
     let owner = with_id(doors, caller, id).filter(|known| known.agent.name != *name);
     let Some(owner) = owner else { return Ok(()) };
     let message = format!("the id `{}` is that of agent `{}`", short(id), owner.agent.name);

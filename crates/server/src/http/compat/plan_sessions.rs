@@ -3,7 +3,7 @@
 
 use crate::http::runs::{input, target};
 use crate::http::tools::PageQuery;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Shared, Who};
@@ -61,7 +61,7 @@ pub(crate) async fn create(
     State(doors): State<Shared>,
     Who(caller): Who,
     Maybe(body): Maybe<CreateSession>,
-) -> Result<(StatusCode, Json<SessionCore>), Failure> {
+) -> Result<(StatusCode, Json<SessionCore>)> {
     let row = doors.engine.sessions().create(&caller, body.session_id).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
     Ok((StatusCode::CREATED, Json(session_core(row))))
@@ -73,7 +73,7 @@ pub(crate) async fn show(
     Who(caller): Who,
     Named(name): Named,
     Params(query): Params<PageQuery>,
-) -> Result<Json<SessionView>, Failure> {
+) -> Result<Json<SessionView>> {
     let wanted = named(&name);
     let of = Purpose::history(&caller, &wanted);
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
@@ -96,7 +96,7 @@ pub(crate) async fn execute(
     key: Key,
     Trace(trace): Trace,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
     let request = RunRequest {
         target: target(body.plan, body.plan_id)?,
@@ -123,7 +123,7 @@ pub(crate) async fn resume(
     Named(name): Named,
     key: Key,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let body: ResumeBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
     let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
@@ -182,7 +182,7 @@ pub(crate) async fn register(
     State(doors): State<Shared>,
     Administrator(caller): Administrator,
     Posted(body): Posted<Register>,
-) -> Result<(StatusCode, Json<Registered>), Failure> {
+) -> Result<(StatusCode, Json<Registered>)> {
     match body.kind {
         CapabilityType::Tool => Err(Failure::bad_request(
             "tool_without_code",

@@ -1,6 +1,6 @@
 //! `/api/v1/backup`: a backup of the data folder, on the server's own machine.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::doors::{Administrator, Shared};
 use crate::secrets::backup::{BESIDE, told};
@@ -22,7 +22,7 @@ pub(crate) async fn write(
     State(doors): State<Shared>,
     Administrator(_): Administrator,
     Posted(body): Posted<rest::BackupBody>,
-) -> Result<Json<rest::BackupAnswer>, Failure> {
+) -> Result<Json<rest::BackupAnswer>> {
     let into = PathBuf::from(body.dir);
     let mut closing = doors.closing();
     let making = doors.backup.backup(into.clone(), BESIDE);

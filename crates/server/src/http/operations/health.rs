@@ -1,7 +1,7 @@
 //! Operations: `/livez`, `/readyz`, `/health`, `/metrics`.
 
 use super::readings::Reading;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::doors::{Shared, Who};
 use crate::secrets::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
@@ -39,7 +39,7 @@ pub(crate) async fn livez(
 }
 
 /// `GET /readyz`: work can be taken.
-pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>, Failure> {
+pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>> {
     match doors.engine.healthy() {
         Ok(()) => Ok(Json(Health { status: "ready".to_owned(), instance: None })),
         // Whatever the reason, a load balancer must hear 503.
@@ -53,10 +53,7 @@ pub(crate) async fn health() -> Json<Health> {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-) -> Result<Response, Failure> {
+pub(crate) async fn metrics(State(doors): State<Shared>, Who(caller): Who) -> Result<Response> {
     let reading = Reading::of(&doors, &caller).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));

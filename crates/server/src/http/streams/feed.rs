@@ -3,7 +3,7 @@
 //! cut off comes back with the last `id` and misses nothing.
 
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::cursors::{Purpose, refused};
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::params::Params;
@@ -38,7 +38,7 @@ pub(crate) async fn follow(
     Who(caller): Who,
     Params(query): Params<FeedQuery>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let of = Purpose::feed(&caller);
     let wanted = wanted(&doors, &of, query, &headers)?;
     let permit = permit(&doors)?;
@@ -61,7 +61,7 @@ fn wanted(
     of: &Purpose,
     query: FeedQuery,
     headers: &HeaderMap,
-) -> Result<Option<Place>, Failure> {
+) -> Result<Option<Place>> {
     let text = match headers.get(LAST_EVENT_ID) {
         Some(last) => last.to_str().unwrap_or_default().to_owned(),
         None => match query.after {
@@ -95,7 +95,7 @@ impl Place {
     }
 
     /// The same, if it is neither past the end nor older than what is kept.
-    fn within(self, gone: u64, end: u64) -> Result<Self, Failure> {
+    fn within(self, gone: u64, end: u64) -> Result<Self> {
         if self > (Self { row: end.saturating_add(1), sent: 0 }) {
             return Err(bad_cursor());
         }
@@ -145,14 +145,14 @@ struct Feed {
 }
 
 impl Source for Feed {
-    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>, Failure> {
+    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
         let asks = open_asks(doors, &self.caller).await?;
         let realm = self.caller.realm.as_str().to_owned();
         let cursor = after_row(doors, &self.caller, self.end);
         Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<Look, Failure> {
+    async fn look(&mut self, doors: &Doors) -> Result<Look> {
         loop {
             if let Some((place, body)) = self.waiting.pop_front() {
                 self.place = place;
@@ -175,7 +175,7 @@ impl Source for Feed {
 
 impl Feed {
     /// Queues the events of a row, those left out that the client has seen.
-    fn take(&mut self, row: &FeedRow) -> Result<(), Failure> {
+    fn take(&mut self, row: &FeedRow) -> Result<()> {
         let events: Vec<&RawValue> =
             serde_json::from_str(&row.body).map_err(|error| unreadable(&error))?;
         for (index, event) in events.into_iter().enumerate() {
@@ -190,7 +190,7 @@ impl Feed {
     }
 }
 
-async fn open_asks(doors: &Doors, caller: &Caller) -> Result<Vec<String>, Failure> {
+async fn open_asks(doors: &Doors, caller: &Caller) -> Result<Vec<String>> {
     let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
     let page = Page { cursor: None, limit: doors.limits().page_items_max };
     let asks = doors.engine.asks().list(caller, &filter, &page).await?;

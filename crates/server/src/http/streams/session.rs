@@ -4,7 +4,7 @@
 
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
 use crate::http::sessions;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::params::{Named, Params, session_ref};
 use crate::views::rows;
@@ -34,7 +34,7 @@ pub(crate) async fn follow(
     Named(name): Named,
     Params(query): Params<StreamQuery>,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let after = after(&query, &headers)?;
     let permit = permit(&doors)?;
     let wanted = session_ref(&name, query.space.as_deref());
@@ -45,7 +45,7 @@ pub(crate) async fn follow(
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
 /// once said.
-fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64, Failure> {
+fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64> {
     let Some(last) = headers.get(LAST_EVENT_ID) else {
         return Ok(query.after.unwrap_or_default());
     };
@@ -69,13 +69,13 @@ struct Followed {
 }
 
 impl Source for Followed {
-    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>, Failure> {
+    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
         let Some(row) = self.begins.take() else { return Ok(None) };
         let session = sessions::session(doors, &self.caller, row).await?;
         Ok(Some(told("snapshot", &session).retry(RETRY)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Result<Look, Failure> {
+    async fn look(&mut self, _doors: &Doors) -> Result<Look> {
         let row = match self.events.look().await? {
             SessionUpdate::Event { seq, body } => {
                 return Ok(Look::Event(Event::default().id(seq.to_string()).data(body)));

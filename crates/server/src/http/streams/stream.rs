@@ -1,7 +1,7 @@
 //! What event streams share: how one begins, continues and ends, how many there may be, and what
 //! wakes one.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Closing, Doors, Shared};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
@@ -26,13 +26,10 @@ pub(in crate::http) const LAST_EVENT_ID: &str = "last-event-id";
 /// What a stream tells.
 pub(in crate::http) trait Source: Send + 'static {
     /// What it begins with, where that is no event like the others.
-    fn first(
-        &mut self,
-        doors: &Doors,
-    ) -> impl Future<Output = Result<Option<Event>, Failure>> + Send;
+    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Event>>> + Send;
 
     /// What there is to tell now.
-    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look, Failure>> + Send;
+    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look>> + Send;
 
     /// Waits until there may be more.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
@@ -96,7 +93,7 @@ impl<S: Source> Tail<S> {
         }
     }
 
-    async fn tell(&mut self) -> Result<Option<Event>, Failure> {
+    async fn tell(&mut self) -> Result<Option<Event>> {
         if let Stage::Begun = self.stage {
             self.stage = Stage::Following;
             let first = self.source.first(&self.doors).await?;
@@ -135,7 +132,7 @@ impl<S: Source> Tail<S> {
 }
 
 /// Room for one more stream.
-pub(in crate::http) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit, Failure> {
+pub(in crate::http) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit> {
     doors.free_stream().ok_or_else(|| {
         let max = doors.limits().streams_max;
         let message = format!("{max} event streams are open, and no more are allowed");

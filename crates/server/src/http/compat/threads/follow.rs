@@ -4,7 +4,7 @@
 
 use crate::http::runs::location;
 use crate::http::streams::stream::{Look, Source, answer, permit, told};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared};
 use crate::request::frame::traced;
 use crate::request::key::replayed;
@@ -33,11 +33,7 @@ pub(super) struct Ear {
 
 impl Ear {
     /// Begins to listen.
-    pub(super) async fn open(
-        doors: &Doors,
-        caller: &Arc<Caller>,
-        thread: &str,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(doors: &Doors, caller: &Arc<Caller>, thread: &str) -> Result<Self> {
         let permit = permit(doors)?;
         let listening = doors.engine.threads().listen(caller, thread).await;
         Ok(Self { listening, permit })
@@ -60,11 +56,11 @@ struct Telling {
 }
 
 impl Source for Telling {
-    async fn first(&mut self, _doors: &Doors) -> Result<Option<Event>, Failure> {
+    async fn first(&mut self, _doors: &Doors) -> Result<Option<Event>> {
         Ok(None)
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Result<Look, Failure> {
+    async fn look(&mut self, _doors: &Doors) -> Result<Look> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(Look::Event(event));

@@ -5,7 +5,7 @@ mod replies;
 mod follow;
 
 use crate::http::runs::location;
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed};
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     key: Key,
     headers: HeaderMap,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
     let body: RunThread = parse(&sent, doors.limits().body_depth_max)?;
     if body.user_request.trim().is_empty() {
@@ -85,7 +85,7 @@ pub(crate) async fn resume(
     key: Key,
     headers: HeaderMap,
     Raw(sent): Raw,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
     let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
     let (thread, given) = replies::given(body)?;
@@ -144,7 +144,7 @@ async fn say(
     body: &RunThread,
     (once, trace): (Option<Once>, Option<TraceParent>),
     wait_ms: u64,
-) -> Result<RunReport, Failure> {
+) -> Result<RunReport> {
     let agent = body.agent.as_deref().map(AgentName::from);
     let agent = agent.as_ref().or(doors.default_agent.as_ref());
     let engine = &doors.engine;
@@ -192,7 +192,7 @@ fn busy(thread: &str, active: &ActiveRun) -> Failure {
 }
 
 /// The asks of a thread's latest run, open and closed.
-async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>, Failure> {
+async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>> {
     let engine = &doors.engine;
     let row =
         engine.sessions().get(caller, &session(thread)).await.map_err(|refusal| {
@@ -219,7 +219,7 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
 }
 
 /// 200 for what is done, 202 for all that continues.
-fn answered(report: RunReport) -> Result<Response, Failure> {
+fn answered(report: RunReport) -> Result<Response> {
     let (run, again) = (report.run.id, report.replayed);
     let answer = threads::answer(&report)?;
     let response = match answer.status {

@@ -2,7 +2,7 @@
 //! missing, unknown, given twice or meant for another kind of ask is refused before anything runs.
 
 use super::{conflict, wrong};
-use crate::problem::Failure;
+use crate::problem::{Failure, Result};
 use crate::request::params::short;
 use kernel::ask::{Ask, AskBody, AskStatus, AskedCall, CallDecision, Question, Reply};
 use kernel::contracts::SessionAsk;
@@ -62,7 +62,7 @@ impl Given {
 }
 
 /// The thread of a body and its one list, which must say something.
-pub(super) fn given(body: ResumeThread) -> Result<(String, Given), Failure> {
+pub(super) fn given(body: ResumeThread) -> Result<(String, Given)> {
     let lists = [
         body.clarification_responses.map(Given::Clarifications),
         body.approvals.map(Given::Approvals),
@@ -88,11 +88,7 @@ pub(super) fn given(body: ResumeThread) -> Result<(String, Given), Failure> {
 
 /// The replies to the asks that a list covers. One that names an ask that is closed is passed on:
 /// the engine knows who decided it, and whether this very request did.
-pub(super) fn read(
-    thread: &str,
-    given: Given,
-    asks: &[SessionAsk],
-) -> Result<Vec<(AskId, Reply)>, Failure> {
+pub(super) fn read(thread: &str, given: Given, asks: &[SessionAsk]) -> Result<Vec<(AskId, Reply)>> {
     let covered = covered(thread, &given, asks)?;
     match given {
         Given::Clarifications(list) => answers(&list, &covered),
@@ -102,11 +98,7 @@ pub(super) fn read(
 }
 
 /// The asks that a list speaks of, each once, in the order of the list.
-fn covered<'a>(
-    thread: &str,
-    given: &Given,
-    asks: &'a [SessionAsk],
-) -> Result<Vec<&'a Ask>, Failure> {
+fn covered<'a>(thread: &str, given: &Given, asks: &'a [SessionAsk]) -> Result<Vec<&'a Ask>> {
     let is_open = |asked: &SessionAsk| asked.row.status == AskStatus::Open;
     let mut seen = BTreeSet::new();
     let mut covered: Vec<&Ask> = Vec::new();
@@ -170,10 +162,7 @@ fn missing(id: &str, key: &str) -> Failure {
 }
 
 /// Answers to questions.
-fn answers(
-    list: &[ClarificationResponse],
-    covered: &[&Ask],
-) -> Result<Vec<(AskId, Reply)>, Failure> {
+fn answers(list: &[ClarificationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     if let Some(index) = list.iter().position(|one| one.response.trim().is_empty()) {
         let pointer = format!("/clarification_responses/{index}/response");
         let message = format!("the answer to `{}` is empty", short(&list[index].call_id));
@@ -194,10 +183,7 @@ fn answers(
 }
 
 /// An answer for each question of an ask, by its call.
-fn each<'a>(
-    questions: &[Question],
-    said: impl Fn(&str) -> Option<&'a String>,
-) -> Result<Value, Failure> {
+fn each<'a>(questions: &[Question], said: impl Fn(&str) -> Option<&'a String>) -> Result<Value> {
     let mut answers = Map::new();
     for asked in questions {
         let id = asked.call_id.to_string();
@@ -208,7 +194,7 @@ fn each<'a>(
 }
 
 /// Decisions about calls.
-fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>, Failure> {
+fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     for (index, one) in list.iter().enumerate() {
         let id = short(&one.call_id);
         let says = one.feedback.as_ref().is_some_and(|words| !words.trim().is_empty());
@@ -245,10 +231,7 @@ fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>,
 }
 
 /// What came of forms and pages.
-fn elicited(
-    list: &[ElicitationResponse],
-    covered: &[&Ask],
-) -> Result<Vec<(AskId, Reply)>, Failure> {
+fn elicited(list: &[ElicitationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     let declined = |one: &ElicitationResponse| one.action != ElicitationAction::Accept;
     if let Some(index) = list.iter().position(|one| declined(one) && one.content.is_some()) {
         let pointer = format!("/elicitation_responses/{index}/content");
