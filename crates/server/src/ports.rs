@@ -4,7 +4,8 @@
 use crate::http::operations::health;
 use crate::http::pipelines;
 use crate::problem::Result;
-use crate::request::doors::{Shared, Who};
+use crate::request::auth::Visitor;
+use crate::request::doors::Shared;
 use crate::request::frame::{OwnFrame, own_frame};
 use crate::request::params::short;
 use crate::routes::wrong_method;
@@ -102,10 +103,11 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
 }
 
 /// The pipeline's route as it is now: it may have changed since the port was opened.
-async fn serve(State(own): State<Own>, Who(caller): Who, request: Request) -> Result<Response> {
-    let pipeline = own.doors.engine.catalog().pipeline(&caller, &own.pipeline);
+async fn serve(State(own): State<Own>, visitor: Visitor, request: Request) -> Result<Response> {
+    let caller = &visitor.caller;
+    let pipeline = own.doors.engine.catalog().pipeline(caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
-        Some(pipeline) => pipelines::serve(&own.doors, &caller, &pipeline, request).await,
+        Some(pipeline) => pipelines::serve(&own.doors, caller, &pipeline, request).await,
         None => {
             let hint = "this port serves one pipeline and `/health`";
             Err(Refusal::not_found("route", short(request.uri().path())).hint(hint).into())

@@ -5,13 +5,12 @@
 
 use crate::request::body::{Raw, is_deeper};
 use crate::request::cursors::{Purpose, refused_rpc};
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::short;
 use crate::request::trace::Trace;
 use crate::views::content::{content, failure, words_with};
 use crate::views::rows;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -102,8 +101,7 @@ struct Aside {
 
 /// `POST /rpc`.
 pub(crate) async fn serve(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     key: Key,
     Trace(trace): Trace,
     Raw(sent): Raw,

@@ -6,11 +6,10 @@ use super::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::params::{Named, Params, not_found};
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::KnownAgent;
@@ -23,8 +22,7 @@ use wire::rest::{AgentAnswer, AgentSummary, Page};
 
 /// `GET /agents`, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<AgentSummary>>> {
     let default = default_agent(&doors, &caller);
@@ -35,11 +33,7 @@ pub(crate) async fn list(
 }
 
 /// `GET /agents/{refName}`.
-pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    Named(name): Named,
-) -> Result<Response> {
+pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Response> {
     match doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
         Some(known) => Ok(answer(&doors, &caller, &known)),
         None => Err(missing(&doors, &caller, &name)),
@@ -49,8 +43,7 @@ pub(crate) async fn show(
 /// `PUT /agents/{refName}`: the body is the agent. 201 for the first version, 200 for the next
 /// ones.
 pub(crate) async fn store(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut agent): Posted<Map<String, Value>>,
@@ -72,8 +65,7 @@ pub(crate) async fn store(
 
 /// `DELETE /agents/{refName}`.
 pub(crate) async fn remove(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<StatusCode> {
     let ref_name = AgentName::from(name.as_str());

@@ -3,12 +3,11 @@
 use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::RefusalCode;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
@@ -45,8 +44,7 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 
 /// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<InboxQuery>,
 ) -> Result<Json<rest::Page<rest::Ask>>> {
     let (limit, cursor) = (query.limit, query.cursor.clone());
@@ -59,19 +57,14 @@ pub(crate) async fn list(
 }
 
 /// `GET /asks/{id}`.
-pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    name: Named,
-) -> Result<Json<rest::Ask>> {
+pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<rest::Ask>> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
     Ok(Json(rows::ask(ask)))
 }
 
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
 pub(crate) async fn reply(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     name: Named,
     Params(wait): Params<Wait>,
     key: Key,

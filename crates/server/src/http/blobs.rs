@@ -2,10 +2,9 @@
 //! from the disk as fast as their client takes them.
 
 use crate::problem::Result;
-use crate::request::doors::{Shared, Who};
+use crate::request::doors::Who;
 use crate::request::params::{Named, short};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use engine::refusal::Refusal;
@@ -15,8 +14,7 @@ use kernel::values::ids::ContentHash;
 
 /// `GET /blobs/{hash}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(hash): Named,
 ) -> Result<impl IntoResponse> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

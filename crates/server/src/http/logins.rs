@@ -23,8 +23,7 @@ const QUERY_BYTES_MAX: usize = 16 * 1024;
 
 /// `POST /upstreams/{name}/login`: begins a login; the page where someone continues with it.
 pub(crate) async fn begin(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<Json<UpstreamLogin>> {
     let member = member(&doors, &caller, &name)?;
@@ -44,8 +43,7 @@ pub(crate) async fn begin(
 /// `DELETE /upstreams/{name}/login`: what a login brought is forgotten, here and where it can be
 /// there.
 pub(crate) async fn end(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<StatusCode> {
     let member = member(&doors, &caller, &name)?;

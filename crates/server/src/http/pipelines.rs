@@ -13,7 +13,7 @@ use crate::request::trace;
 use crate::views::content::whole;
 use crate::views::rows;
 use axum::Json;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -33,8 +33,7 @@ const AN_OBJECT: &str = "send the case as a JSON object";
 
 /// `GET /pipelines`, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<PipelineSummary>>> {
     let pipelines = doors.engine.catalog().pipelines(&caller);
@@ -45,8 +44,7 @@ pub(crate) async fn list(
 
 /// `GET /pipelines/{name}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
 ) -> Result<Json<PipelineAnswer>> {
     let pipeline = named(&doors, &caller, &name)?;
@@ -55,8 +53,7 @@ pub(crate) async fn show(
 
 /// `GET /pipelines/{name}/stats`.
 pub(crate) async fn stats(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
 ) -> Result<Json<PipelineStats>> {
     let pipeline = named(&doors, &caller, &name)?;
@@ -67,8 +64,7 @@ pub(crate) async fn stats(
 
 /// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
 pub(crate) async fn submit(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     request: Request,
 ) -> Result<Response> {

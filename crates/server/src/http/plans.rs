@@ -5,11 +5,10 @@ use super::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::params::{Named, Params, not_found};
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kernel::definition::plan::mistake::Mistake;
@@ -20,8 +19,7 @@ use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
 
 /// `GET /plans`, by id.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<PlanSummary>>> {
     let plans = doors.engine.catalog().plans(&caller);
@@ -30,11 +28,7 @@ pub(crate) async fn list(
 }
 
 /// `GET /plans/{id}`.
-pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    Named(name): Named,
-) -> Result<Response> {
+pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Response> {
     let id = PlanId::from(name.as_str());
     let version = doors.engine.catalog().plan_version(&caller, &id).await?;
     shown_plan(&doors, &caller, &id, version)
@@ -42,8 +36,7 @@ pub(crate) async fn show(
 
 /// `PUT /plans/{id}`: the body is the plan. 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut plan): Posted<Map<String, Value>>,
@@ -93,8 +86,7 @@ fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<()> {
 
 /// `POST /plans/validate`: the body is the plan.
 pub(crate) async fn validate(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Posted(plan): Posted<Value>,
 ) -> Json<PlanCheck> {
     let (valid, mistakes) = match doors.engine.catalog().validate_plan(&caller, &plan) {

@@ -41,8 +41,7 @@ pub(crate) async fn show(
 
 /// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
@@ -98,8 +97,7 @@ async fn put_and_begun(
 
 /// `DELETE /providers/{refName}`.
 pub(crate) async fn remove(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<StatusCode> {
     let removing = doors.clone();

@@ -2,13 +2,12 @@
 
 use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, Wait, not_found};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -32,8 +31,7 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 
 /// `POST /runs`.
 pub(crate) async fn start(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
@@ -62,49 +60,32 @@ pub(crate) async fn start(
 }
 
 /// `GET /runs/{id}`.
-pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    name: Named,
-) -> Result<Json<RunAnswer>> {
+pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().report(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    name: Named,
-) -> Result<Response> {
+pub(crate) async fn cancel(Who { doors, caller }: Who, name: Named) -> Result<Response> {
     let report = doors.engine.runs().cancel(&caller, name.run()?).await?;
     Ok(settled_or_not(report))
 }
 
 /// `POST /runs/{id}/pause`.
-pub(crate) async fn pause(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    name: Named,
-) -> Result<Json<RunAnswer>> {
+pub(crate) async fn pause(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().pause(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/continue`.
-pub(crate) async fn go_on(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    name: Named,
-) -> Result<Json<RunAnswer>> {
+pub(crate) async fn go_on(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/retry`: tries the run's failed step again.
 pub(crate) async fn retry(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     name: Named,
     Params(wait): Params<Wait>,
 ) -> Result<Response> {

@@ -5,13 +5,12 @@ use super::runs::talk;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted};
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::params::{InSpace, Named, Params, no_such, page, session_ref, short};
 use crate::views::rows;
 use crate::views::threads;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse, Response};
@@ -59,8 +58,7 @@ pub(crate) struct HistoryQuery {
 
 /// `GET /sessions`, newest first.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<rest::Page<rest::Session>>> {
     let plan = match (query.plan, query.agent) {
@@ -84,8 +82,7 @@ pub(crate) async fn list(
 
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::Session>> {
@@ -122,8 +119,7 @@ async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Resul
 
 /// `GET /sessions/{id}/history`, newest first.
 pub(crate) async fn history(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>> {
@@ -137,8 +133,7 @@ pub(crate) async fn history(
 
 /// `GET /sessions/{id}/context`.
 pub(crate) async fn context(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::ContextAnswer>> {
@@ -157,8 +152,7 @@ pub(crate) struct RemoveQuery {
 
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn remove(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode> {
@@ -177,8 +171,7 @@ pub(crate) async fn remove(
 
 /// `POST /sessions/prune`: removes the realm's old sessions that are over, and old runs of others.
 pub(crate) async fn prune(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Posted(body): Posted<rest::PruneBody>,
 ) -> Result<Json<rest::PruneAnswer>> {
     let Pruned { sessions, runs, rows } =
@@ -188,8 +181,7 @@ pub(crate) async fn prune(
 
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.
 pub(crate) async fn fork(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
     Maybe(body): Maybe<rest::ForkBody>,
@@ -204,8 +196,7 @@ pub(crate) async fn fork(
 
 /// `GET /sessions/{id}/export`: the session with its whole journal and history.
 pub(crate) async fn export(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<InSpace>,
 ) -> Result<Response> {

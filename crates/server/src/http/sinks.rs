@@ -5,10 +5,9 @@ use super::tools::{PageQuery, paged};
 use crate::http::streams::feed::after_row;
 use crate::problem::{Failure, Result};
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Doors, Shared, SinkFacts, Who};
+use crate::request::doors::{Administrator, Doors, SinkFacts, Who};
 use crate::request::params::{Named, Params, TwoNamed, no_such, not_found, page};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use engine::SinkState;
 use engine::refusal::RefusalCode;
@@ -29,8 +28,7 @@ pub(crate) struct DeliveryQuery {
 
 /// `GET /sinks`, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>> {
     let states = doors.engine.feed().sinks(&caller).await?;
@@ -44,8 +42,7 @@ pub(crate) async fn list(
 
 /// `GET /sinks/{name}/deliveries`, newest first.
 pub(crate) async fn deliveries(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>> {
@@ -61,8 +58,7 @@ pub(crate) async fn deliveries(
 
 /// `POST /sinks/{name}/deliveries/{event}/resend`: 200 either way, for it was tried.
 pub(crate) async fn resend(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     TwoNamed(name, event): TwoNamed,
 ) -> Result<Json<rest::Delivery>> {
     let facts = configured(&doors, &caller, &name).await?;
@@ -71,8 +67,7 @@ pub(crate) async fn resend(
 
 /// `POST /sinks/{name}/resume`: also where it does not rest.
 pub(crate) async fn resume(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<Json<rest::Sink>> {
     let facts = configured(&doors, &caller, &name).await?;
@@ -82,8 +77,7 @@ pub(crate) async fn resume(
 
 /// `DELETE /sinks/{name}`: only where it is not configured.
 pub(crate) async fn forget(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<StatusCode> {
     let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {

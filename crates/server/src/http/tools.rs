@@ -10,7 +10,6 @@ use crate::request::params::{Named, Params, Wait, not_found, page};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
@@ -39,8 +38,7 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 
 /// `GET /tools`, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Tool>>> {
     let tools = doors.engine.tools().callables(&caller);
@@ -50,11 +48,7 @@ pub(crate) async fn list(
 }
 
 /// `GET /tools/{name}`.
-pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    Named(name): Named,
-) -> Result<Json<Tool>> {
+pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Json<Tool>> {
     match doors.engine.tools().callable(&caller, &name) {
         Some(spec) => Ok(Json(listed(&doors, &caller, &spec))),
         None => Err(no_tool(&doors, &caller, &name)),
@@ -63,8 +57,7 @@ pub(crate) async fn show(
 
 /// `POST /tools/{name}/call`.
 pub(crate) async fn call(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(wait): Params<Wait>,
     key: Key,

@@ -43,8 +43,7 @@ pub(crate) async fn show(
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
 /// answered.
 pub(crate) async fn check(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, &caller, &name)?;

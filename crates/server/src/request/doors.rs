@@ -167,26 +167,34 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// Who calls, as the frame established it.
-pub(crate) struct Who(pub(crate) Arc<Caller>);
+/// Who calls, as the frame established it, and at which doors.
+pub(crate) struct Who {
+    pub(crate) doors: Shared,
+    pub(crate) caller: Arc<Caller>,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for Who {
+impl FromRequestParts<Shared> for Who {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
-        visitor(parts).map(|visitor| Self(visitor.caller.clone()))
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
+        let caller = visitor(parts)?.caller.clone();
+        Ok(Self { doors: doors.clone(), caller })
     }
 }
 
 /// A caller who may administer. Asked for before a body is read: a stranger learns nothing of it.
-pub(crate) struct Administrator(pub(crate) Arc<Caller>);
+pub(crate) struct Administrator {
+    pub(crate) doors: Shared,
+    pub(crate) caller: Arc<Caller>,
+}
 
 impl FromRequestParts<Shared> for Administrator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
-        let administrator = visitor(parts)?.administrator.clone();
-        administrator.map(Self).ok_or_else(|| doors.entrance.no_administrator())
+        let caller = visitor(parts)?.administrator.clone();
+        let caller = caller.ok_or_else(|| doors.entrance.no_administrator())?;
+        Ok(Self { doors: doors.clone(), caller })
     }
 }
 

@@ -25,7 +25,7 @@ use crate::request::doors::{Shared, Who};
 use crate::request::frame::frame;
 use crate::request::params::short;
 use crate::rpc;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
@@ -108,7 +108,7 @@ pub fn document() -> Value {
 }
 
 /// `GET /openapi.json`, with the routes of the pipelines that there are now.
-async fn described(State(doors): State<Shared>, Who(caller): Who) -> Json<Value> {
+async fn described(Who { doors, caller }: Who) -> Json<Value> {
     // The rest of it never changes, and takes a while to make.
     static FIXED: LazyLock<Value> = LazyLock::new(document);
     Json(with_pipelines(FIXED.clone(), &doors.engine.catalog().pipelines(&caller)))
@@ -155,11 +155,7 @@ fn is_like(door: &str, path: &str) -> bool {
 }
 
 /// A path that is not in the table may be a pipeline's.
-async fn beside_the_table(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-    request: Request,
-) -> Result<Response> {
+async fn beside_the_table(Who { doors, caller }: Who, request: Request) -> Result<Response> {
     match doors.pipeline_at(&caller, request.uri().path()) {
         Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
         None => Err(unknown_path(&doors, &caller, request.uri())),

@@ -5,10 +5,9 @@
 use crate::http::agents::refuse_filed;
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
-use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::params::{Named, Params, short};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use engine::KnownAgent;
 use engine::refusal::{Refusal, RefusalCode};
@@ -31,8 +30,7 @@ pub(crate) struct InRealm {
 
 /// `GET /list`: a bare list, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Vec<Value>>> {
     let realm = realm(&caller, query)?;
@@ -42,8 +40,7 @@ pub(crate) async fn list(
 
 /// `GET /{refName}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
@@ -54,8 +51,7 @@ pub(crate) async fn show(
 
 /// `GET /id/{id}`.
 pub(crate) async fn show_by_id(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(id): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
@@ -65,8 +61,7 @@ pub(crate) async fn show_by_id(
 
 /// `POST /`: stores the agent under its `refName`, whether there is one or not.
 pub(crate) async fn save(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Params(query): Params<InRealm>,
     Posted(mut agent): Posted<Map<String, Value>>,
 ) -> Result<Json<Value>> {
@@ -88,8 +83,7 @@ pub(crate) async fn save(
 
 /// `DELETE /{refName}`.
 pub(crate) async fn remove(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(name): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {
@@ -103,8 +97,7 @@ pub(crate) async fn remove(
 
 /// `DELETE /id/{id}`.
 pub(crate) async fn remove_by_id(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Named(id): Named,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {

@@ -6,13 +6,12 @@ use crate::http::tools::PageQuery;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Shared, Who};
+use crate::request::doors::{Administrator, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, page};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
@@ -58,8 +57,7 @@ fn register_place(code: &RefusalCode) -> Option<&'static str> {
 
 /// `POST /sessions`.
 pub(crate) async fn create(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Maybe(body): Maybe<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>)> {
     let row = doors.engine.sessions().create(&caller, body.session_id).await;
@@ -69,8 +67,7 @@ pub(crate) async fn create(
 
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<SessionView>> {
@@ -90,8 +87,7 @@ pub(crate) async fn show(
 
 /// `POST /sessions/{id}/execute-plan`.
 pub(crate) async fn execute(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     key: Key,
     Trace(trace): Trace,
@@ -118,8 +114,7 @@ pub(crate) async fn execute(
 
 /// `POST /sessions/{id}/resume`.
 pub(crate) async fn resume(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     key: Key,
     Raw(sent): Raw,
@@ -137,10 +132,7 @@ pub(crate) async fn resume(
 }
 
 /// `GET /capabilities`.
-pub(crate) async fn capabilities(
-    State(doors): State<Shared>,
-    Who(caller): Who,
-) -> Json<Capabilities> {
+pub(crate) async fn capabilities(Who { doors, caller }: Who) -> Json<Capabilities> {
     let tools = doors.engine.tools().list(&caller);
     let plans = doors.engine.catalog().plans(&caller);
     Json(Capabilities {
@@ -151,8 +143,7 @@ pub(crate) async fn capabilities(
 
 /// `POST /capabilities/discover`.
 pub(crate) async fn discover(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Posted(body): Posted<Discover>,
 ) -> Json<Capabilities> {
     let query = body.query.to_lowercase();
@@ -179,8 +170,7 @@ pub(crate) async fn discover(
 
 /// `POST /admin/capabilities`.
 pub(crate) async fn register(
-    State(doors): State<Shared>,
-    Administrator(caller): Administrator,
+    Administrator { doors, caller }: Administrator,
     Posted(body): Posted<Register>,
 ) -> Result<(StatusCode, Json<Registered>)> {
     match body.kind {

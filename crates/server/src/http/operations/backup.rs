@@ -2,10 +2,9 @@
 
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
-use crate::request::doors::{Administrator, Shared};
+use crate::request::doors::Administrator;
 use crate::secrets::backup::{BESIDE, told};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{Either, select};
@@ -19,8 +18,7 @@ use wire::rest;
 /// `POST /backup`: answered when the backup is durable, however long that takes. It is given up
 /// when the client goes away, and when the server stops.
 pub(crate) async fn write(
-    State(doors): State<Shared>,
-    Administrator(_): Administrator,
+    Administrator { doors, .. }: Administrator,
     Posted(body): Posted<rest::BackupBody>,
 ) -> Result<Json<rest::BackupAnswer>> {
     let into = PathBuf::from(body.dir);

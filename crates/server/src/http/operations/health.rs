@@ -53,7 +53,7 @@ pub(crate) async fn health() -> Json<Health> {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(State(doors): State<Shared>, Who(caller): Who) -> Result<Response> {
+pub(crate) async fn metrics(Who { doors, caller }: Who) -> Result<Response> {
     let reading = Reading::of(&doors, &caller).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));

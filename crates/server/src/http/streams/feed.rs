@@ -5,9 +5,8 @@
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
 use crate::problem::{Failure, Result};
 use crate::request::cursors::{Purpose, refused};
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::params::Params;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
@@ -34,8 +33,7 @@ pub(crate) struct FeedQuery {
 
 /// `GET /events`.
 pub(crate) async fn follow(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(query): Params<FeedQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {

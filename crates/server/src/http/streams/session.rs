@@ -5,10 +5,9 @@
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
 use crate::http::sessions;
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::params::{Named, Params, session_ref};
 use crate::views::rows;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
@@ -29,8 +28,7 @@ pub(crate) struct StreamQuery {
 
 /// `GET /sessions/{id}/events`.
 pub(crate) async fn follow(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Named(name): Named,
     Params(query): Params<StreamQuery>,
     headers: HeaderMap,

@@ -55,10 +55,10 @@ async fn two_callers_of_one_server_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_door_knows_who_calls_and_who_administers() {
-    async fn who(Who(caller): Who) -> String {
+    async fn who(Who { caller, .. }: Who) -> String {
         format!("{} {}", caller.realm, caller.admin)
     }
-    async fn administrator(Administrator(caller): Administrator) -> String {
+    async fn administrator(Administrator { caller, .. }: Administrator) -> String {
         format!("{} {}", caller.realm, caller.admin)
     }
     let folder = tempfile::tempdir().unwrap();

@@ -7,13 +7,12 @@ mod follow;
 use crate::http::runs::location;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
-use crate::request::doors::{Doors, Shared, Who};
+use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Params, Wait, short};
 use crate::request::trace;
 use crate::views::threads;
 use axum::Json;
-use axum::extract::State;
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -53,8 +52,7 @@ pub(crate) async fn health() -> Json<&'static str> {
 
 /// `POST /run`.
 pub(crate) async fn run(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
@@ -79,8 +77,7 @@ pub(crate) async fn run(
 
 /// `POST /resume`.
 pub(crate) async fn resume(
-    State(doors): State<Shared>,
-    Who(caller): Who,
+    Who { doors, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
