@@ -336,8 +336,8 @@ fn follow(
             // Seen before it is read: a change in between wakes us again.
             let version = *changes.borrow_and_update();
             if version > 0 {
-                let around = (&engine, spawn.as_ref());
-                let mistakes = taken_in(around, &source, upstream.tools()).await;
+                let tools = upstream.tools();
+                let mistakes = taken_in(&engine, spawn.as_ref(), &source, tools).await;
                 for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
                     tracing::warn!(upstream = upstream.name(), "{mistake}");
                 }
@@ -373,7 +373,8 @@ fn is_quick(tools: &[Arc<dyn Tool>]) -> bool {
 /// Puts the tools of a source into the catalog, and gives back what is wrong with those that are
 /// left out. Many schemas take their time to be compiled: not on a worker that serves others.
 async fn taken_in(
-    (engine, spawn): (&Engine, &dyn Spawn),
+    engine: &Engine,
+    spawn: &dyn Spawn,
     source: &str,
     tools: Vec<Arc<dyn Tool>>,
 ) -> Vec<Mistake> {

@@ -64,7 +64,7 @@ pub(crate) async fn store(
     };
     let storing = doors.clone();
     let stored = doors.gateway.to_the_end(async move {
-        put_and_begun(&storing.gateway, &caller.realm, (definition, condition), &entry).await
+        put_and_begun(&storing.gateway, &caller.realm, &entry, definition, condition).await
     });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
     let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
@@ -75,8 +75,9 @@ pub(crate) async fn store(
 async fn put_and_begun(
     gateway: &Gateway,
     realm: &RealmId,
-    (definition, condition): (Definition, Condition),
     entry: &Entry,
+    definition: Definition,
+    condition: Condition,
 ) -> Result<Definition> {
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(entry).map_err(unusable)?;

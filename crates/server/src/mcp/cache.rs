@@ -213,8 +213,8 @@ fn tool(spec: &ToolSpec, shape: Shape) -> Option<String> {
         return None;
     }
     match spec.listed.as_deref() {
-        Some(Value::Object(listed)) => passed_on(listed, spec, (name, shape)),
-        _ => own(spec, (&name, shape)),
+        Some(Value::Object(listed)) => passed_on(listed, spec, name, shape),
+        _ => own(spec, &name, shape),
     }
 }
 
@@ -223,7 +223,8 @@ fn tool(spec: &ToolSpec, shape: Shape) -> Option<String> {
 fn passed_on(
     listed: &Map<String, Value>,
     spec: &ToolSpec,
-    (name, shape): (String, Shape),
+    name: String,
+    shape: Shape,
 ) -> Option<String> {
     let mut shown = listed.clone();
     shown.insert("name".to_owned(), Value::String(name));
@@ -247,7 +248,7 @@ fn passed_on(
 }
 
 /// A tool of our own, as we know it.
-fn own(spec: &ToolSpec, (name, shape): (&str, Shape)) -> Option<String> {
+fn own(spec: &ToolSpec, name: &str, shape: Shape) -> Option<String> {
     let title = Some(spec.title.as_str()).filter(|title| !title.is_empty());
     let reads = spec.reach == Reach::Reads;
     let bare = shape == Shape::Bare;

@@ -35,7 +35,8 @@ impl Door {
     /// A door before what code brings and what is ours, which seals with these secrets.
     pub(crate) fn new(
         doors: Shared,
-        (first, own): (Vec<Arc<dyn Shelf>>, Arc<dyn Shelf>),
+        first: Vec<Arc<dyn Shelf>>,
+        own: Arc<dyn Shelf>,
         keys: &Keyring,
         spawn: Arc<dyn Spawn>,
         lenient: bool,

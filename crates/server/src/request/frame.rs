@@ -72,12 +72,12 @@ async fn checked<F: Future<Output = Response>>(
         // No one calls here, so that only pipelines of the realm that every server has are known.
         let is_pipeline = doors.pipeline_at(&local_caller(), uri.path()).is_some();
         let shape = if is_pipeline { Shape::Plain } else { shape };
-        return told(doors, failure, (shape, caller));
+        return told(doors, failure, shape, caller);
     }
     let visitor = entrance.visitor(headers);
     let mut response = handler(request, visitor).await;
     match response.extensions_mut().remove::<Failure>() {
-        Some(failure) => told(doors, failure, (shape, caller)),
+        Some(failure) => told(doors, failure, shape, caller),
         None => response,
     }
 }
@@ -117,11 +117,7 @@ fn shape_of(path: &str) -> Shape {
     if is_plain { Shape::Plain } else { Shape::Problem }
 }
 
-fn told(
-    doors: &Shared,
-    failure: Failure,
-    (shape, caller): (Shape, Option<TraceParent>),
-) -> Response {
+fn told(doors: &Doors, failure: Failure, shape: Shape, caller: Option<TraceParent>) -> Response {
     let trace_id = traced(doors, &failure, caller);
     let shape = failure.shape().unwrap_or(shape);
     failure.render(shape, trace_id)

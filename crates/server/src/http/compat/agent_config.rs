@@ -73,7 +73,7 @@ pub(crate) async fn save(
         let id = given_id(agent.get(ID))
             .or_else(|| known.as_ref().map(|known| id_of(&realm, known)))
             .unwrap_or_else(|| made_id(&realm, &name));
-        refuse_taken(&doors, &caller, (id.as_str(), &name))?;
+        refuse_taken(&doors, &caller, &id, &name)?;
         agent.insert(ID.to_owned(), Value::from(id));
     }
     let stored = doors.engine.catalog().register_agent(&caller, Value::Object(agent), None).await?;
@@ -157,7 +157,7 @@ fn with_id(doors: &Doors, caller: &Caller, id: &str) -> Option<KnownAgent> {
 }
 
 /// An id is one agent's.
-fn refuse_taken(doors: &Doors, caller: &Caller, (id, name): (&str, &AgentName)) -> Result<()> {
+fn refuse_taken(doors: &Doors, caller: &Caller, id: &str, name: &AgentName) -> Result<()> {
     let owner = with_id(doors, caller, id).filter(|known| known.agent.name != *name);
     let Some(owner) = owner else { return Ok(()) };
     let message = format!("the id `{}` is that of agent `{}`", short(id), owner.agent.name);

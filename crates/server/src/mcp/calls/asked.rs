@@ -206,7 +206,7 @@ async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard
     let engine = calling.engine();
     let closed = engine.asks().closed(calling.caller(), asked);
     if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
-        tell_when_opened(calling.exchange, (wanted.call.tool.as_str(), &wanted.key), id);
+        tell_when_opened(calling.exchange, wanted.call.tool.as_str(), &wanted.key, id);
     }
     let answered = calling.exchange.outbox.ask(elicit::METHOD, params);
     let first = async {

@@ -76,17 +76,11 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
-        let asks = (Some(calling.spec.name.as_str()), &*wants);
-        let bound = calling.bound();
-        let wanted = Box::pin(want(calling.exchange, asks, given, &bound)).await;
+        let (tool, bound) = (calling.spec.name.as_str(), calling.bound());
+        let wanted = Box::pin(want(calling.exchange, Some(tool), &wants, given, &bound)).await;
         if wanted.is_err() {
             // No one can answer: what the tool holds for the answer must not wait for it.
-            let engine = &calling.exchange.door.doors.engine;
-            engine.tools().forget_wants(
-                &calling.exchange.caller,
-                calling.spec.name.as_str(),
-                &wants,
-            );
+            engine.tools().forget_wants(caller, tool, &wants);
         }
         match wanted? {
             Wanted::Answer(outcome) => return Ok(outcome),

@@ -65,7 +65,7 @@ pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Opt
         }
         AskBody::Approve { calls } => Some(elsewhere(ask, calls)),
         AskBody::Fix { fault, call, how, actions } => {
-            Some(fixing((fault, *how), call.as_ref(), actions))
+            Some(fixing(fault, *how, call.as_ref(), actions))
         }
         AskBody::Authorize { .. } => None,
     }
@@ -226,11 +226,7 @@ fn approve_key(index: usize, calls: usize) -> String {
     if calls == 1 { "approve".to_owned() } else { format!("approve_{}", index + 1) }
 }
 
-fn fixing(
-    (fault, how): (&Fault, HowFar),
-    call: Option<&AskedCall>,
-    actions: &[FixAction],
-) -> Value {
+fn fixing(fault: &Fault, how: HowFar, call: Option<&AskedCall>, actions: &[FixAction]) -> Value {
     let is_unknown = how == HowFar::Unknown;
     let what = match call {
         Some(call) if is_unknown => format!("outcome unknown: `{}`", exposed(call.tool.as_str())),

@@ -141,7 +141,8 @@ pub(crate) fn responses(retry: &Retry) -> Result<Map<String, Value>, RpcError> {
 /// it: nothing else is ever asked of it.
 pub(crate) async fn want(
     exchange: &Exchange,
-    (tool, wants): (Option<&str>, &Wants),
+    tool: Option<&str>,
+    wants: &Wants,
     so_far: Given,
     bound: &Bound,
 ) -> Result<Wanted, RpcError> {
@@ -154,7 +155,7 @@ pub(crate) async fn want(
         tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));
     if let Some(error) = pages_first(client, wants, anew) {
         if let Some(tool) = tool {
-            wants.inputs.keys().for_each(|id| tell_when_opened(exchange, (tool, id), id));
+            wants.inputs.keys().for_each(|id| tell_when_opened(exchange, tool, id, id));
         }
         return Err(error);
     }
@@ -169,7 +170,7 @@ pub(crate) async fn want(
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         if let (Some(tool), Some(id)) = (tool, params["elicitationId"].as_str()) {
-            tell_when_opened(exchange, (tool, key), id);
+            tell_when_opened(exchange, tool, key, id);
         }
         let answer = exchange.outbox.ask(method, params).await?;
         let checked = Expected::of(want).check(engine, &answer);
@@ -254,7 +255,7 @@ pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
 
 /// Lets the client hear when a page is opened that this tool wants under this key, and that it is
 /// given under this id, as far as the tool's own server tells. Only 2025-11-25 has a word for it.
-pub(crate) fn tell_when_opened(exchange: &Exchange, (tool, key): (&str, &str), id: &str) {
+pub(crate) fn tell_when_opened(exchange: &Exchange, tool: &str, key: &str, id: &str) {
     if exchange.client.version.is_modern() || !opens_pages(&exchange.client) {
         return;
     }

@@ -93,7 +93,7 @@ async fn filled(
             }
             Some(ToolOutput::Wants(wants)) => wants,
         };
-        match want(exchange, (None, &*wants), given, &asked.bound).await? {
+        match want(exchange, None, &wants, given, &asked.bound).await? {
             Wanted::Answer(outcome) => return Ok(Some(outcome)),
             Wanted::Again(more) => given = more,
         }

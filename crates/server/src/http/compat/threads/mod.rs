@@ -17,7 +17,7 @@ use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
-use engine::{Once, RunReport, Saying};
+use engine::{Engine, Once, RunReport, Saying};
 use follow::Ear;
 use kernel::ask::{Ask, AskBody};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
@@ -25,7 +25,6 @@ use kernel::event::Occasion;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, RunId, Space};
-use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
 use wire::conversations::{ResumeThread, RunThread, ThreadStatus};
 
@@ -64,15 +63,23 @@ pub(crate) async fn run(
         return Err(Failure::wrong_value("/user_request", "`user_request` says nothing")
             .hint("say what you want, in words"));
     }
-    let about = (key.once(&sent), trace::of(&headers));
+    let agent = body.agent.as_deref().map(AgentName::from);
+    let saying = Saying {
+        agent: agent.as_ref().or(doors.default_agent.as_ref()),
+        thread: &body.thread_id,
+        text: &body.user_request,
+        once: key.once(&sent),
+        trace: trace::of(&headers),
+        occasion: Occasion::at("run", "/run"),
+    };
     drop(sent);
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
         let ear = Ear::open(&doors, &caller, &body.thread_id).await?;
-        let report = say(&doors, &caller, &body, about, 0).await?;
+        let report = say(&doors.engine, &caller, saying, 0).await?;
         return Ok(ear.tell(doors, &report));
     }
-    answered(say(&doors, &caller, &body, about, wait_ms).await?)
+    answered(say(&doors.engine, &caller, saying, wait_ms).await?)
 }
 
 /// `POST /resume`.
@@ -136,18 +143,12 @@ fn takes_events(headers: &HeaderMap) -> bool {
 
 /// Says something in a thread.
 async fn say(
-    doors: &Doors,
+    engine: &Engine,
     caller: &Caller,
-    body: &RunThread,
-    (once, trace): (Option<Once>, Option<TraceParent>),
+    saying: Saying<'_>,
     wait_ms: u64,
 ) -> Result<RunReport> {
-    let agent = body.agent.as_deref().map(AgentName::from);
-    let agent = agent.as_ref().or(doors.default_agent.as_ref());
-    let engine = &doors.engine;
-    let (thread, text) = (&body.thread_id, &body.user_request);
-    let occasion = Occasion::at("run", "/run");
-    let saying = Saying { agent, thread, text, once, trace, occasion };
+    let thread = saying.thread;
     let said = engine.threads().say(caller, saying.clone(), wait_ms).await;
     let said = match said {
         Err(refusal) => match look_under_way(&refusal) {
