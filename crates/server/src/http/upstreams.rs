@@ -23,10 +23,9 @@ pub(crate) async fn list(
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Upstream>>> {
-    let viewer = Viewer::of(&visitor);
     let members = readable(&doors, visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
-    let show = |member: Member| shown(&member, viewer);
+    let show = |member: Member| shown(&member, &visitor);
     paged(&doors, &of, members, query, |member| member.facts.name.as_str(), show)
 }
 
@@ -37,7 +36,7 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, visitor.foremost(), &name)?;
-    Ok(Json(shown(&member, Viewer::of(&visitor))))
+    Ok(Json(shown(&member, &visitor)))
 }
 
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
@@ -66,29 +65,12 @@ fn unusable(status: UpstreamStatus) -> UpstreamStatus {
     }
 }
 
-/// Who looks: where someone can log in is for administrators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Viewer {
-    Administrator,
-    Anybody,
-}
-
-impl Viewer {
-    fn of(visitor: &Visitor) -> Self {
-        match visitor.administers() {
-            true => Viewer::Administrator,
-            false => Viewer::Anybody,
-        }
-    }
-}
-
-fn shown(member: &Member, viewer: Viewer) -> Upstream {
+/// An upstream as this visitor sees it: where someone can log in is for administrators.
+fn shown(member: &Member, visitor: &Visitor) -> Upstream {
     let upstream = member.upstream.as_ref();
     let running = upstream.map(|upstream| (upstream.config(), upstream.status()));
-    let login_url = match viewer {
-        Viewer::Administrator => upstream.and_then(|upstream| upstream.login_url()),
-        Viewer::Anybody => None,
-    };
+    let for_login = upstream.filter(|_| visitor.administers());
+    let login_url = for_login.and_then(|upstream| upstream.login_url());
     Upstream { login_url, ..upstream_entries::shown(&member.facts, running) }
 }
 
