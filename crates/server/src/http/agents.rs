@@ -93,11 +93,7 @@ pub(super) fn refuse_filed(doors: &Doors, caller: &Caller, name: &AgentName) -> 
 fn answer(doors: &Doors, caller: &Caller, known: &KnownAgent) -> Response {
     let agent = (*known.agent.source).clone();
     let summary = summary(known, default_agent(doors, caller).as_ref());
-    let response = Json(AgentAnswer { summary, agent }).into_response();
-    match known.version {
-        Some(version) => tagged(response, version),
-        None => response,
-    }
+    tagged(Json(AgentAnswer { summary, agent }).into_response(), known.version)
 }
 
 /// Whom requests are for that name no one: the one that is set, else the only one there is.

@@ -79,8 +79,9 @@ pub(super) fn not_stored(refusal: Refusal) -> Failure {
     }
 }
 
-/// The answer with its version.
-pub(super) fn tagged(mut response: Response, version: u64) -> Response {
+/// The answer with its version, if it has one.
+pub(super) fn tagged(mut response: Response, version: Option<u64>) -> Response {
+    let Some(version) = version else { return response };
     // A number in quotes is plain ASCII; nothing in it can be refused.
     let tag = HeaderValue::try_from(format!("\"{version}\""));
     response.headers_mut().insert(ETAG, tag.unwrap_or(HeaderValue::from_static("\"\"")));

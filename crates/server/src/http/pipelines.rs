@@ -120,7 +120,7 @@ async fn taken(
         occasion: Occasion::at("pipeline", pipeline.route.clone()),
     };
     drop(sent);
-    let road = Road::of(&case);
+    let road = Road::by(case.handler.is_some());
     let told = Told { pipeline, id: case_id(&case, pipeline), road };
     let report = doors.engine.cases().submit(caller, pipeline, case, options).await?;
     told.report(opened(doors, caller, report).await)
@@ -187,10 +187,6 @@ enum Road {
 }
 
 impl Road {
-    fn of(case: &Case) -> Self {
-        Self::by(case.handler.is_some())
-    }
-
     fn by(deterministic: bool) -> Self {
         if deterministic { Road::Deterministic } else { Road::Agent }
     }

@@ -65,10 +65,7 @@ fn shown_plan(
     };
     let summary = rows::plan_summary(&plan);
     let response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
-    Ok(match version {
-        Some(version) => tagged(response, version),
-        None => response,
-    })
+    Ok(tagged(response, version))
 }
 
 /// A plan is stored under the id in its path; one without an id gets it from there.

@@ -36,7 +36,7 @@ pub(crate) async fn show(
             }
         }
     }
-    Ok(tagged(Json(body).into_response(), version))
+    Ok(tagged(Json(body).into_response(), Some(version)))
 }
 
 /// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
@@ -68,7 +68,7 @@ pub(crate) async fn store(
     });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
     let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, tagged(Json(body).into_response(), version)))
+    Ok((status, tagged(Json(body).into_response(), Some(version))))
 }
 
 /// Stores it and lets it run, one after the other for all callers.

@@ -21,7 +21,7 @@ use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
-use kernel::values::ids::{AgentName, PlanId, Space};
+use kernel::values::ids::{AgentName, PlanId, SessionId, Space};
 use serde::Deserialize;
 use std::io;
 use wire::conversations::RequestState;
@@ -217,19 +217,24 @@ pub(super) async fn session(
     caller: &Caller,
     row: SessionRow,
 ) -> Result<rest::Session> {
-    let mut ids = Vec::new();
     // Asks are withdrawn when a run ends, so most sessions need no second look.
-    if row.run.is_some() && !row.status.is_over() {
-        let filter = AskFilter {
-            session: Some(row.id),
-            status: Some("open".to_owned()),
-            ..AskFilter::default()
-        };
-        let page = Page { cursor: None, limit: doors.limits().page_items_max };
-        let asks = doors.engine.asks().list(caller, &filter, &page).await?;
-        ids.extend(asks.items.iter().map(|ask| ask.row.ask.id.to_string()));
-    }
+    let ids = match row.run.is_some() && !row.status.is_over() {
+        true => open_asks(doors, caller, Some(row.id)).await?,
+        false => Vec::new(),
+    };
     Ok(rows::session(row, ids))
+}
+
+/// The ids of the open asks of a session, or of all that the caller sees.
+pub(super) async fn open_asks(
+    doors: &Doors,
+    caller: &Caller,
+    session: Option<SessionId>,
+) -> Result<Vec<String>> {
+    let filter = AskFilter { session, status: Some("open".to_owned()), ..AskFilter::default() };
+    let page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let asks = doors.engine.asks().list(caller, &filter, &page).await?;
+    Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }
 
 fn status(name: &str) -> Result<RunStatus> {

@@ -3,6 +3,7 @@
 //! cut off comes back with the last `id` and misses nothing.
 
 use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
+use crate::http::sessions::open_asks;
 use crate::problem::{Failure, Result};
 use crate::request::cursors::{Purpose, refused};
 use crate::request::doors::{Doors, Who};
@@ -12,7 +13,7 @@ use axum::response::Response;
 use axum::response::sse::Event;
 use engine::Watch;
 use engine::refusal::{Refusal, RefusalCode};
-use kernel::contracts::{AskFilter, FeedRow, Page};
+use kernel::contracts::FeedRow;
 use kernel::tool::call::Caller;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -144,7 +145,7 @@ struct Feed {
 
 impl Source for Feed {
     async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
-        let asks = open_asks(doors, &self.caller).await?;
+        let asks = open_asks(doors, &self.caller, None).await?;
         let realm = self.caller.realm.as_str().to_owned();
         let cursor = after_row(doors, &self.caller, self.end);
         Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
@@ -186,13 +187,6 @@ impl Feed {
         }
         Ok(())
     }
-}
-
-async fn open_asks(doors: &Doors, caller: &Caller) -> Result<Vec<String>> {
-    let filter = AskFilter { status: Some("open".to_owned()), ..AskFilter::default() };
-    let page = Page { cursor: None, limit: doors.limits().page_items_max };
-    let asks = doors.engine.asks().list(caller, &filter, &page).await?;
-    Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }
 
 fn unreadable(error: &serde_json::Error) -> Failure {
