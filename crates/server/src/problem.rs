@@ -32,7 +32,7 @@ pub(crate) struct Failure {
 
 /// What the client reads of it. A code of the engine is only a name here: code that tells codes
 /// apart matches on the `Refusal` before.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Told {
     /// A stable word for programs.
     code: &'static str,
@@ -64,9 +64,7 @@ pub(crate) enum Shape {
 impl Failure {
     /// A failure that a door finds by itself, under a stable word of its own.
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        let (hint, errors, detail, retry_ms) = (None, Vec::new(), None, None);
-        let told = Told { code, message, hint, errors, detail, retry_ms };
+        let told = Told { code, message: message.into(), ..Told::default() };
         Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
 
@@ -103,9 +101,7 @@ impl Failure {
 
     /// It parses, but one value of it is not right.
     pub(crate) fn wrong_value(pointer: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        let misfit = Misfit { pointer: pointer.to_owned(), message: message.clone() };
-        Self::wrong_shape(message).errors(vec![misfit])
+        Self::wrong_shape(message).at(pointer)
     }
 
     /// It parses, but has the wrong shape.
@@ -147,6 +143,13 @@ impl Failure {
     pub(crate) fn errors(mut self, errors: Vec<Misfit>) -> Self {
         self.told.errors = errors;
         self
+    }
+
+    /// The same about the one value at this place of the body.
+    #[must_use]
+    pub(crate) fn at(self, pointer: impl Into<String>) -> Self {
+        let message = self.told.message.clone();
+        self.errors(vec![Misfit { pointer: pointer.into(), message }])
     }
 
     /// The same with more for programs.
@@ -261,9 +264,7 @@ impl Failure {
             more: more(detail, &["error", "code", "hint", "errors", "trace_id"]),
         }
     }
-}
 
-impl Failure {
     /// The same as the object of `/run` and `/resume`.
     pub(crate) fn thread(self, trace_id: String) -> ThreadError {
         let Told { code, message, hint, errors, detail, .. } = *self.told;

@@ -10,7 +10,6 @@ use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{Either, select};
 use kernel::contracts::StoreError;
 use kernel::contracts::backup::BackupError;
-use kernel::tool::schema::Misfit;
 use std::path::PathBuf;
 use std::pin::pin;
 use wire::rest;
@@ -36,9 +35,7 @@ fn refused(error: BackupError) -> Failure {
     let message = error.to_string();
     match error {
         BackupError::Folder(_) => {
-            let misfit = Misfit { pointer: "/dir".to_owned(), message: message.clone() };
-            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "backup_folder", message)
-                .errors(vec![misfit])
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "backup_folder", message).at("/dir")
         }
         BackupError::UnderWay => Failure::new(StatusCode::CONFLICT, "backup_under_way", message),
         BackupError::Full(_) => Refusal::new(RefusalCode::DiskFull, message).into(),

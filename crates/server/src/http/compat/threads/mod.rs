@@ -232,8 +232,7 @@ fn answered(report: RunReport) -> Result<Response> {
 
 /// A refusal that names one value of the body.
 fn wrong(code: &'static str, pointer: String, message: String) -> Failure {
-    let misfit = kernel::tool::schema::Misfit { pointer, message: message.clone() };
-    Failure::bad_request(code, message).errors(vec![misfit])
+    Failure::bad_request(code, message).at(pointer)
 }
 
 /// A conflict with where the thread stands.
