@@ -217,10 +217,19 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
 }
 
-/// Who comes in, with a warning where strangers could.
+/// Who comes in, with a warning where strangers could: a caller behind a proxy comes from this
+/// machine, as far as we can see.
 fn entrance(address: SocketAddr, server: &ServerConfig, admin_key: Option<&str>) -> Entrance {
     let entrance = Entrance::new(address, server, admin_key);
-    warn_of_strangers(server, &entrance);
+    let names = server.names();
+    if entrance.everybody_administers() && !names.is_empty() {
+        let names = names.join(", ");
+        tracing::warn!(
+            names,
+            "anyone who reaches this server under these names may administer it; set \
+             `WAYPOST_ADMIN_KEY`"
+        );
+    }
     entrance
 }
 
@@ -254,19 +263,6 @@ fn observing(
 fn store_parts(system: &System, limits: &Arc<Limits>, fatal: Fatal) -> stores::Parts {
     let System { clock, spawn, .. } = system.clone();
     stores::Parts { spawn, clock, limits: limits.clone(), fatal, vfs: None }
-}
-
-/// A caller behind a proxy comes from this machine, as far as we can see.
-fn warn_of_strangers(server: &ServerConfig, entrance: &Entrance) {
-    let names = server.names();
-    if entrance.everybody_administers() && !names.is_empty() {
-        let names = names.join(", ");
-        tracing::warn!(
-            names,
-            "anyone who reaches this server under these names may administer it; set \
-             `WAYPOST_ADMIN_KEY`"
-        );
-    }
 }
 
 /// Where logins come back to. On a pipe there is no door for them.

@@ -87,32 +87,28 @@ impl Doors {
         cursors: Cursors,
         telemetry: Telemetry,
     ) -> Self {
-        let streams = Arc::new(Semaphore::new(engine.limits().streams_max));
-        let bodies = Arc::new(Semaphore::new(bodies_bytes(engine.limits())));
-        let logins = || SharedRate::per_minute(engine.limits().logins_per_minute);
-        let (logins_begun, logins_returned) = (logins(), logins());
-        let (closing, default_agent) = (watch::Sender::new(false), None);
-        let (sinks, started) = (Vec::new(), engine.clock().now());
-        let token = format!("{:032x}", engine.entropy().bits());
+        let limits = engine.limits();
+        let logins = || SharedRate::per_minute(limits.logins_per_minute);
         Self {
-            engine,
             entrance,
             gateway,
             backup,
             cursors,
-            default_agent,
-            sinks,
-            streams,
-            bodies,
-            logins_begun,
-            logins_returned,
+            default_agent: None,
+            sinks: Vec::new(),
+            streams: Arc::new(Semaphore::new(limits.streams_max)),
+            bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
+            logins_begun: logins(),
+            logins_returned: logins(),
             telemetry,
             answers: Answers::default(),
             reloads: Arc::default(),
-            token,
+            token: format!("{:032x}", engine.entropy().bits()),
             data: PathBuf::new(),
-            started,
-            closing,
+            started: engine.clock().now(),
+            closing: watch::Sender::new(false),
+            // The last: the others are made with it.
+            engine,
         }
     }
 

@@ -27,6 +27,7 @@ use kernel::tool::call::{Caller, ToolSpec};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
 use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
 
@@ -177,14 +178,7 @@ impl Arrival<'_> {
         if listens && permit.is_none() {
             return Err(Refused::too_many("there is no room for one more stream now"));
         }
-        // Where nothing can be sent there is no channel, and nothing to wait for but the answer.
-        let (outbox, told) = match &permit {
-            Some(_) => {
-                let (way, told) = Channel::open(None);
-                (Outbox::new(Arc::new(way)), Some(told))
-            }
-            None => (Outbox::default(), None),
-        };
+        let (outbox, told) = way_before_answer(permit.is_some(), None);
         let version = client.version;
         let exchange = Exchange { tool, ..self.exchange(asked, client, outbox) };
         let answering = (line.handler)(exchange);
@@ -243,13 +237,7 @@ impl Arrival<'_> {
         let session = session(self.door, self.caller, self.headers)?;
         let line = known(asked)?;
         let permit = line.tells().then(|| self.accept.room(&self.door.doors)).flatten();
-        let (outbox, told) = match &permit {
-            Some(_) => {
-                let (way, told) = Channel::open(Some(session.clone()));
-                (Outbox::new(Arc::new(way)), Some(told))
-            }
-            None => (Outbox::default(), None),
-        };
+        let (outbox, told) = way_before_answer(permit.is_some(), Some(session.clone()));
         let answering = self.begin(&session, line, asked, outbox)?;
         let handling = Handling::new(asked.id.clone(), session.version, answering, told);
         Ok(delivery::resumable(self.door, &session, handling, self.accept, permit).await)
@@ -356,6 +344,19 @@ impl Arrival<'_> {
         }
         .boxed()
     }
+}
+
+/// A way for what is sent before an answer, and where it comes out. Where nothing can be sent there
+/// is no channel, and nothing to wait for but the answer.
+fn way_before_answer(
+    is_open: bool,
+    session: Option<Arc<Session>>,
+) -> (Outbox, Option<mpsc::Receiver<String>>) {
+    if !is_open {
+        return (Outbox::default(), None);
+    }
+    let (way, told) = Channel::open(session);
+    (Outbox::new(Arc::new(way)), Some(told))
 }
 
 /// Who answers a request of a session. That no one does is an answer like any other.
