@@ -23,36 +23,36 @@ const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
 /// The counters at one moment.
 #[derive(Debug)]
 pub(in crate::http) struct Reading {
-    pub(in crate::http) counts: Counts,
-    pub(in crate::http) streams_open: u64,
-    pub(in crate::http) sinks: Vec<SinkState>,
-    pub(in crate::http) upstreams: Vec<UpstreamReading>,
+    counts: Counts,
+    streams_open: u64,
+    sinks: Vec<SinkState>,
+    upstreams: Vec<UpstreamReading>,
     /// Why no work can be taken.
-    pub(in crate::http) unwell: Option<RefusalCode>,
+    unwell: Option<RefusalCode>,
     /// What the store says of itself, where it does.
-    pub(in crate::http) store: Option<StoreFigures>,
+    store: Option<StoreFigures>,
     /// None where the store cannot be read.
-    pub(in crate::http) asks: Option<Vec<OpenAsks>>,
+    asks: Option<Vec<OpenAsks>>,
     /// The same.
-    pub(in crate::http) sessions: Option<Vec<OpenSessions>>,
+    sessions: Option<Vec<OpenSessions>>,
     /// Answers by status.
-    pub(in crate::http) answers: Vec<(String, u64)>,
+    answers: Vec<(String, u64)>,
     /// What became of files that changed.
-    pub(in crate::http) reloads: [(&'static str, u64); 2],
+    reloads: [(&'static str, u64); 2],
     /// Whether what they say is not served.
-    pub(in crate::http) reload_refused: bool,
+    reload_refused: bool,
     /// When the process began to serve, and now.
-    pub(in crate::http) started: Millis,
-    pub(in crate::http) now: Millis,
+    started: Millis,
+    now: Millis,
 }
 
 /// One upstream at that moment.
 #[derive(Debug)]
-pub(in crate::http) struct UpstreamReading {
-    pub(in crate::http) name: String,
-    pub(in crate::http) up: bool,
-    pub(in crate::http) tools: u64,
-    pub(in crate::http) restarts: u64,
+struct UpstreamReading {
+    name: String,
+    up: bool,
+    tools: u64,
+    restarts: u64,
 }
 
 impl Reading {
@@ -120,7 +120,7 @@ impl Reading {
         ]
     }
 
-    fn encode_store(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode_store(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(store) = &self.store else { return Ok(()) };
         let StoreFigures { queued, commits, bytes, wal_bytes } = store;
         let help = "Writes that wait for the store";
@@ -142,12 +142,12 @@ impl Reading {
         metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
 
-    fn encode_asks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode_asks(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(asks) = &self.asks else { return Ok(()) };
         // A kind of which there are none is listed too: a dashboard must see a zero.
         let of = |kind: &str| asks.iter().find(|open| open.kind == kind);
         let open = ASK_KINDS.map(|kind| (kind, of(kind).map_or(0, |open| open.count)));
-        gauges(encoder, ("asks_open", "Open asks", "kind"), open)?;
+        gauges("kind", "asks_open", "Open asks").encode(encoder, open)?;
         let (name, help, unit) = ("asks_oldest", "How long the oldest one waits", Unit::Seconds);
         let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         for kind in ASK_KINDS {
@@ -159,46 +159,48 @@ impl Reading {
         Ok(())
     }
 
-    fn encode_sessions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode_sessions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(sessions) = &self.sessions else { return Ok(()) };
         let of = |status: &str| sessions.iter().find(|open| open.status == status);
         let open = OPEN_STATUSES.map(|status| (status, of(status).map_or(0, |open| open.count)));
-        gauges(encoder, ("sessions_open", "Sessions that are not over", "status"), open)
+        gauges("status", "sessions_open", "Sessions that are not over").encode(encoder, open)
     }
 
-    fn encode_sinks(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode_sinks(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let of = |value: fn(&SinkState) -> u64| {
             self.sinks.iter().map(move |sink| (sink.name.as_str(), value(sink)))
         };
-        let told = ("events_delivered", "Events that a sink took", "sink");
-        counters(encoder, told, of(|sink| sink.delivered))?;
-        let told = ("events_failed", "Events that were given up, by sink", "sink");
-        counters(encoder, told, of(|sink| sink.failed))?;
-        let told = ("events_retrying", "Events that are tried again, by sink", "sink");
-        gauges(encoder, told, of(|sink| sink.retrying))?;
-        let told = ("sink_gone", "Whether a sink rests because its receiver is gone", "sink");
-        gauges(encoder, told, of(|sink| u64::from(sink.gone)))?;
-        let told = ("sink_unconfigured", "Whether a sink with a place is not configured", "sink");
-        gauges(encoder, told, of(|sink| u64::from(!sink.configured)))?;
-        let told = ("event_lag", "Rows of the feed that are still ahead of a sink", "sink");
-        gauges(encoder, told, of(|sink| sink.lag))
+        let told = counters("sink", "events_delivered", "Events that a sink took");
+        told.encode(encoder, of(|sink| sink.delivered))?;
+        let told = counters("sink", "events_failed", "Events that were given up, by sink");
+        told.encode(encoder, of(|sink| sink.failed))?;
+        let told = gauges("sink", "events_retrying", "Events that are tried again, by sink");
+        told.encode(encoder, of(|sink| sink.retrying))?;
+        let told = gauges("sink", "sink_gone", "Whether a sink rests because its receiver is gone");
+        told.encode(encoder, of(|sink| u64::from(sink.gone)))?;
+        let told =
+            gauges("sink", "sink_unconfigured", "Whether a sink with a place is not configured");
+        told.encode(encoder, of(|sink| u64::from(!sink.configured)))?;
+        let told = gauges("sink", "event_lag", "Rows of the feed that are still ahead of a sink");
+        told.encode(encoder, of(|sink| sink.lag))
     }
 
-    fn encode_upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode_upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let of = |value: fn(&UpstreamReading) -> u64| {
             self.upstreams.iter().map(move |upstream| (upstream.name.as_str(), value(upstream)))
         };
-        let told = ("upstream_up", "Whether an upstream is connected and listed", "upstream");
-        gauges(encoder, told, of(|upstream| u64::from(upstream.up)))?;
-        let told = ("upstream_tools", "How many tools an upstream has", "upstream");
-        gauges(encoder, told, of(|upstream| upstream.tools))?;
-        let told = ("upstream_restarts", "How often an upstream was reconnected", "upstream");
-        counters(encoder, told, of(|upstream| upstream.restarts))
+        let told = gauges("upstream", "upstream_up", "Whether an upstream is connected and listed");
+        told.encode(encoder, of(|upstream| u64::from(upstream.up)))?;
+        let told = gauges("upstream", "upstream_tools", "How many tools an upstream has");
+        told.encode(encoder, of(|upstream| upstream.tools))?;
+        let told =
+            counters("upstream", "upstream_restarts", "How often an upstream was reconnected");
+        told.encode(encoder, of(|upstream| upstream.restarts))
     }
 }
 
 impl Collector for Reading {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for (name, help, value) in self.counters() {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(metric)?;
@@ -211,11 +213,12 @@ impl Collector for Reading {
         let metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         ConstGauge::new(self.started.0 as f64 / 1_000.0).encode(metric)?;
         let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
-        counters(&mut encoder, ("runs_ended", "Runs that ended", "status"), ended)?;
+        counters("status", "runs_ended", "Runs that ended").encode(&mut encoder, ended)?;
         let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
-        counters(&mut encoder, ("http_responses", "Answers of all endpoints", "code"), answers)?;
-        let told = ("reloads", "Files that changed and were read again", "outcome");
-        counters(&mut encoder, told, self.reloads)?;
+        counters("code", "http_responses", "Answers of all endpoints")
+            .encode(&mut encoder, answers)?;
+        let told = counters("outcome", "reloads", "Files that changed and were read again");
+        told.encode(&mut encoder, self.reloads)?;
         self.encode_store(&mut encoder)?;
         self.encode_asks(&mut encoder)?;
         self.encode_sessions(&mut encoder)?;
@@ -238,32 +241,39 @@ fn upstreams(doors: &Doors) -> Vec<UpstreamReading> {
     doors.gateway.members().into_iter().filter_map(read).collect()
 }
 
-/// Counters that one label tells apart: name, help, label.
-fn counters<'a>(
-    encoder: &mut DescriptorEncoder<'_>,
-    (name, help, label): (&str, &str, &str),
-    values: impl IntoIterator<Item = (&'a str, u64)>,
-) -> Result<(), fmt::Error> {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (value, count) in values {
-        let labels = [(label, value)];
-        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
+/// Metrics of one name, and the label that tells them apart.
+struct Family {
+    kind: MetricType,
+    label: &'static str,
+    name: &'static str,
+    help: &'static str,
 }
 
-/// The same for what goes up and down.
-fn gauges<'a>(
-    encoder: &mut DescriptorEncoder<'_>,
-    (name, help, label): (&str, &str, &str),
-    values: impl IntoIterator<Item = (&'a str, u64)>,
-) -> Result<(), fmt::Error> {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (value, count) in values {
-        let labels = [(label, value)];
-        ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+fn counters(label: &'static str, name: &'static str, help: &'static str) -> Family {
+    Family { kind: MetricType::Counter, label, name, help }
+}
+
+fn gauges(label: &'static str, name: &'static str, help: &'static str) -> Family {
+    Family { kind: MetricType::Gauge, label, name, help }
+}
+
+impl Family {
+    fn encode<'a>(
+        self,
+        encoder: &mut DescriptorEncoder<'_>,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, self.kind)?;
+        for (value, count) in values {
+            let labels = [(self.label, value)];
+            let metric = family.encode_family(&labels)?;
+            match self.kind {
+                MetricType::Counter => ConstCounter::new(count).encode(metric)?,
+                _ => ConstGauge::new(count).encode(metric)?,
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -289,13 +289,12 @@ impl TaskStatus {
             }
             // A tool that failed, or a person who said no, is a result that says so.
             RunStatus::Failed => TaskStatus::Completed,
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused
-                if answerable > 0 =>
-            {
-                TaskStatus::InputRequired
-            }
             RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => {
-                TaskStatus::Working
+                if answerable > 0 {
+                    TaskStatus::InputRequired
+                } else {
+                    TaskStatus::Working
+                }
             }
         }
     }
