@@ -21,10 +21,6 @@ use std::path::{Path, PathBuf};
 pub const CONFIG_FILE: &str = "waypost.toml";
 /// The file in which clients, and we, find MCP servers. It is read, and never written.
 pub const CLIENTS_FILE: &str = ".mcp.json";
-const PLANS_FOLDER: &str = "plans";
-const AGENTS_FOLDER: &str = "agents";
-const PIPELINES_FOLDER: &str = "pipelines";
-
 /// The demo's plans, by their path in its project folder.
 pub const DEMO_PLANS: &[(&str, &str)] = &[
     (
@@ -99,30 +95,17 @@ pub enum ProjectError {
 impl Project {
     /// The embedded demo.
     pub fn demo() -> Self {
-        let plans = DEMO_PLANS.iter().map(|(file, text)| PlanFile {
-            default_id: default_id(file),
-            file: (*file).to_owned(),
-            text: (*text).to_owned(),
-        });
-        Self { plans: plans.collect(), ..Self::default() }
+        Self { plans: embedded(&PLANS, DEMO_PLANS), ..Self::default() }
     }
 
     /// The same with these settings, with the agents and rules that belong to them, and with the
     /// demo's pipelines.
     pub fn demo_with(config: Config) -> Self {
-        let agent = |(file, text): &(&str, &str)| AgentFile {
-            file: (*file).to_owned(),
-            text: (*text).to_owned(),
-        };
         let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
-        let pipeline = |pair: &(&str, &str)| {
-            let (file, text) = text(pair);
-            PipelineFile { default_name: default_name(Path::new(&file)), file, text }
-        };
         Self {
             config,
-            agents: DEMO_AGENTS.iter().map(agent).collect(),
-            pipelines: DEMO_PIPELINES.iter().map(pipeline).collect(),
+            agents: embedded(&AGENTS, DEMO_AGENTS),
+            pipelines: embedded(&PIPELINES, DEMO_PIPELINES),
             texts: DEMO_RULES.iter().map(text).collect(),
             ..Self::demo()
         }
@@ -138,9 +121,9 @@ impl Project {
     pub fn load_partly(folder: &Path, config: Config) -> (Self, Vec<Mistake>) {
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
         let mut mistakes = Vec::new();
-        let plans = kept(loader.plans(), &mut mistakes);
-        let agents = kept(loader.agents(), &mut mistakes);
-        let pipelines = kept(loader.pipelines(), &mut mistakes);
+        let plans = kept(loader.load(&PLANS), &mut mistakes);
+        let agents = kept(loader.load(&AGENTS), &mut mistakes);
+        let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
         let clients = kept(clients(folder), &mut mistakes);
         let (folder, texts) = (folder.to_owned(), BTreeMap::new());
         (Self { config, plans, agents, pipelines, texts, folder, clients }, mistakes)
@@ -153,9 +136,14 @@ impl Project {
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
-        let (plans, agents, pipelines) = (loader.plans()?, loader.agents()?, loader.pipelines()?);
-        let folder = folder.to_owned();
-        Ok(Self { config, plans, agents, pipelines, folder, ..Self::default() })
+        Ok(Self {
+            plans: loader.load(&PLANS)?,
+            agents: loader.load(&AGENTS)?,
+            pipelines: loader.load(&PIPELINES)?,
+            folder: folder.to_owned(),
+            config,
+            ..Self::default()
+        })
     }
 
     /// Adds the pipeline of a file that may be anywhere, and gives the name of that file here. One
@@ -171,7 +159,7 @@ impl Project {
         }
         // Named as it was given, so that it can be found from where we are.
         let loader = Loader { folder: Path::new(""), bytes_max: self.config.limits.plan_bytes_max };
-        let pipeline = loader.pipeline(path)?;
+        let pipeline = loader.read(&PIPELINES, path)?;
         let name = pipeline.file.clone();
         self.pipelines.push(pipeline);
         Ok(name)
@@ -272,6 +260,48 @@ fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
     }
 }
 
+/// One kind of definitions, all of them in one folder of a project.
+struct Kind<T> {
+    folder: &'static str,
+    /// The word for one of them.
+    word: &'static str,
+    /// Whether the folder has one more for each domain.
+    by_domain: bool,
+    /// What to do about one that is too large.
+    too_large: &'static str,
+    /// What the name of a file and its text are.
+    made: fn(String, String) -> T,
+}
+
+const PLANS: Kind<PlanFile> = Kind {
+    folder: "plans",
+    word: "plan",
+    by_domain: true,
+    too_large: "split it into plans that call each other, or raise `plan_bytes_max`",
+    made: |file, text| PlanFile { default_id: default_id(&file), file, text },
+};
+
+const AGENTS: Kind<AgentFile> = Kind {
+    folder: "agents",
+    word: "agent",
+    by_domain: false,
+    too_large: "say it in fewer words",
+    made: |file, text| AgentFile { file, text },
+};
+
+const PIPELINES: Kind<PipelineFile> = Kind {
+    folder: "pipelines",
+    word: "pipeline",
+    by_domain: false,
+    too_large: "say it in fewer words",
+    made: |file, text| PipelineFile { default_name: default_name(&file), file, text },
+};
+
+/// What the binary carries of a kind, by path.
+fn embedded<T>(kind: &Kind<T>, files: &[(&str, &str)]) -> Vec<T> {
+    files.iter().map(|(file, text)| (kind.made)((*file).to_owned(), (*text).to_owned())).collect()
+}
+
 /// Walks `plans/<domain>/`, `agents/` and `pipelines/`.
 struct Loader<'a> {
     folder: &'a Path,
@@ -279,109 +309,65 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn plans(&self) -> Result<Vec<PlanFile>, ProjectError> {
-        let root = self.folder.join(PLANS_FOLDER);
+    /// All of this kind; none where there is no folder for them.
+    fn load<T>(&self, kind: &Kind<T>) -> Result<Vec<T>, ProjectError> {
+        let root = self.folder.join(kind.folder);
         if !root.is_dir() {
             return Ok(Vec::new());
         }
-        let mut plans = Vec::new();
-        for domain in children(&root)? {
-            if !domain.is_dir() {
-                self.refuse_plan(&domain, "move it to `plans/<domain>/`")?;
-                continue;
-            }
-            for path in children(&domain)? {
-                if path.is_dir() {
-                    self.refuse_folder(&path)?;
-                } else if is_plan(&path) {
-                    plans.push(self.read(&path)?);
-                }
-            }
+        let mut folders = vec![root];
+        if kind.by_domain {
+            let (domains, files) =
+                children(&folders[0])?.into_iter().partition(|path| path.is_dir());
+            self.refuse_lost(kind, files, "move it to `plans/<domain>/`")?;
+            folders = domains;
         }
-        Ok(plans)
-    }
-
-    fn agents(&self) -> Result<Vec<AgentFile>, ProjectError> {
-        let read = |path: &PathBuf| {
-            let (file, text) = self.text(path, "agent", "say it in fewer words")?;
-            Ok(AgentFile { file, text })
+        let hint = match kind.by_domain {
+            true => "domains have no folders of their own; move it one up".to_owned(),
+            false => format!("move it to `{}/`", kind.folder),
         };
-        self.flat(AGENTS_FOLDER, "agent")?.iter().map(read).collect()
-    }
-
-    fn pipelines(&self) -> Result<Vec<PipelineFile>, ProjectError> {
-        let paths = self.flat(PIPELINES_FOLDER, "pipeline")?;
-        paths.iter().map(|path| self.pipeline(path)).collect()
-    }
-
-    fn pipeline(&self, path: &Path) -> Result<PipelineFile, ProjectError> {
-        let (file, text) = self.text(path, "pipeline", "say it in fewer words")?;
-        Ok(PipelineFile { file, text, default_name: default_name(path) })
-    }
-
-    /// The files of a folder that has no folders of its own; `what` each of them is.
-    fn flat(&self, folder: &str, what: &str) -> Result<Vec<PathBuf>, ProjectError> {
-        let root = self.folder.join(folder);
-        if !root.is_dir() {
-            return Ok(Vec::new());
-        }
         let mut files = Vec::new();
-        for path in children(&root)? {
-            if path.is_dir() {
-                self.refuse_inner(&path, folder, what)?;
-            } else if is_plan(&path) {
-                files.push(path);
+        for folder in &folders {
+            for path in children(folder)? {
+                if path.is_dir() {
+                    self.refuse_lost(kind, children(&path)?, &hint)?;
+                } else if is_plan(&path) {
+                    files.push(self.read(kind, &path)?);
+                }
             }
         }
         Ok(files)
     }
 
-    fn read(&self, path: &Path) -> Result<PlanFile, ProjectError> {
-        let hint = "split it into plans that call each other, or raise `plan_bytes_max`";
-        let (file, text) = self.text(path, "plan", hint)?;
-        Ok(PlanFile { default_id: default_id(&file), file, text })
+    /// A file where we do not look for one would be missed in silence.
+    fn refuse_lost<T>(
+        &self,
+        kind: &Kind<T>,
+        paths: Vec<PathBuf>,
+        hint: &str,
+    ) -> Result<(), ProjectError> {
+        let Some(lost) = paths.iter().find(|path| is_plan(path)) else { return Ok(()) };
+        let place =
+            if kind.by_domain { "not in a domain's folder" } else { "in a folder of its own" };
+        Err(mistake(self.name(lost), format!("the {} is {place}", kind.word), hint))
     }
 
-    /// The name of a file and its text; `what` it is, and what to do if it is too large.
-    fn text(&self, path: &Path, what: &str, hint: &str) -> Result<(String, String), ProjectError> {
+    fn read<T>(&self, kind: &Kind<T>, path: &Path) -> Result<T, ProjectError> {
         let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
-        let file = self.name(path);
+        let (file, word) = (self.name(path), kind.word);
         let bytes = fs::metadata(path).map_err(unreadable)?.len();
         if bytes > self.bytes_max as u64 {
-            let message = format!("the {what} has {bytes} bytes, more than {}", self.bytes_max);
-            return Err(mistake(file, message, hint));
+            let message = format!("the {word} has {bytes} bytes, more than {}", self.bytes_max);
+            return Err(mistake(file, message, kind.too_large));
         }
         match fs::read_to_string(path) {
-            Ok(text) => Ok((file, text)),
+            Ok(text) => Ok((kind.made)(file, text)),
             Err(why) if why.kind() == io::ErrorKind::InvalidData => {
-                let message = format!("the {what} is no text: it is not in UTF-8");
+                let message = format!("the {word} is no text: it is not in UTF-8");
                 Err(mistake(file, message, "save it in UTF-8, or move it elsewhere"))
             }
             Err(why) => Err(unreadable(why)),
         }
-    }
-
-    /// A plan where we do not look for one would be missed in silence.
-    fn refuse_plan(&self, path: &Path, hint: &str) -> Result<(), ProjectError> {
-        if !is_plan(path) {
-            return Ok(());
-        }
-        Err(mistake(self.name(path), "the plan is not in a domain's folder".to_owned(), hint))
-    }
-
-    fn refuse_folder(&self, folder: &Path) -> Result<(), ProjectError> {
-        for path in children(folder)? {
-            self.refuse_plan(&path, "domains have no folders of their own; move it one up")?;
-        }
-        Ok(())
-    }
-
-    /// So would an agent or a pipeline.
-    fn refuse_inner(&self, inner: &Path, folder: &str, what: &str) -> Result<(), ProjectError> {
-        let lost = children(inner)?.into_iter().find(|path| is_plan(path));
-        let message = format!("the {what} is in a folder of its own");
-        let hint = format!("move it to `{folder}/`");
-        lost.map_or(Ok(()), |path| Err(mistake(self.name(&path), message, &hint)))
     }
 
     /// The path below the project folder, with forward slashes; as it is where there is no folder.
@@ -423,8 +409,8 @@ fn default_id(file: &str) -> PlanId {
 }
 
 /// The name of a file without what says how it is written.
-fn default_name(path: &Path) -> PipelineName {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+fn default_name(file: &str) -> PipelineName {
+    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     PipelineName::from(stem.unwrap_or_default())
 }
 
