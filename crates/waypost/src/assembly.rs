@@ -4,7 +4,7 @@ use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure};
 use kernel::definition::plan::mistake::Mistake;
 use project::folder::Project;
-use server::{AssembleError, Assembled, Extra, Lookup, Setup};
+use server::{AssembleError, Assembled, Extra, Lookup, ProjectPart, Setup};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,35 +106,30 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
     match error {
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
-        AssembleError::Upstreams(found) => mistaken("invalid_upstreams", "the upstreams", found)
-            .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`"),
-        AssembleError::Models(found) => mistaken("invalid_models", "the models", found)
-            .hint("mend them, and set the variables that they name"),
-        AssembleError::Sinks(found) => mistaken("invalid_sinks", "the sinks of events", found)
-            .hint("mend `[events.sinks.<name>]`, and set the variables that it names"),
-        AssembleError::Agents(found) => {
-            mistaken("invalid_agent", "the project's agents", errors(found))
-        }
-        AssembleError::Tools(found) => mistaken("invalid_tools", "the tools", found)
-            .hint("name and describe them so that every endpoint can serve them"),
+        AssembleError::Mistakes { part, mistakes } => mistaken(part, &mistakes),
         AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
-        AssembleError::Plans(found) => {
-            mistaken("invalid_plan", "the project's plans", errors(found))
-                .hint("mend them; `waypost plan validate` checks again")
-        }
-        AssembleError::Pipelines(found) => {
-            mistaken("invalid_pipeline", "the project's pipelines", errors(found))
-                .hint("mend them; `waypost pipeline test FILE` checks one again")
-        }
         AssembleError::Stored(why) => Failure::new(Exit::Failed, "stored", why),
     }
 }
 
-fn mistaken(code: &str, what: &str, found: impl IntoIterator<Item = Mistake>) -> Failure {
-    Failure::new(Exit::Usage, code, format!("there are mistakes in {what}")).lines(found)
-}
-
-/// The mistakes without the warnings.
-fn errors(found: Vec<Mistake>) -> impl Iterator<Item = Mistake> {
-    found.into_iter().filter(Mistake::is_error)
+fn mistaken(part: ProjectPart, mistakes: &[Mistake]) -> Failure {
+    let failure = |code: &str, what: &str| {
+        let errors = mistakes.iter().filter(|mistake| mistake.is_error());
+        Failure::new(Exit::Usage, code, format!("there are mistakes in {what}")).lines(errors)
+    };
+    match part {
+        ProjectPart::Upstreams => failure("invalid_upstreams", "the upstreams")
+            .hint("mend them, or set `disabled = true` in `[mcp.servers.<name>]`"),
+        ProjectPart::Models => failure("invalid_models", "the models")
+            .hint("mend them, and set the variables that they name"),
+        ProjectPart::Sinks => failure("invalid_sinks", "the sinks of events")
+            .hint("mend `[events.sinks.<name>]`, and set the variables that it names"),
+        ProjectPart::Agents => failure("invalid_agent", "the project's agents"),
+        ProjectPart::Tools => failure("invalid_tools", "the tools")
+            .hint("name and describe them so that every endpoint can serve them"),
+        ProjectPart::Plans => failure("invalid_plan", "the project's plans")
+            .hint("mend them; `waypost plan validate` checks again"),
+        ProjectPart::Pipelines => failure("invalid_pipeline", "the project's pipelines")
+            .hint("mend them; `waypost pipeline test FILE` checks one again"),
+    }
 }

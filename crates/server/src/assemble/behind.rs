@@ -1,7 +1,7 @@
 //! What is behind a server by its files and variables: upstreams, models, sinks. No one is talked
 //! to yet.
 
-use super::error::AssembleError;
+use super::error::{AssembleError, ProjectPart, wrong};
 use super::setup::Setup;
 use crate::assemble::sinks::Wanted;
 use engine::{Model, Models, Price};
@@ -27,21 +27,21 @@ pub(super) struct Behind {
 pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let variables = setup.variables.as_ref();
     let project = &setup.project;
-    let mut upstreams = project.upstreams(variables).map_err(AssembleError::Upstreams)?;
+    let mut upstreams = project.upstreams(variables).map_err(wrong(ProjectPart::Upstreams))?;
     let ourselves = ourselves(setup);
     if setup.alone {
-        let models = opened(project.models_of_rules().map_err(AssembleError::Models)?)?;
+        let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
         return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None, ourselves });
     }
-    let models = opened(project.models(variables).map_err(AssembleError::Models)?)?;
-    let configs = upstreams.configs(variables).map_err(AssembleError::Upstreams)?;
+    let models = opened(project.models(variables).map_err(wrong(ProjectPart::Models))?)?;
+    let configs = upstreams.configs(variables).map_err(wrong(ProjectPart::Upstreams))?;
     let (back, ahead): (Vec<UpstreamConfig>, Vec<UpstreamConfig>) =
         configs.into_iter().partition(|config| ourselves.are(config));
     let leads_back = |name: &str| back.iter().any(|config| config.name == name);
     for name in upstreams.leave_out(leads_back) {
         tracing::info!(upstream = name, "it is this server itself, and left out");
     }
-    let sinks = project.sinks(&setup.data, variables).map_err(AssembleError::Sinks)?;
+    let sinks = project.sinks(&setup.data, variables).map_err(wrong(ProjectPart::Sinks))?;
     // Without a port we are on a pipe.
     let sinks = match setup.address.port() {
         0 => Wanted::on_a_pipe(sinks),
@@ -79,7 +79,7 @@ pub(crate) fn opened(configs: Vec<ModelConfig>) -> Result<Models, AssembleError>
             Err(found) => mistakes.extend(found),
         }
     }
-    if mistakes.is_empty() { Ok(models) } else { Err(AssembleError::Models(mistakes)) }
+    if mistakes.is_empty() { Ok(models) } else { Err(wrong(ProjectPart::Models)(mistakes)) }
 }
 
 /// Who provides a model, in the words of the GenAI conventions, and the name that it has there.

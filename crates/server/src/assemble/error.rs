@@ -12,33 +12,39 @@ pub enum AssembleError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// What is said of upstreams is wrong.
-    #[error("{}", told(.0))]
-    Upstreams(Vec<Mistake>),
-    /// A model cannot be used.
-    #[error("{}", told(.0))]
-    Models(Vec<Mistake>),
-    /// A sink cannot be used.
-    #[error("{}", told(.0))]
-    Sinks(Vec<Mistake>),
-    /// Two tools have one name, or one cannot be used.
-    #[error("{}", told(.0))]
-    Tools(Vec<Mistake>),
     /// The secret key cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The project's agents are wrong.
-    #[error("{}", told(.0))]
-    Agents(Vec<Mistake>),
-    /// The project's plans are wrong.
-    #[error("{}", told(.0))]
-    Plans(Vec<Mistake>),
-    /// The project's pipelines are wrong.
-    #[error("{}", told(.0))]
-    Pipelines(Vec<Mistake>),
+    /// A part of the project cannot be used.
+    #[error("{}", told(.mistakes))]
+    Mistakes {
+        /// Which part.
+        part: ProjectPart,
+        /// What is wrong with it.
+        mistakes: Vec<Mistake>,
+    },
     /// What is stored cannot be used.
     #[error("{0}")]
     Stored(String),
+}
+
+/// A part of a project in which mistakes keep a server from being built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectPart {
+    /// What is said of upstreams.
+    Upstreams,
+    /// The models.
+    Models,
+    /// The sinks of events.
+    Sinks,
+    /// The tools: two have one name, or one cannot be used.
+    Tools,
+    /// The agents.
+    Agents,
+    /// The plans.
+    Plans,
+    /// The pipelines.
+    Pipelines,
 }
 
 impl AssembleError {
@@ -51,18 +57,17 @@ impl AssembleError {
     /// The mistakes, each where it stands; one without a place where there are none.
     pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
         match self {
-            AssembleError::Upstreams(mistakes)
-            | AssembleError::Models(mistakes)
-            | AssembleError::Sinks(mistakes)
-            | AssembleError::Tools(mistakes)
-            | AssembleError::Agents(mistakes)
-            | AssembleError::Plans(mistakes)
-            | AssembleError::Pipelines(mistakes) => mistakes,
+            AssembleError::Mistakes { mistakes, .. } => mistakes,
             AssembleError::Store(_) | AssembleError::Secret(_) | AssembleError::Stored(_) => {
                 vec![Mistake::error(self.to_string())]
             }
         }
     }
+}
+
+/// What mistakes in this part are.
+pub(super) fn wrong(part: ProjectPart) -> impl Fn(Vec<Mistake>) -> AssembleError {
+    move |mistakes| AssembleError::Mistakes { part, mistakes }
 }
 
 /// What is stored cannot be used, for this reason.

@@ -1,6 +1,6 @@
 //! What a project brings into the catalog, and how it gets there.
 
-use super::error::{AssembleError, stored};
+use super::error::{AssembleError, ProjectPart, stored, wrong};
 use super::setup::Setup;
 use crate::assemble::pipelines;
 use engine::{AgentFile, Engine, PipelineFile, PlanFile};
@@ -56,21 +56,21 @@ pub(super) async fn load(
     let models = engine.catalog().model_names();
     let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());
     let found = engine.catalog().set_agents_from_files(&realm, brought.agents);
-    warnings.extend(found.map_err(AssembleError::Agents)?);
+    warnings.extend(found.map_err(wrong(ProjectPart::Agents))?);
     let definitions = definitions.list(&realm, agents::KIND).await;
     let definitions = definitions.map_err(|error| stored(error.into()))?;
     warnings.extend(agents::idle(&definitions, &known(), &models));
     engine.catalog().load_stored_agents(&realm).await.map_err(stored)?;
     warnings.extend(agents::no_default(brought.default.as_ref(), &known()));
-    warnings
-        .extend(engine.catalog().load_plans(&realm, brought.plans).map_err(AssembleError::Plans)?);
+    let found = engine.catalog().load_plans(&realm, brought.plans);
+    warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
     let models = (!brought.alone).then_some(models.as_slice());
     let misplaced = pipelines::misplaced(&brought.readable, models);
     match engine.catalog().set_pipelines(&realm, brought.pipelines) {
         Ok(found) if misplaced.is_empty() => warnings.extend(found),
-        Ok(_) => return Err(AssembleError::Pipelines(misplaced)),
-        Err(found) => return Err(AssembleError::Pipelines([misplaced, found].concat())),
+        Ok(_) => return Err(wrong(ProjectPart::Pipelines)(misplaced)),
+        Err(found) => return Err(wrong(ProjectPart::Pipelines)([misplaced, found].concat())),
     }
     warnings.extend(engine.catalog().idle_rules(&realm));
     Ok(warnings)

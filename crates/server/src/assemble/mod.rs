@@ -30,7 +30,7 @@ use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{AllowAll, Engine, Model, Models, ToolSource};
-use error::stored;
+use error::{stored, wrong};
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Clock, Spawn, Tool, Vault};
 use kernel::definition::plan::mistake::Mistake;
@@ -51,7 +51,7 @@ use upstreams::{LoginPlaces, RemoteParts};
 
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
-pub use error::AssembleError;
+pub use error::{AssembleError, ProjectPart};
 pub use setup::{Extra, Setup};
 
 /// A shelf with nothing on it.
@@ -195,7 +195,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         limits,
         session_ttls,
     })
-    .map_err(AssembleError::Tools)?;
+    .map_err(wrong(ProjectPart::Tools))?;
     warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
     engine.admin().keep_recovering();
     let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
@@ -279,7 +279,7 @@ fn login_places(
 /// Opens the sinks.
 fn opened_sinks(wanted: Option<Wanted>, system: &System) -> Result<Option<Outlets>, AssembleError> {
     let opened = wanted.map(|wanted| Outlets::open(wanted, system.clone()));
-    opened.transpose().map_err(AssembleError::Sinks)
+    opened.transpose().map_err(wrong(ProjectPart::Sinks))
 }
 
 /// Lets the engine send to them; what there is to say of each, and of sinks that are not configured

@@ -2,7 +2,7 @@
 
 use crate::desk::{DESK, project};
 use crate::house::{ADDRESS, setup};
-use server::{AssembleError, Assembled, assemble};
+use server::{AssembleError, Assembled, ProjectPart, assemble};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -124,7 +124,8 @@ async fn what_is_wrong_with_a_pipeline_stops_the_start() {
     ] {
         let data = tempfile::tempdir().unwrap();
         let Err(error) = started(&[("desk", &text)], &data).await else { panic!("{text}") };
-        let AssembleError::Pipelines(mistakes) = &error else { panic!("{error}: {text}") };
+        let AssembleError::Mistakes { part, mistakes } = &error else { panic!("{error}: {text}") };
+        assert_eq!(*part, ProjectPart::Pipelines, "{error}: {text}");
         assert!(!mistakes.is_empty());
         let all = error.to_string();
         assert!(all.contains(told), "no `{told}` in {all}");
