@@ -3,10 +3,10 @@
 
 use crate::values::ids::Millis;
 use crate::values::trace::TraceParent;
+use crate::values::words::named;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 
 /// A model behind some provider, or a rule-based one.
@@ -203,6 +203,7 @@ pub struct Usage {
 
 /// Why a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct LlmError {
     /// The kind of failure.
     pub kind: LlmErrorKind,
@@ -214,37 +215,32 @@ pub struct LlmError {
     pub retry_after_ms: Option<u64>,
 }
 
-impl fmt::Display for LlmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+named! {
+    /// How a turn can fail, by the name of the fault that it is then.
+    LlmErrorKind {
+        /// No one answers there, or the connection broke before the answer was whole.
+        Unreachable = "ModelUnreachable",
+        /// It took too long.
+        Timeout = "ModelTimeout",
+        /// Too many requests.
+        RateLimited = "ModelRateLimited",
+        /// The provider cannot right now.
+        Overloaded = "ModelOverloaded",
+        /// The key is missing, wrong, or may not do this.
+        Unauthorized = "ModelUnauthorized",
+        /// No money is left there.
+        Quota = "ModelQuota",
+        /// There is no such model.
+        NoSuchModel = "NoSuchModel",
+        /// The conversation is longer than the model reads.
+        TooLong = "PromptTooLong",
+        /// The provider will not answer this.
+        Refused = "ModelRefused",
+        /// The provider did not take the request.
+        BadRequest = "ModelBadRequest",
+        /// What it answered cannot be read.
+        Unreadable = "ModelUnreadable",
     }
-}
-
-/// How a turn can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LlmErrorKind {
-    /// No one answers there, or the connection broke before the answer was whole.
-    Unreachable,
-    /// It took too long.
-    Timeout,
-    /// Too many requests.
-    RateLimited,
-    /// The provider cannot right now.
-    Overloaded,
-    /// The key is missing, wrong, or may not do this.
-    Unauthorized,
-    /// No money is left there.
-    Quota,
-    /// There is no such model.
-    NoSuchModel,
-    /// The conversation is longer than the model reads.
-    TooLong,
-    /// The provider will not answer this.
-    Refused,
-    /// The provider did not take the request.
-    BadRequest,
-    /// What it answered cannot be read.
-    Unreadable,
 }
 
 impl LlmErrorKind {
@@ -262,23 +258,6 @@ impl LlmErrorKind {
             | LlmErrorKind::TooLong
             | LlmErrorKind::Refused
             | LlmErrorKind::BadRequest => false,
-        }
-    }
-
-    /// Its name as a fault's.
-    pub fn name(self) -> &'static str {
-        match self {
-            LlmErrorKind::Unreachable => "ModelUnreachable",
-            LlmErrorKind::Timeout => "ModelTimeout",
-            LlmErrorKind::RateLimited => "ModelRateLimited",
-            LlmErrorKind::Overloaded => "ModelOverloaded",
-            LlmErrorKind::Unauthorized => "ModelUnauthorized",
-            LlmErrorKind::Quota => "ModelQuota",
-            LlmErrorKind::NoSuchModel => "NoSuchModel",
-            LlmErrorKind::TooLong => "PromptTooLong",
-            LlmErrorKind::Refused => "ModelRefused",
-            LlmErrorKind::BadRequest => "ModelBadRequest",
-            LlmErrorKind::Unreadable => "ModelUnreadable",
         }
     }
 }

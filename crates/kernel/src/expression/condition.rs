@@ -3,6 +3,7 @@
 use crate::expression::budget::Budget;
 use crate::expression::patterns::{Pattern, Unusable};
 use crate::values::fault::Fault;
+use crate::values::words::named;
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -22,47 +23,33 @@ pub struct Condition<E> {
     pub right: Option<E>,
 }
 
-/// How two operands are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// Equal as JSON; `1` equals `1.0`.
-    Equals,
-    /// Not equal, or absent.
-    NotEquals,
-    /// Numbers or strings.
-    GreaterThan,
-    /// Numbers or strings.
-    LessThan,
-    /// Numbers or strings.
-    GreaterOrEqual,
-    /// Numbers or strings.
-    LessOrEqual,
-    /// Present and not null.
-    Exists,
-    /// Absent or null.
-    NotExists,
-    /// A string holds a string, an array holds a value.
-    Contains,
-    /// The left is an element of the right array.
-    In,
-    /// The left string matches the right regular expression, unanchored.
-    Matches,
+named! {
+    /// How two operands are compared, by its name in a plan.
+    Operator {
+        /// Equal as JSON; `1` equals `1.0`.
+        Equals = "equals",
+        /// Not equal, or absent.
+        NotEquals = "not_equals",
+        /// Numbers or strings.
+        GreaterThan = "greater_than",
+        /// Numbers or strings.
+        LessThan = "less_than",
+        /// Numbers or strings.
+        GreaterOrEqual = "greater_or_equal",
+        /// Numbers or strings.
+        LessOrEqual = "less_or_equal",
+        /// Present and not null.
+        Exists = "exists",
+        /// Absent or null.
+        NotExists = "not_exists",
+        /// A string holds a string, an array holds a value.
+        Contains = "contains",
+        /// The left is an element of the right array.
+        In = "in",
+        /// The left string matches the right regular expression, unanchored.
+        Matches = "matches",
+    }
 }
-
-/// Every operator by its name in a plan.
-pub const OPERATORS: &[(&str, Operator)] = &[
-    ("equals", Operator::Equals),
-    ("not_equals", Operator::NotEquals),
-    ("greater_than", Operator::GreaterThan),
-    ("less_than", Operator::LessThan),
-    ("greater_or_equal", Operator::GreaterOrEqual),
-    ("less_or_equal", Operator::LessOrEqual),
-    ("exists", Operator::Exists),
-    ("not_exists", Operator::NotExists),
-    ("contains", Operator::Contains),
-    ("in", Operator::In),
-    ("matches", Operator::Matches),
-];
 
 impl Operator {
     /// Whether it takes a right operand.
@@ -178,8 +165,8 @@ mod tests {
     }
 
     fn holds(operator: &str, left: Value, right: Value) -> bool {
-        let found = OPERATORS.iter().find(|(name, _)| *name == operator).unwrap().1;
-        found.holds(Some(&left), Some(&right), &budget()).unwrap()
+        let operator = Operator::from_name(operator).unwrap();
+        operator.holds(Some(&left), Some(&right), &budget()).unwrap()
     }
 
     #[test]
@@ -200,9 +187,10 @@ mod tests {
 
     #[test]
     fn an_absent_operand_is_true_only_for_not_exists_and_not_equals() {
-        for (name, operator) in OPERATORS {
+        for operator in Operator::ALL {
             let expected = matches!(operator, Operator::NotExists | Operator::NotEquals);
-            assert_eq!(operator.holds(None, Some(&json!(1)), &budget()), Ok(expected), "{name}");
+            let holds = operator.holds(None, Some(&json!(1)), &budget());
+            assert_eq!(holds, Ok(expected), "{}", operator.name());
         }
         assert_eq!(Operator::Exists.holds(Some(&Value::Null), None, &budget()), Ok(false));
     }

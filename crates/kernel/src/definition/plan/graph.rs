@@ -2,7 +2,7 @@
 
 use super::flow::{Way, exits};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text};
-use crate::expression::condition::{Condition, OPERATORS};
+use crate::expression::condition::Condition;
 use crate::values::ids::StepId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,9 +136,7 @@ fn label(id: &StepId) -> String {
 }
 
 fn question(condition: &Condition<Expr>) -> String {
-    let operator = OPERATORS.iter().find(|(_, known)| *known == condition.operator);
-    let operator = operator.map_or("?", |(name, _)| *name);
-    let left = condition.left.short();
+    let (left, operator) = (condition.left.short(), condition.operator.name());
     match &condition.right {
         Some(right) => format!("{left} {operator} {}", right.short()),
         None => format!("{left} {operator}"),

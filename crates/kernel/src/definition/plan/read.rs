@@ -4,7 +4,7 @@
 use super::mistake::{Mistake, meant};
 use super::source::{Key, Node, NodeKind, child_pointer};
 use super::{Example, Expr, Pointing, Text};
-use crate::expression::condition::{Condition, OPERATORS, Operator};
+use crate::expression::condition::{Condition, Operator};
 use crate::expression::pointer::{Pointer, Target};
 use crate::expression::template::Template;
 use crate::limits::Limits;
@@ -321,14 +321,14 @@ impl<'a> Reader<'a> {
 
     fn operator(&mut self, spot: &Spot<'_>) -> Option<Operator> {
         let name = self.text(spot)?;
-        let found = OPERATORS.iter().find(|(known, _)| *known == name);
+        let found = Operator::from_name(name);
         if found.is_none() {
-            let names: Vec<&str> = OPERATORS.iter().map(|(known, _)| *known).collect();
+            let names: Vec<&str> = Operator::ALL.iter().map(|known| known.name()).collect();
             let hint = meant(name, names.iter().copied())
                 .unwrap_or_else(|| format!("the operators are {}", quoted(&names)));
             self.note(spot, Mistake::error(format!("unknown operator `{name}`")).hint(hint));
         }
-        found.map(|(_, operator)| *operator)
+        found
     }
 
     pub(crate) fn example(&mut self, spot: &Spot<'_>) -> Option<Example> {
