@@ -75,13 +75,13 @@ impl Session {
         self.with_frame(parent, |above| {
             frame.recent.iter().for_each(|entry| above.remember(entry.clone()));
             above.last_output = frame.last_output.clone().or(above.last_output.take());
-            let Some(agent) = &mut above.agent else { return };
-            agent.output = output.or(agent.output.take());
-            let calls = agent.talk.last_calls_mut();
-            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
-                line.frame = None;
-                line.settled = Some(settled);
+            if let Some(agent) = &mut above.agent {
+                agent.output = output.or(agent.output.take());
             }
+        });
+        self.with_line(parent, child, |line| {
+            line.frame = None;
+            line.settled = Some(settled);
         });
         self.close_approval(parent);
         self.look_at_calls(parent);
@@ -94,10 +94,16 @@ impl Session {
             return;
         };
         let edited = (*arguments != request.arguments).then(|| request.arguments.clone());
-        self.with_agent(parent, |agent| {
+        self.with_line(parent, request.frame, |line| line.edited = edited);
+    }
+
+    /// Changes what the conversation of an agent says of a call of its last turn, by that call's
+    /// frame.
+    fn with_line(&mut self, agent: FrameId, child: FrameId, change: impl FnOnce(&mut CallLine)) {
+        self.with_agent(agent, |agent| {
             let calls = agent.talk.last_calls_mut();
-            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(request.frame)) {
-                line.edited = edited;
+            if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
+                change(line);
             }
         });
     }
@@ -113,12 +119,7 @@ impl Session {
         self.clear_ready(child);
         let Some(parent) = self.frames.get(&child).and_then(|frame| frame.parent) else { return };
         if let Judgement::Admitted { verdict: Verdict::Ask(_), .. } = judgement {
-            self.with_agent(parent, |agent| {
-                let calls = agent.talk.last_calls_mut();
-                if let Some(line) = calls.iter_mut().find(|line| line.frame == Some(child)) {
-                    line.guard = Guard::Approve;
-                }
-            });
+            self.with_line(parent, child, |line| line.guard = Guard::Approve);
         }
         self.look_at_calls(parent);
     }

@@ -55,8 +55,8 @@ impl Session {
             Fact::CallFinished { call, output, .. } => {
                 let (open, row) = self.close_call(*call, event.seq, true)?;
                 match self.is_agents_call(open.request.frame) {
-                    true => self.keep_output(&open, *call, output, event.seq, event.at),
-                    false => self.save_output(&open, *call, output, event.at),
+                    true => self.keep_output(&open, output, event.seq, event.at),
+                    false => self.save_output(&open, output, event.at),
                 }
                 return Some(row);
             }
@@ -126,24 +126,17 @@ impl Session {
         })
     }
 
-    fn save_output(&mut self, open: &OpenCall, call: CallId, output: &Arc<Datum>, at: Millis) {
+    fn save_output(&mut self, open: &OpenCall, output: &Arc<Datum>, at: Millis) {
         let request = &open.request;
         self.forget_ask_of(request.frame);
-        let from = Origin::Call(call);
+        let from = Origin::Call(request.call);
         let inline = |value| Arc::new(Datum::inline(value, from.clone()));
         let execution = BTreeMap::from([
             ("toolId".to_owned(), inline(json!(request.tool))),
             ("timestamp".to_owned(), inline(json!(at.rfc3339()))),
             ("output".to_owned(), output.clone()),
         ]);
-        let entry = Arc::new(Entry {
-            at,
-            step: request.step.clone(),
-            call,
-            tool: request.tool.clone(),
-            arguments: request.arguments.clone(),
-            result: EntryResult::Output(output.clone()),
-        });
+        let entry = entry(open, at, EntryResult::Output(output.clone()));
         self.with_frame(request.frame, |frame| {
             frame.context.insert(request.save_as.clone(), output.clone());
             let execution = Datum::joined(Held::Object(execution));
@@ -155,28 +148,14 @@ impl Session {
     }
 
     /// An agent's call has its output: it is for the model, and stands in the journal.
-    fn keep_output(
-        &mut self,
-        open: &OpenCall,
-        call: CallId,
-        output: &Arc<Datum>,
-        seq: u64,
-        at: Millis,
-    ) {
-        let request = &open.request;
-        let entry = Arc::new(Entry {
-            at,
-            step: request.step.clone(),
-            call,
-            tool: request.tool.clone(),
-            arguments: request.arguments.clone(),
-            result: EntryResult::Output(output.clone()),
-        });
-        self.with_frame(request.frame, |frame| {
+    fn keep_output(&mut self, open: &OpenCall, output: &Arc<Datum>, seq: u64, at: Millis) {
+        let frame = open.request.frame;
+        let entry = entry(open, at, EntryResult::Output(output.clone()));
+        self.with_frame(frame, |frame| {
             frame.last_output = Some(output.clone());
             frame.remember(entry);
         });
-        self.settle_call(request.frame, Settled::Output(seq));
+        self.settle_call(frame, Settled::Output(seq));
     }
 
     /// A call of an agent's turn moved on: the approval that covers it may have done its work.
@@ -206,14 +185,7 @@ impl Session {
                 run.progressed();
             }
         });
-        let entry = Arc::new(Entry {
-            at: event.at,
-            step: open.request.step.clone(),
-            call,
-            tool: open.request.tool.clone(),
-            arguments: open.request.arguments.clone(),
-            result: EntryResult::Error(fault.clone()),
-        });
+        let entry = entry(&open, event.at, EntryResult::Error(fault.clone()));
         self.with_frame(open.request.frame, |frame| frame.remember(entry));
         let row = self.history_row(&open, event.seq, false);
         if self.is_for_the_model(call, how) {
@@ -226,4 +198,17 @@ impl Session {
         self.look_above_call(open.request.frame);
         row
     }
+}
+
+/// The entry of a call in the history.
+fn entry(open: &OpenCall, at: Millis, result: EntryResult) -> Arc<Entry> {
+    let CallRequest { call, step, tool, arguments, .. } = &open.request;
+    Arc::new(Entry {
+        at,
+        step: step.clone(),
+        call: *call,
+        tool: tool.clone(),
+        arguments: arguments.clone(),
+        result,
+    })
 }
