@@ -6,11 +6,9 @@ mod limits;
 
 use crate::definition::agent::{Agent, AgentLimits, PromptRole, PromptStep, ToolType};
 use crate::definition::pipeline::PIPELINES;
-use crate::definition::plan::mistake::{Mistake, meant};
+use crate::definition::plan::mistake::{Checked, Mistake, checked, meant};
 use crate::definition::plan::read::{Origin, Reader, Spot, UNKNOWN_KEYS_MAX, listed, quoted};
-use crate::definition::plan::source::{
-    DEPTH_MAX, Node, NodeKind, Subject, child_pointer, is_deeper,
-};
+use crate::definition::plan::source::{Node, NodeKind, Subject, child_pointer};
 use crate::expression::template::{fill, names};
 use crate::limits::Limits;
 use crate::tool::rules::Pattern;
@@ -23,7 +21,7 @@ use std::sync::Arc;
 pub use limits::micros_of_dollars;
 
 /// An agent with warnings, or all that is wrong with it.
-pub type ReadAgent = Result<(Agent, Vec<Mistake>), Vec<Mistake>>;
+pub type ReadAgent = Checked<Agent>;
 
 /// Every key and its other spellings, which are the same key.
 const KEYS: &[(&str, &[&str])] = &[
@@ -67,18 +65,11 @@ const AGENT: Subject = Subject {
     if_deep: "an agent is not that deep",
 };
 
-/// Reads an agent's file: its text, and how mistakes name it.
+/// Reads an agent's file: its text, and how mistakes name it. An unknown key is a mistake.
 pub fn read_text(text: &str, file: &str, limits: &Limits) -> ReadAgent {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
-    match Node::parse_as(&AGENT, text, limits) {
-        Ok(node) => read_agent(&node, &origin, limits),
-        Err(found) => Err(found.into_iter().map(|mistake| origin.filed(mistake)).collect()),
-    }
-}
-
-/// Reads an agent of a file: an unknown key is a mistake.
-pub fn read_agent(node: &Node, origin: &Origin, limits: &Limits) -> ReadAgent {
-    read(node, origin, limits, Strangers::Refused)
+    let node = Node::parse_as(&AGENT, text, limits).map_err(|found| origin.all_filed(found))?;
+    read(&node, &origin, limits, Strangers::Refused)
 }
 
 /// Reads an agent that comes as a value: in a request, or out of the store. Keys that are not ours
@@ -95,14 +86,10 @@ pub fn read_pinned(value: &Value) -> ReadAgent {
 
 fn read_given(value: &Value, strangers: Strangers) -> ReadAgent {
     let limits = Limits::default();
-    if is_deeper(value, DEPTH_MAX) {
-        return Err(vec![AGENT.too_deep()]);
+    match AGENT.refuses(value, &limits) {
+        Some(mistake) => Err(vec![mistake]),
+        None => read(&Node::from_value(value), &Origin::default(), &limits, strangers),
     }
-    let bytes = value.to_string().len();
-    if bytes > limits.plan_bytes_max {
-        return Err(vec![AGENT.too_large(bytes, &limits)]);
-    }
-    read(&Node::from_value(value), &Origin::default(), &limits, strangers)
 }
 
 /// What happens to keys that are not ours.
@@ -117,12 +104,7 @@ enum Strangers {
 fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> ReadAgent {
     let mut form = Form { reader: Reader::new(origin, limits) };
     let agent = form.agent(&Spot::root(node), strangers);
-    let mut mistakes = form.reader.mistakes;
-    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    match agent {
-        Some(agent) if !mistakes.iter().any(Mistake::is_error) => Ok((agent, mistakes)),
-        _ => Err(mistakes),
-    }
+    checked(agent, form.reader.mistakes)
 }
 
 /// Reads the parts of an agent. A function that gives nothing for a value that is there has noted

@@ -8,7 +8,7 @@ mod tools;
 mod llm;
 
 use crate::definition::pipeline::{Addresses, PIPELINES, Pipeline};
-use crate::definition::plan::mistake::{Mistake, meant};
+use crate::definition::plan::mistake::{Checked, Mistake, checked, meant};
 use crate::definition::plan::read::{DURATION_MS_MAX, Origin, Reader, Spot, quoted};
 use crate::definition::plan::source::{Node, Subject};
 use crate::limits::Limits;
@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A pipeline with warnings, or all that is wrong with it.
-pub type ReadPipeline = Result<(Pipeline, Vec<Mistake>), Vec<Mistake>>;
+pub type ReadPipeline = Checked<Pipeline>;
 
 const KEYS: &[&str] = &[
     "name",
@@ -52,20 +52,10 @@ const PIPELINE: Subject = Subject {
 /// Reads a pipeline's file: its text, how mistakes name it, and its name if it gives none.
 pub fn read_text(text: &str, file: &str, default_name: &str, limits: &Limits) -> ReadPipeline {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
-    let node = match Node::parse_as(&PIPELINE, text, limits) {
-        Ok(node) => node,
-        Err(found) => {
-            return Err(found.into_iter().map(|mistake| origin.filed(mistake)).collect());
-        }
-    };
+    let node = Node::parse_as(&PIPELINE, text, limits).map_err(|found| origin.all_filed(found))?;
     let mut form = Form { reader: Reader::new(&origin, limits) };
     let pipeline = form.pipeline(&Spot::root(&node), default_name);
-    let mut mistakes = form.reader.mistakes;
-    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    match pipeline {
-        Some(pipeline) if !mistakes.iter().any(Mistake::is_error) => Ok((pipeline, mistakes)),
-        _ => Err(mistakes),
-    }
+    checked(pipeline, form.reader.mistakes)
 }
 
 /// Where a pipeline is reached over HTTP.

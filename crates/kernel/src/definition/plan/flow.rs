@@ -3,7 +3,7 @@
 //! checked against its surroundings, checked for its flow.
 
 use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_name};
-use super::mistake::{Mistake, meant_step};
+use super::mistake::{Checked, Mistake, checked, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
 use super::steps::{read_pinned_plan, read_plan};
@@ -19,11 +19,8 @@ pub fn load_text(
     origin: &Origin,
     limits: &Limits,
     around: &Surroundings<'_>,
-) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
-    let filed = |mistakes: Vec<Mistake>| -> Vec<Mistake> {
-        mistakes.into_iter().map(|mistake| origin.filed(mistake)).collect()
-    };
-    let node = Node::parse(text, limits).map_err(filed)?;
+) -> Checked<Plan> {
+    let node = Node::parse(text, limits).map_err(|found| origin.all_filed(found))?;
     load_node(&node, origin, limits, around)
 }
 
@@ -33,13 +30,9 @@ pub fn load_value(
     origin: &Origin,
     limits: &Limits,
     around: &Surroundings<'_>,
-) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
-    if is_deeper(value, DEPTH_MAX) {
-        return Err(vec![origin.filed(Subject::PLAN.too_deep())]);
-    }
-    let bytes = value.to_string().len();
-    if bytes > limits.plan_bytes_max {
-        return Err(vec![origin.filed(Subject::PLAN.too_large(bytes, limits))]);
+) -> Checked<Plan> {
+    if let Some(mistake) = Subject::PLAN.refuses(value, limits) {
+        return Err(vec![origin.filed(mistake)]);
     }
     load_node(&Node::from_value(value), origin, limits, around)
 }
@@ -142,20 +135,11 @@ fn load_node(
     origin: &Origin,
     limits: &Limits,
     around: &Surroundings<'_>,
-) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
-    let (plan, mut mistakes) = read_plan(node, origin, limits).map_err(sorted)?;
+) -> Checked<Plan> {
+    let (plan, mut mistakes) = read_plan(node, origin, limits)?;
     mistakes.extend(check_plan(&plan, node, origin, around));
     mistakes.extend(check_flow(&plan, node, origin));
-    let mistakes = sorted(mistakes);
-    if mistakes.iter().any(Mistake::is_error) {
-        return Err(mistakes);
-    }
-    Ok((plan, mistakes))
-}
-
-fn sorted(mut mistakes: Vec<Mistake>) -> Vec<Mistake> {
-    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    mistakes
+    checked(Some(plan), mistakes)
 }
 
 /// One list of steps: the plan's own, a branch's, a loop's.

@@ -79,6 +79,18 @@ impl Mistake {
     }
 }
 
+/// What was read, with warnings, or all that is wrong with it.
+pub type Checked<T> = Result<(T, Vec<Mistake>), Vec<Mistake>>;
+
+/// What was read, unless one of these mistakes is an error; they are put in the order of the text.
+pub(crate) fn checked<T>(read: Option<T>, mut mistakes: Vec<Mistake>) -> Checked<T> {
+    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+    match read {
+        Some(read) if !mistakes.iter().any(Mistake::is_error) => Ok((read, mistakes)),
+        _ => Err(mistakes),
+    }
+}
+
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

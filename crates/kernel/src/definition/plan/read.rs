@@ -46,6 +46,11 @@ impl Origin {
         mistake.file.clone_from(&self.file);
         mistake
     }
+
+    /// All of them with this plan's file.
+    pub(crate) fn all_filed(&self, mistakes: Vec<Mistake>) -> Vec<Mistake> {
+        mistakes.into_iter().map(|mistake| self.filed(mistake)).collect()
+    }
 }
 
 /// A node and the JSON Pointer to it.

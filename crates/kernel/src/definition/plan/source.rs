@@ -93,6 +93,15 @@ impl Subject {
             .hint(self.if_deep)
     }
 
+    /// What keeps a value from being read that came without a text: its depth or its size.
+    pub(crate) fn refuses(&self, value: &Value, limits: &Limits) -> Option<Mistake> {
+        if is_deeper(value, DEPTH_MAX) {
+            return Some(self.too_deep());
+        }
+        let bytes = value.to_string().len();
+        (bytes > limits.plan_bytes_max).then(|| self.too_large(bytes, limits))
+    }
+
     fn missing(&self) -> Mistake {
         Mistake::error(format!("the text holds no {}", self.noun)).hint(self.if_empty)
     }

@@ -1,6 +1,6 @@
 //! From a tree to a plan: the steps, kind by kind, with exactly the keys that each may have.
 
-use super::mistake::{Mistake, meant, meant_step};
+use super::mistake::{Checked, Mistake, checked, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::source::Node;
 use super::{
@@ -77,11 +77,7 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
 
 /// Reads a plan. All mistakes are reported, not only the first; with warnings alone it is still a
 /// plan.
-pub fn read_plan(
-    node: &Node,
-    origin: &Origin,
-    limits: &Limits,
-) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+pub fn read_plan(node: &Node, origin: &Origin, limits: &Limits) -> Checked<Plan> {
     read_with(Reader::new(origin, limits), node)
 }
 
@@ -92,14 +88,10 @@ pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec
     read_with(reader, node).map(|(plan, _)| plan)
 }
 
-fn read_with(reader: Reader<'_>, node: &Node) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
+fn read_with(reader: Reader<'_>, node: &Node) -> Checked<Plan> {
     let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0 };
     let plan = steps.plan(&Spot::root(node));
-    let mistakes = steps.reader.mistakes;
-    match plan {
-        Some(plan) if !mistakes.iter().any(Mistake::is_error) => Ok((plan, mistakes)),
-        _ => Err(mistakes),
-    }
+    checked(plan, steps.reader.mistakes)
 }
 
 /// Which rule a jump follows.
