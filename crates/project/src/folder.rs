@@ -5,7 +5,7 @@
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
-use crate::upstream_entries::{Upstreams, Variables, absolute, foreign};
+use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
 use engine::{AgentFile, PipelineFile, PlanFile};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
@@ -15,6 +15,7 @@ use llms::config::ModelConfig;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The settings' file in a project folder.
@@ -230,8 +231,21 @@ impl Project {
 
     /// The upstreams that its settings, its `.mcp.json` and the environment name together.
     pub fn upstreams(&self, variables: &Variables<'_>) -> Result<Upstreams, Vec<Mistake>> {
-        let entries = (self.config.upstreams.as_slice(), self.clients.entries.as_slice());
-        Upstreams::combine(&self.folder, entries, variables)
+        let written =
+            WrittenEntries { ours: &self.config.upstreams, theirs: &self.clients.entries };
+        Upstreams::combine(&self.folder, written, variables)
+    }
+
+    /// How its server is reached that listens there.
+    pub fn ourselves(&self, address: SocketAddr) -> Ourselves {
+        let has_folder = !self.folder.as_os_str().is_empty();
+        let server = &self.config.server;
+        Ourselves {
+            address,
+            port: server.port,
+            hosts: server.names(),
+            folder: has_folder.then(|| absolute(&self.folder)),
+        }
     }
 }
 

@@ -70,7 +70,9 @@ pub fn names_variable(text: &str) -> bool {
 pub fn without_inputs(text: &str) -> (String, Vec<String>) {
     let (mut whole, mut names) = (String::new(), Vec::new());
     let mut rest = text;
-    while let Some((before, id, after)) = next_input(rest) {
+    while let Some((before, input)) = rest.split_once("${input:")
+        && let Some((id, after)) = input.split_once('}')
+    {
         let name = variable_for(id);
         whole.push_str(before);
         whole.push_str(&format!("${{{name}}}"));
@@ -79,13 +81,6 @@ pub fn without_inputs(text: &str) -> (String, Vec<String>) {
     }
     whole.push_str(rest);
     (whole, names)
-}
-
-/// What stands before the first `${input:..}`, its id, and what stands after it.
-fn next_input(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, after) = text.split_once("${input:")?;
-    let (id, rest) = after.split_once('}')?;
-    Some((before, id, rest))
 }
 
 fn variable(name: &str, default: Option<&str>, around: &Around<'_>) -> Result<String, Mistake> {

@@ -17,7 +17,6 @@ mod ourselves;
 use crate::layer::Place;
 use expand::Around;
 use kernel::definition::plan::mistake::{Mistake, meant};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
@@ -34,6 +33,15 @@ pub use show::shown;
 pub const ASSISTANT_URL: &str = "ASSISTANT_MCP_URL";
 const ASSISTANT: &str = "assistant";
 
+/// Entries by who wrote them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WrittenEntries<'a> {
+    /// Those of our settings.
+    pub ours: &'a [Entry],
+    /// Those of a client's file.
+    pub theirs: &'a [Entry],
+}
+
 /// All upstreams of a project, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Upstreams {
@@ -47,7 +55,7 @@ impl Upstreams {
     /// its keys to the other.
     pub fn combine(
         folder: &Path,
-        (ours, theirs): (&[Entry], &[Entry]),
+        WrittenEntries { ours, theirs }: WrittenEntries<'_>,
         variables: &Variables<'_>,
     ) -> Result<Self, Vec<Mistake>> {
         let mut entries: Vec<Entry> = theirs.to_vec();
@@ -107,11 +115,8 @@ impl Upstreams {
 
     /// Without those that lead back to us; their names.
     pub fn leave_out(&mut self, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
-        let entries = std::mem::take(&mut self.entries);
-        let (left_out, kept): (Vec<Entry>, Vec<Entry>) =
-            entries.into_iter().partition(|entry| is_ours(&entry.name));
-        self.entries = kept;
-        left_out.into_iter().map(|entry| entry.name).collect()
+        let left_out = self.entries.extract_if(.., |entry| is_ours(&entry.name));
+        left_out.map(|entry| entry.name).collect()
     }
 
     fn active(&self) -> impl Iterator<Item = &Entry> {
@@ -126,20 +131,6 @@ pub fn config_of(entry: &Entry, variables: &Variables<'_>) -> Result<UpstreamCon
         Some(mistake) => Err(mistake),
         None => entry.config(&Around { folder: Path::new(""), variables }),
     }
-}
-
-/// Whether an entry leads to the server of this project, which listens there or at these hosts.
-pub fn leads_back(entry: &Entry, folder: &Path, (address, hosts): (SocketAddr, &[String])) -> bool {
-    let folder = absolute(folder);
-    let ourselves = Ourselves {
-        address,
-        port: address.port(),
-        hosts: hosts.to_vec(),
-        folder: Some(folder.clone()),
-    };
-    // What needs variables is no one's own server.
-    let config = entry.config(&Around { folder: &folder, variables: &|_| None });
-    config.is_ok_and(|config| ourselves.are(&config))
 }
 
 /// The folder as one that does not depend on where we are.

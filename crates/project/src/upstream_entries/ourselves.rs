@@ -2,6 +2,8 @@
 //! own server, for the clients that work in that folder; connected to itself, a server would list
 //! its own tools again and again.
 
+use super::entry::Entry;
+use super::expand::Around;
 use hyper::http::Uri;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,6 +23,13 @@ pub struct Ourselves {
 }
 
 impl Ourselves {
+    /// Whether this entry leads to us. What needs variables is no one's own server.
+    pub fn are_behind(&self, entry: &Entry) -> bool {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        let config = entry.config(&Around { folder, variables: &|_| None });
+        config.is_ok_and(|config| self.are(&config))
+    }
+
     /// Whether this leads to us.
     pub fn are(&self, config: &UpstreamConfig) -> bool {
         match &config.kind {

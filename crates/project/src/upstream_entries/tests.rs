@@ -14,7 +14,8 @@ fn looked_up(name: &str) -> Option<String> {
 fn combine(toml: &str, json: &str) -> Result<Upstreams, Vec<Mistake>> {
     let config = Config::parse("waypost.toml", toml)?;
     let found = foreign::read(".mcp.json", json, None)?;
-    Upstreams::combine(Path::new("/shop"), (&config.upstreams, &found.entries), &looked_up)
+    let written = WrittenEntries { ours: &config.upstreams, theirs: &found.entries };
+    Upstreams::combine(Path::new("/shop"), written, &looked_up)
 }
 
 fn configs(toml: &str, json: &str) -> Vec<UpstreamConfig> {
@@ -233,8 +234,8 @@ fn layers_are_merged_key_by_key() {
         crate::layer::Layer::file("above.toml", above),
     ];
     let config = Config::layered(&layers).unwrap();
-    let upstreams =
-        Upstreams::combine(Path::new("/shop"), (&config.upstreams, &[]), &|_| None).unwrap();
+    let written = WrittenEntries { ours: &config.upstreams, ..WrittenEntries::default() };
+    let upstreams = Upstreams::combine(Path::new("/shop"), written, &|_| None).unwrap();
     let all = upstreams.configs(&|_| None).unwrap();
     let UpstreamKind::Http { headers, .. } = &all[0].kind else { panic!("{all:?}") };
     let told: Vec<(&str, &str)> =
@@ -307,12 +308,13 @@ fn a_login_is_written_in_the_words_of_clients_and_ours_are_added() {
 fn a_variable_names_one_upstream_by_its_url() {
     let variables =
         |name: &str| (name == ASSISTANT_URL).then(|| " http://127.0.0.1:8000/mcp ".to_owned());
-    let upstreams = Upstreams::combine(Path::new(""), (&[], &[]), &variables).unwrap();
+    let nothing = WrittenEntries::default();
+    let upstreams = Upstreams::combine(Path::new(""), nothing, &variables).unwrap();
     let all = upstreams.configs(&variables).unwrap();
     assert_eq!((all[0].name.as_str(), all[0].prefix.as_str()), ("assistant", ""));
     assert_eq!(all[0].origin, "environment ASSISTANT_MCP_URL");
     let facts = upstreams.entries()[0].facts();
     assert_eq!((facts.kind, facts.target.as_str()), ("http", "http://127.0.0.1:8000/mcp"));
     let unset = |name: &str| (name == ASSISTANT_URL).then(String::new);
-    assert!(Upstreams::combine(Path::new(""), (&[], &[]), &unset).unwrap().entries().is_empty());
+    assert!(Upstreams::combine(Path::new(""), nothing, &unset).unwrap().entries().is_empty());
 }

@@ -7,7 +7,7 @@ use crate::assemble::sinks::Wanted;
 use engine::{Model, Models, Price};
 use kernel::conversation::llm::Usage;
 use llms::config::{ModelConfig, ModelKind};
-use project::upstream_entries::{Ourselves, Upstreams, absolute};
+use project::upstream_entries::{Ourselves, Upstreams};
 use std::sync::Arc;
 use upstreams::UpstreamConfig;
 
@@ -28,7 +28,7 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let variables = setup.variables.as_ref();
     let project = &setup.project;
     let mut upstreams = project.upstreams(variables).map_err(wrong(ProjectPart::Upstreams))?;
-    let ourselves = ourselves(setup);
+    let ourselves = project.ourselves(setup.address);
     if setup.alone {
         let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
         return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None, ourselves });
@@ -48,18 +48,6 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
         _ => Wanted::all(sinks),
     };
     Ok(Behind { upstreams, configs: ahead, models, sinks: Some(sinks), ourselves })
-}
-
-/// How this server is reached, by its settings.
-fn ourselves(setup: &Setup) -> Ourselves {
-    let project = &setup.project;
-    let has_folder = !project.folder.as_os_str().is_empty();
-    Ourselves {
-        address: setup.address,
-        port: project.config.server.port,
-        hosts: project.config.server.names(),
-        folder: has_folder.then(|| absolute(&project.folder)),
-    }
 }
 
 /// The models that these configure; no one is talked to yet.

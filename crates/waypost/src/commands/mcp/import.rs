@@ -15,7 +15,7 @@ use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::{CONFIG_FILE, Project};
 use project::upstream_entries::foreign::{self, Found};
-use project::upstream_entries::{Entry, Moved, leads_back, moved};
+use project::upstream_entries::{Entry, Moved, moved};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -161,8 +161,7 @@ fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
 
 fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
     let settings = &project.config.server;
-    let address = SocketAddr::new(settings.host, settings.port);
-    let names = settings.names();
+    let ourselves = project.ourselves(SocketAddr::new(settings.host, settings.port));
     let known = |name: &str| {
         let mut ours = project.config.upstreams.iter().chain(&project.clients.entries);
         ours.find(|entry| entry.name == name).map(|entry| entry.place.to_string())
@@ -171,7 +170,7 @@ fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
     let candidate = |entry: Entry| {
         let table = moved(&entry);
         let name = table.as_ref().map_or(entry.name.as_str(), |table| table.name.as_str());
-        let left_out = if leads_back(&entry, &project.folder, (address, names.as_slice())) {
+        let left_out = if ourselves.are_behind(&entry) {
             Some("it is this project's own server".to_owned())
         } else if let Some(place) = known(name).or_else(|| taken.get(name).cloned()) {
             Some(format!("`{name}` is in {place} already"))

@@ -8,7 +8,7 @@ use crate::settings::{Settings, file_of};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::Project;
-use project::upstream_entries::{Entry, Moved, Upstreams, Variables};
+use project::upstream_entries::{Entry, Moved, Upstreams, Variables, WrittenEntries};
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -103,8 +103,8 @@ fn addition(
     let clients = Project::load(beside.folder, Config::default())
         .map_err(|error| Failure::usage(error.to_string()))?
         .clients;
-    let entries = (after.upstreams.as_slice(), clients.entries.as_slice());
-    Upstreams::combine(beside.folder, entries, beside.variables)
+    let written = WrittenEntries { ours: &after.upstreams, theirs: &clients.entries };
+    Upstreams::combine(beside.folder, written, beside.variables)
         .map_err(|found| mistaken(&found).hint("nothing was written"))?;
     Ok(added)
 }
