@@ -5,6 +5,7 @@ use super::Around;
 use super::keys::ModelKeys;
 use crate::layer::Place;
 use crate::settings::{Located, Named, Text};
+use crate::upstream_entries::Variables;
 use crate::upstream_entries::expand::{self, expanded};
 use crate::upstream_entries::sendable::headers_of;
 use kernel::definition::plan::mistake::{Mistake, meant};
@@ -51,7 +52,7 @@ pub(super) enum Provider {
 
 impl Provider {
     /// The variable that a key is in where the entry names none.
-    pub(super) fn variable(self) -> &'static str {
+    fn variable(self) -> &'static str {
         match self {
             Provider::OpenAi => "OPENAI_API_KEY",
             Provider::Anthropic => "ANTHROPIC_API_KEY",
@@ -59,8 +60,14 @@ impl Provider {
         }
     }
 
-    /// The model that it serves.
-    pub(super) fn kind(self, remote: Remote) -> ModelKind {
+    /// The model that it serves. Its own key is for its own address: no one else is sent it.
+    pub(super) fn kind(self, mut remote: Remote, variables: &Variables<'_>) -> ModelKind {
+        if remote.key.is_none() && remote.base_url.is_none() {
+            remote.key = variables(self.variable()).map(Secret::new);
+        }
+        let key = remote.key.map(|key| Secret::new(key.expose().trim()));
+        remote.key = key.filter(|key| !key.expose().is_empty());
+        remote.base_url = remote.base_url.filter(|url| !url.is_empty());
         match self {
             Provider::OpenAi => ModelKind::OpenAi(remote),
             Provider::Anthropic => ModelKind::Anthropic(remote),
@@ -106,20 +113,14 @@ impl ModelEntry {
         let kind = match &self.way {
             Way::Rules(rules) => self.rules(rules, around, &texts)?,
             Way::Remote { provider, model, base_url, key, headers } => {
-                let key = match (key, base_url) {
-                    (Some(key), _) => Some(expanded(key, &texts)?),
-                    // A provider's own key is for its own address: no one else is sent it.
-                    (None, None) => (around.variables)(provider.variable()),
-                    (None, Some(_)) => None,
-                };
-                let base_url = base_url.as_ref().map(|url| expanded(url, &texts)).transpose()?;
-                let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-                provider.kind(Remote {
+                let key = key.as_ref().map(|key| expanded(key, &texts)).transpose()?;
+                let remote = Remote {
+                    base_url: base_url.as_ref().map(|url| expanded(url, &texts)).transpose()?,
                     model: expanded(model, &texts)?,
-                    base_url: base_url.filter(|url| !url.is_empty()),
                     key: key.map(Secret::new),
                     headers: headers_of(headers, &texts)?,
-                })
+                };
+                provider.kind(remote, around.variables)
             }
         };
         Ok(ModelConfig {

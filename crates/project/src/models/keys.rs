@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use std::num::NonZeroU64;
 
 /// The most freedom that providers know.
-const TEMPERATURE_MAX: f64 = 2.0;
+pub(super) const TEMPERATURE_MAX: f64 = 2.0;
 
 /// All keys of an entry, as far as they are written.
 #[derive(Debug, Default, Deserialize)]

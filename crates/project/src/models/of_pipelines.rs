@@ -3,6 +3,7 @@
 
 use super::Around;
 use super::entry::{PROVIDERS, Provider, rules_text};
+use super::keys::TEMPERATURE_MAX;
 use crate::layer::Place;
 use crate::settings::Text;
 use crate::upstream_entries::expand::{self, expanded};
@@ -27,9 +28,6 @@ const KEY: Names = &["apiKey", "api_key"];
 const TEMPERATURE: Names = &["temperature"];
 const MAX_TOKENS: Names = &["maxTokens", "max_tokens"];
 const TIMEOUT: Names = &["timeoutMs", "timeout_ms"];
-
-/// The most freedom that providers know.
-const TEMPERATURE_MAX: f64 = 2.0;
 
 /// Whether no one outside is asked: it is rule-based, or a model of the project.
 pub fn is_alone(llm: &PipelineLlm) -> bool {
@@ -108,64 +106,39 @@ impl<'a> Params<'a> {
     fn rules(&mut self) -> Option<ModelKind> {
         self.no_others(&[RULES]);
         let here = PathBuf::from(format!("{}, `rules`", self.place.file));
-        match self.get(RULES) {
-            None => {
-                Some(ModelKind::Rules { text: stub_rules().to_owned(), file: PathBuf::from(STUB) })
+        let (text, file) = match self.get(RULES) {
+            None => (stub_rules().to_owned(), PathBuf::from(STUB)),
+            Some((_, Value::String(text))) if text.contains('\n') => (text.clone(), here),
+            Some((_, Value::String(path))) => {
+                let path = self.expanded(path)?;
+                let text = rules_text(&path, self.around).map_err(|why| {
+                    let what = format!("the rules `{path}` of `llm` cannot be read: {why}");
+                    Mistake::error(what).hint("the path begins at the project's folder")
+                });
+                (self.kept(text)?, PathBuf::from(path))
             }
-            Some((_, Value::String(text))) if text.contains('\n') => {
-                Some(ModelKind::Rules { text: text.clone(), file: here })
-            }
-            Some((_, Value::String(path))) => self.rules_of_file(path),
             // JSON is YAML.
-            Some((_, rules @ Value::Object(_))) => {
-                Some(ModelKind::Rules { text: rules.to_string(), file: here })
-            }
+            Some((_, rules @ Value::Object(_))) => (rules.to_string(), here),
             Some((name, _)) => {
                 let hint = "it is the path of a file of rules, or the rules themselves";
                 let what = format!("`{name}` of `llm` cannot be read");
                 self.refuse(Mistake::error(what).hint(hint));
-                None
+                return None;
             }
-        }
-    }
-
-    fn rules_of_file(&mut self, path: &str) -> Option<ModelKind> {
-        let path = self.expanded(path)?;
-        match rules_text(&path, self.around) {
-            Ok(text) => Some(ModelKind::Rules { text, file: PathBuf::from(path) }),
-            Err(why) => {
-                let what = format!("the rules `{path}` of `llm` cannot be read: {why}");
-                let hint = "the path begins at the project's folder";
-                self.refuse(Mistake::error(what).hint(hint));
-                None
-            }
-        }
+        };
+        Some(ModelKind::Rules { text, file })
     }
 
     fn remote(&mut self, provider: Provider) -> Option<ModelKind> {
         self.no_others(&[MODEL, ENDPOINT, KEY, TEMPERATURE, MAX_TOKENS, TIMEOUT]);
         let model = self.text(MODEL);
-        let (endpoint, key) = (self.text(ENDPOINT), self.text(KEY));
-        let Some(model) = model else {
-            if self.get(MODEL).is_none() {
-                let hint = "it is the provider's own name for it";
-                self.refuse(Mistake::error("`model` of `llm` is missing").hint(hint));
-            }
-            return None;
-        };
-        let key = match (self.get(KEY), &endpoint) {
-            (Some(_), _) => key,
-            // A provider's own key is for its own address: no one else is sent it.
-            (None, None) => (self.around.variables)(provider.variable()),
-            (None, Some(_)) => None,
-        };
-        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-        Some(provider.kind(Remote {
-            model,
-            base_url: endpoint.filter(|url| !url.is_empty()),
-            key: key.map(Secret::new),
-            headers: Vec::new(),
-        }))
+        let (base_url, key) = (self.text(ENDPOINT), self.text(KEY).map(Secret::new));
+        if self.get(MODEL).is_none() {
+            let hint = "it is the provider's own name for it";
+            self.refuse(Mistake::error("`model` of `llm` is missing").hint(hint));
+        }
+        let remote = Remote { model: model?, base_url, key, headers: Vec::new() };
+        Some(provider.kind(remote, self.around.variables))
     }
 
     fn more(&mut self) -> More {
@@ -180,46 +153,31 @@ impl<'a> Params<'a> {
     fn temperature(&mut self) -> Option<f64> {
         let (name, value) = self.get(TEMPERATURE)?;
         let number = value.as_f64().filter(|number| (0.0..=TEMPERATURE_MAX).contains(number));
-        if number.is_none() {
-            let what = format!("`{name}` of `llm` cannot be `{value}`");
-            let hint = "write a number from 0 to 2, or leave it out";
-            self.refuse(Mistake::error(what).hint(hint));
-        }
-        number
+        self.kept(number.ok_or_else(|| {
+            Mistake::error(format!("`{name}` of `llm` cannot be `{value}`"))
+                .hint("write a number from 0 to 2, or leave it out")
+        }))
     }
 
     fn whole(&mut self, names: Names) -> Option<u64> {
         let (name, value) = self.get(names)?;
+        let what = format!("`{name}` of `llm` must be a whole number from 1 on");
         let number = value.as_u64().filter(|number| *number > 0);
-        if number.is_none() {
-            let what = format!("`{name}` of `llm` must be a whole number from 1 on");
-            self.refuse(Mistake::error(what));
-        }
-        number
+        self.kept(number.ok_or_else(|| Mistake::error(what)))
     }
 
     /// A text, with its variables looked up. It may be a secret: it is not shown.
     fn text(&mut self, names: Names) -> Option<String> {
         let (name, value) = self.get(names)?;
-        match value {
-            Value::String(text) => self.expanded(text),
-            _ => {
-                self.refuse(Mistake::error(format!("`{name}` of `llm` must be a text")));
-                None
-            }
-        }
+        let what = format!("`{name}` of `llm` must be a text");
+        let text = self.kept(value.as_str().ok_or_else(|| Mistake::error(what)))?;
+        self.expanded(text)
     }
 
     fn expanded(&mut self, text: &str) -> Option<String> {
         let texts = expand::Around { folder: self.around.folder, variables: self.around.variables };
         let text = Text { text: text.to_owned(), place: self.place.clone() };
-        match expanded(&text, &texts) {
-            Ok(text) => Some(text),
-            Err(mistake) => {
-                self.mistakes.push(mistake);
-                None
-            }
-        }
+        self.kept(expanded(&text, &texts))
     }
 
     /// The parameter under the first of its names that is there.
@@ -238,8 +196,13 @@ impl<'a> Params<'a> {
                 format!("known here: {}", first().collect::<Vec<&str>>().join(", "))
             });
             let mistake = Mistake::error(format!("unknown parameter `{stranger}` of `llm`"));
-            self.mistakes.push(self.place.mistake(mistake.hint(hint)));
+            self.refuse(mistake.hint(hint));
         }
+    }
+
+    /// What was read; a mistake is noted.
+    fn kept<T>(&mut self, read: Result<T, Mistake>) -> Option<T> {
+        read.map_err(|mistake| self.refuse(mistake)).ok()
     }
 
     fn refuse(&mut self, mistake: Mistake) {
