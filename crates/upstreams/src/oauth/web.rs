@@ -80,39 +80,27 @@ impl Web {
         headers: HeaderMap,
         body: String,
     ) -> Result<Posted> {
-        self.timely(url, self.read_posted(ground, url, headers, body)).await
+        let exchange = async {
+            let request = self.client(ground, url)?.post(url.clone()).headers(headers).body(body);
+            let mut response = sent(json(request), url).await?;
+            let status = response.status();
+            if status.is_redirection() {
+                return Err(Trouble::refused(format!(
+                    "`{}` answered {status} and points elsewhere, which is not followed",
+                    shown(url)
+                )));
+            }
+            let body = body_of(&mut response, url).await?;
+            Ok(Posted { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+        };
+        self.timely(url, exchange).await
     }
 
     /// What the server itself wants of a request without a token.
     pub(super) async fn probe(&self, server: &Url) -> Result<Challenge> {
-        self.timely(server, self.read_challenge(server)).await
-    }
-
-    async fn read_posted(
-        &self,
-        ground: Ground,
-        url: &Url,
-        headers: HeaderMap,
-        body: String,
-    ) -> Result<Posted> {
-        let request = self.client(ground, url)?.post(url.clone()).headers(headers).body(body);
-        let mut response = sent(json(request), url).await?;
-        let status = response.status();
-        if status.is_redirection() {
-            return Err(Trouble::refused(format!(
-                "`{}` answered {status} and points elsewhere, which is not followed",
-                shown(url)
-            )));
-        }
-        let body = body_of(&mut response, url).await?;
-        let body = serde_json::from_slice(&body).unwrap_or_default();
-        Ok(Posted { status, body })
-    }
-
-    async fn read_challenge(&self, server: &Url) -> Result<Challenge> {
         let request = self.client(Ground::Private, server)?.get(server.clone());
         let request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = sent(request, server).await?;
+        let response = self.timely(server, sent(request, server)).await?;
         let from = response.remote_addr().map(|address| address.ip());
         let challenge = Challenge::of(response.status(), response.headers(), from);
         Ok(challenge.unwrap_or_else(|| Challenge::unknown(from)))
