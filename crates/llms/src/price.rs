@@ -5,9 +5,6 @@
 use crate::config::{ModelConfig, ModelKind, Price};
 use kernel::conversation::llm::Usage;
 
-/// The day on which the table was taken from the providers' lists.
-pub const LISTED_ON: &str = "2026-11-15";
-
 const TOKENS_PER_PRICE: u128 = 1_000_000;
 
 struct Listed {
@@ -22,6 +19,7 @@ const fn listed(name: &'static str, input: u64, cached: u64, output: u64) -> Lis
     Listed { name, price }
 }
 
+/// Taken from the providers' lists on 2026-11-15.
 const TABLE: &[Listed] = &[
     listed("gpt-6-astra", 10_000, 1_000, 50_000),
     listed("gpt-6-sol", 2_000, 200, 10_000),
