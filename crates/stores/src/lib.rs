@@ -6,9 +6,7 @@
 
 mod parts;
 mod files;
-mod poison;
-mod queue;
-mod writer;
+mod locks;
 mod sqlite;
 mod blobs;
 mod marks;

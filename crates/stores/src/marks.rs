@@ -1,7 +1,7 @@
 //! Marks of what a process works on, in a small file that outlives it. They are written and never
 //! synced: what they are for is the death of a process, which leaves the system's cache alone.
 
-use crate::queue::held;
+use crate::locks::held;
 use kernel::contracts::CrashMarks;
 use kernel::values::ids::SessionId;
 use std::collections::BTreeMap;

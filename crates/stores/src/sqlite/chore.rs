@@ -1,36 +1,10 @@
 //! Writes of SQL that are no appends.
 
+use super::queue::{Chore, Writes};
 use super::trouble::Result;
-use crate::queue::{self, Chore};
 use kernel::contracts::{Read, StoreError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
-
-/// Queues jobs for the writer of the embedded store.
-pub(crate) type Writes = queue::Writes<SqlChore>;
-/// What that writer does.
-pub(crate) type SqlJob = queue::Job<SqlChore>;
-
-/// A write of SQL. It may be run again, in another transaction, before it is done.
-pub(crate) struct SqlChore(Box<dyn Work>);
-
-impl SqlChore {
-    /// Writes, inside a savepoint of its own.
-    pub(crate) fn run(&mut self, connection: &Connection) -> Result<()> {
-        self.0.run(connection)
-    }
-}
-
-impl Chore for SqlChore {
-    fn done(self, result: Result<(), StoreError>) {
-        self.0.done(result);
-    }
-}
-
-trait Work: Send {
-    fn run(&mut self, connection: &Connection) -> Result<()>;
-    fn done(self: Box<Self>, result: Result<(), StoreError>);
-}
 
 struct Task<F, G, T> {
     work: F,
@@ -40,7 +14,7 @@ struct Task<F, G, T> {
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<F, G, T> Work for Task<F, G, T>
+impl<F, G, T> Chore for Task<F, G, T>
 where
     F: FnMut(&Connection) -> Result<T> + Send,
     G: FnOnce(&T) + Send,
@@ -78,7 +52,7 @@ impl Writes {
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
             let task = Task { work, then, made: None, answer };
-            writes.chore(SqlChore(Box::new(task))).await?;
+            writes.chore(Box::new(task)).await?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })
     }

@@ -2,6 +2,8 @@
 //! beside it. One process per folder.
 
 mod trouble;
+mod poison;
+mod queue;
 mod chore;
 mod readers;
 pub(crate) mod files;
@@ -21,11 +23,9 @@ pub(crate) use tables::refs::Loose;
 
 use crate::files::{make_folder, sync_folder};
 use crate::parts::{OpenError, Parts};
-use crate::queue::Shared;
-use crate::writer::Writer;
 use append::Opening;
-use chore::Writes;
 pub(crate) use files::lost::DATABASE;
+use queue::{Shared, Writes};
 use readers::Readers;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use tables::definitions::SqliteDefinitions;
 use tables::deliveries::SqliteDeliveries;
 use tables::fences::Fences;
 use tables::specs::KnownSpecs;
-use writer::SqliteBackend;
+use writer::Writer;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
 const READERS: usize = 2;
@@ -80,8 +80,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
     };
     let shared = Arc::<Shared>::default();
     let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
-    let backend = SqliteBackend::new(connection, lock, opening);
-    let writer = Writer::new(backend, shared, parts.clock.clone());
+    let writer = Writer::new(connection, lock, opening, shared, parts.clock.clone());
     parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), node, "the store is open");

@@ -2,7 +2,7 @@
 //! read is one transaction, so that what it gathers belongs together.
 
 use super::trouble::{Result, Trouble};
-use crate::queue::held;
+use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::VecDeque;

@@ -1,19 +1,27 @@
-//! Commits of the embedded store: all jobs of a batch in one transaction. Many sessions share it
-//! and its sync; none of them can undo another's rows.
+//! The one writer of the store: takes what is queued, commits that in one transaction, and only then
+//! answers. Many sessions share the transaction and its sync; none of them can undo another's rows.
 
 use super::append::{Opening, write_append};
-use super::chore::{SqlChore, SqlJob};
+use super::queue::{Job, Shared};
 use super::trouble::{
     Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
-use crate::queue::{Job, Shared};
 use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
-use crate::writer::{Answer, Backend, PROBE_BYTES};
-use kernel::contracts::StoreError;
+use kernel::contracts::{Clock, StoreError};
 use kernel::journal::projection::Append;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// How many jobs share a commit. Above 64 the limit is the processor, not the disk, and answers
+/// only come later.
+const BATCH_JOBS_MAX: usize = 256;
+
+/// What a probe writes beyond what was refused: more than most appends. A smaller one finds room
+/// where they find none.
+const PROBE_BYTES: usize = 64 * 1024;
 
 /// How many small commits are made between two looks at the size of the log.
 const COMMITS_PER_LOOK: u32 = 16;
@@ -21,12 +29,19 @@ const COMMITS_PER_LOOK: u32 = 16;
 const SMALL_JOBS: usize = 8;
 const SMALL_BYTES: usize = 16 * 1024;
 
-/// Commits to one SQLite database.
-pub(crate) struct SqliteBackend {
+/// What came of a job.
+type Answer = Result<(), StoreError>;
+
+/// Writes to one SQLite database.
+pub(crate) struct Writer {
     connection: Connection,
     opening: Opening,
     /// Let go of only when the connection is closed.
     lock: FolderLock,
+    shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+    /// Told when it has ended.
+    closers: Vec<oneshot::Sender<()>>,
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
     /// What the last commit wrote, until its answers are given.
@@ -65,35 +80,108 @@ impl From<rusqlite::Error> for Stop {
     }
 }
 
-impl Backend for SqliteBackend {
-    type Chore = SqlChore;
-
-    fn commit(
-        &mut self,
-        shared: &Shared,
-        jobs: &mut [SqlJob],
-    ) -> impl Future<Output = Result<Vec<Answer>, StoreError>> + Send {
-        std::future::ready(self.commit_now(shared, jobs))
+impl Writer {
+    /// Writes on this connection; it keeps the folder's lock until it ends.
+    pub(crate) fn new(
+        connection: Connection,
+        lock: FolderLock,
+        opening: Opening,
+        shared: Arc<Shared>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let closers = Vec::new();
+        let (over, wrote, unlooked) = (false, None, 0);
+        Self { connection, opening, lock, shared, clock, closers, over, wrote, unlooked }
     }
 
-    fn appended(&mut self, append: &Append) {
-        self.opening.fences.appended(append);
+    /// Works until it has to close, until no one can send any more, or until nothing can be
+    /// written. The database is closed before anyone is notified.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::with_capacity(BATCH_JOBS_MAX);
+        while queue.recv_many(&mut jobs, BATCH_JOBS_MAX).await > 0 {
+            self.process(&mut jobs);
+            if self.over {
+                break;
+            }
+            if !self.closers.is_empty() {
+                // What is in the queue is still written; nothing new gets in.
+                queue.close();
+            }
+        }
+        let closers = std::mem::take(&mut self.closers);
+        self.end();
+        for closer in closers {
+            let _ = closer.send(());
+        }
     }
 
-    /// Has the log written back once it has grown enough.
-    fn answered(&mut self, shared: &Shared) {
+    /// Commits these jobs and answers them.
+    fn process(&mut self, jobs: &mut Vec<Job>) {
+        let began = self.clock.elapsed();
+        let answers = match self.commit(jobs) {
+            Ok(answers) => {
+                let took = self.clock.elapsed().saturating_sub(began);
+                let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                self.shared.committed(took_ms);
+                answers
+            }
+            Err(error) => {
+                self.give_up(&error, jobs);
+                vec![Err(error); jobs.len()]
+            }
+        };
+        self.answer(jobs, answers);
+        self.look_at_log();
+    }
+
+    /// Nothing was written, and every session among the jobs is poisoned.
+    fn give_up(&self, error: &StoreError, jobs: &[Job]) {
+        tracing::warn!(%error, jobs = jobs.len(), "a commit failed");
+        let bytes = jobs.iter().map(Job::size).sum::<usize>();
+        self.shared.broke(error.clone(), PROBE_BYTES.saturating_add(bytes));
+        let mut poison = self.shared.poison();
+        for job in jobs {
+            if let Job::Append { number, append, .. } = job {
+                poison.failed(&append.session.key, *number);
+            }
+        }
+    }
+
+    /// Answers first, then wakes: those who are woken find the answers given.
+    fn answer(&mut self, jobs: &mut Vec<Job>, answers: Vec<Answer>) {
+        let mut changed = Vec::with_capacity(jobs.len());
+        let mut last = None;
+        for (job, result) in jobs.drain(..).zip(answers) {
+            match job {
+                Job::Append { number, append, answer } => {
+                    last = Some(number);
+                    if result.is_ok() {
+                        self.opening.fences.appended(&append);
+                        changed.push(append.session.key);
+                    }
+                    let _ = answer.send(result);
+                }
+                Job::Chore(chore) => chore.done(result),
+                Job::Close(closer) => self.closers.push(closer),
+                Job::Probe { .. } => {}
+            }
+        }
+        if let Some(number) = last {
+            self.shared.poison().processed(number);
+        }
+        self.shared.wake(changed);
+    }
+
+    /// Has the log written back once it has grown enough. All answers are given by then.
+    fn look_at_log(&mut self) {
         let Some(Wrote { probed, is_small }) = self.wrote.take() else { return };
         self.unlooked = if is_small { self.unlooked + 1 } else { COMMITS_PER_LOOK };
         if self.unlooked >= COMMITS_PER_LOOK && checkpoint::is_due(&self.connection) {
-            self.checkpoint(shared, probed);
+            self.checkpoint(probed);
         } else {
-            shared.wrote(probed);
+            self.shared.wrote(probed);
         }
         self.unlooked %= COMMITS_PER_LOOK;
-    }
-
-    fn is_over(&self) -> bool {
-        self.over
     }
 
     /// Closes the database before it lets go of the folder.
@@ -113,25 +201,17 @@ impl Backend for SqliteBackend {
         }
         drop(lock);
     }
-}
 
-impl SqliteBackend {
-    /// Commits on this connection; it keeps the folder's lock until it ends.
-    pub(crate) fn new(connection: Connection, lock: FolderLock, opening: Opening) -> Self {
-        Self { connection, opening, lock, over: false, wrote: None, unlooked: 0 }
-    }
-
-    fn commit_now(
-        &mut self,
-        shared: &Shared,
-        jobs: &mut [SqlJob],
-    ) -> Result<Vec<Answer>, StoreError> {
+    /// Writes the jobs in one commit, in order, each kept apart from the others: an answer for
+    /// each. Appends that are poisoned are refused, and those that fail poison their session. An
+    /// error is everybody's: nothing was written.
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<Vec<Answer>, StoreError> {
         let changes = self.connection.total_changes();
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
-        let mut result = self.attempt(shared, jobs, &mut answers, Isolation::ChecksFirst);
+        let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
             self.opening.specs.forget();
-            result = self.attempt(shared, jobs, &mut answers, Isolation::Savepoints);
+            result = self.attempt(jobs, &mut answers, Isolation::Savepoints);
         }
         result.map_err(|stop| self.given_up(stop))?;
         // A commit of nothing works on a full disk too.
@@ -146,14 +226,14 @@ impl SqliteBackend {
     /// One transaction over all jobs. Nothing of it is there unless it is committed.
     fn attempt(
         &mut self,
-        shared: &Shared,
-        jobs: &mut [SqlJob],
+        jobs: &mut [Job],
         answers: &mut [Answer],
         isolation: Isolation,
     ) -> Result<(), Stop> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let batch = Batch { connection: &transaction, opening: &self.opening, shared, isolation };
+        let (opening, shared) = (&self.opening, &*self.shared);
+        let batch = Batch { connection: &transaction, opening, shared, isolation };
         for (job, answer) in jobs.iter_mut().zip(answers) {
             *answer = batch.perform(job)?;
         }
@@ -177,13 +257,13 @@ impl SqliteBackend {
 
     /// Writes the log back into the database. All answers are given by then: what they promise is
     /// in the log. The commit before it tried to write so many bytes only to see whether it can.
-    fn checkpoint(&mut self, shared: &Shared, tried: usize) {
+    fn checkpoint(&mut self, tried: usize) {
         match checkpoint::passive(&self.connection) {
-            Ok(_) => shared.wrote(tried),
+            Ok(()) => self.shared.wrote(tried),
             Err(error) => {
                 self.judge_checkpoint(&error);
                 if is_full(&error) {
-                    shared.broke(store_error(&error), PROBE_BYTES);
+                    self.shared.broke(store_error(&error), PROBE_BYTES);
                 }
             }
         }
@@ -215,7 +295,7 @@ struct Batch<'b> {
 
 impl Batch<'_> {
     /// Does one job. The inner error is the job's own; the outer one ends the transaction.
-    fn perform(&self, job: &mut SqlJob) -> Result<Answer, Stop> {
+    fn perform(&self, job: &mut Job) -> Result<Answer, Stop> {
         let Self { connection, opening, shared, isolation } = *self;
         match job {
             Job::Append { number, append, .. } => {
@@ -245,12 +325,12 @@ impl Batch<'_> {
     }
 }
 
-fn is_small(job: &SqlJob) -> bool {
+fn is_small(job: &Job) -> bool {
     matches!(job, Job::Append { .. }) && job.size() <= SMALL_BYTES
 }
 
 /// How much it writes only to see whether that works.
-fn probed(job: &SqlJob) -> usize {
+fn probed(job: &Job) -> usize {
     if let Job::Probe { bytes } = job { *bytes } else { 0 }
 }
 
@@ -287,25 +367,23 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chore::Writes;
+    use super::super::queue::Writes;
     use super::super::schema;
     use super::*;
     use crate::parts::Fatal;
     use crate::sqlite::files::connect;
-    use crate::writer::Writer;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use kernel::contracts::{Clock, Read};
+    use kernel::contracts::{OnCommit, Read, Ticket};
     use kernel::event::{Event, Fact, VERSION};
     use kernel::session::Session;
-    use kernel::values::ids::{Fence, Millis, SessionId, SessionKey, Space};
+    use kernel::values::ids::{Fence, Known, Millis, SessionId, SessionKey, Space};
     use rusqlite::{ffi, params};
     use std::path::Path;
-    use std::sync::Arc;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use testkit::sim::machine::power::Power;
     use testkit::sim::machine::vfs::{Disk, Failing};
-    use tokio::sync::mpsc;
 
     /// Each look at it is so many milliseconds later.
     struct Ticking(AtomicI64);
@@ -327,9 +405,9 @@ mod tests {
     const TICK_MS: i64 = 4;
 
     struct Bench {
-        writer: Writer<SqliteBackend>,
+        writer: Writer,
         writes: Writes,
-        jobs: mpsc::Receiver<SqlJob>,
+        jobs: mpsc::Receiver<Job>,
     }
 
     impl Bench {
@@ -351,9 +429,8 @@ mod tests {
             let lock = FolderLock::take(folder, Millis(0)).unwrap();
             let shared = Arc::<Shared>::default();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
-            let backend = SqliteBackend::new(connection, lock, opening);
             let clock = Arc::new(Ticking(AtomicI64::new(0)));
-            Self { writer: Writer::new(backend, shared, clock), writes, jobs }
+            Self { writer: Writer::new(connection, lock, opening, shared, clock), writes, jobs }
         }
 
         /// Queues a row of this size; its answer comes with the next batch.
@@ -375,23 +452,80 @@ mod tests {
             self.process(jobs);
         }
 
-        fn process(&mut self, mut jobs: Vec<SqlJob>) {
-            self.writer.process(&mut jobs).now_or_never().unwrap();
+        fn process(&mut self, mut jobs: Vec<Job>) {
+            self.writer.process(&mut jobs);
+        }
+
+        /// Queues these appends and has them committed together; what each is answered.
+        fn commit(&mut self, appends: Vec<Append>) -> Vec<Answer> {
+            let tickets: Vec<Ticket> =
+                appends.into_iter().map(|append| self.writes.append(append)).collect();
+            self.batch();
+            tickets.into_iter().map(|ticket| ticket.now_or_never().unwrap()).collect()
         }
 
         fn pages_max(&self, pages: i64) {
-            self.writer.backend.connection.pragma_update(None, "max_page_count", pages).unwrap();
+            self.writer.connection.pragma_update(None, "max_page_count", pages).unwrap();
         }
     }
 
-    /// A session's first append.
-    fn created() -> Append {
-        let key = SessionKey::new("r", Space::session(), "s");
-        let mut session = Session::new(SessionId(1), key.clone());
-        let fact = Fact::SessionCreated { id: session.id, key, owner: None };
+    fn key(id: &str) -> SessionKey {
+        SessionKey::new("r", Space::session(), id)
+    }
+
+    /// A session's first append; its id is made of its key.
+    fn created(id: &str) -> Append {
+        let mut session = Session::new(session_id(id), key(id));
+        let fact = Fact::SessionCreated { id: session.id, key: key(id), owner: None };
         let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
         session.apply(&event);
         Append::new(&session, Fence::NONE, &[event], Vec::new(), Millis(1)).unwrap()
+    }
+
+    fn session_id(id: &str) -> SessionId {
+        SessionId(id.bytes().map(u128::from).sum())
+    }
+
+    #[test]
+    fn every_append_has_an_answer_of_its_own_and_what_is_durable_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        assert_eq!(bench.commit(vec![created("b")]), [Ok(())]);
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let heard = woken.clone();
+        let hook: OnCommit = Arc::new(move |keys: &[SessionKey]| {
+            heard.lock().unwrap().extend(keys.to_vec());
+        });
+        bench.writes.on_commit(hook);
+        let exists: Answer = Err(StoreError::Exists(key("b").to_string()));
+        let answers = bench.commit(vec![created("a"), created("b"), created("c")]);
+        assert_eq!(answers, [Ok(()), exists.clone(), Ok(())]);
+        assert_eq!(*woken.lock().unwrap(), [key("a"), key("c")]);
+        for id in ["a", "c"] {
+            let known = Known { id: session_id(id), fence: Fence::NONE.next() };
+            assert!(bench.writer.opening.fences.has(&key(id), known), "{id}");
+        }
+        // What was decided on the refused one is refused too, until someone loads the session.
+        let poisoned: Answer = Err(StoreError::Poisoned(key("b").to_string()));
+        assert_eq!(bench.commit(vec![created("b"), created("d")]), [poisoned, Ok(())]);
+        bench.writes.shared().poison().loaded(&key("b"));
+        assert_eq!(bench.commit(vec![created("b")]), [exists]);
+    }
+
+    #[test]
+    fn a_commit_that_fails_fails_all_and_is_tried_again_when_somebody_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        bench.pages_max(1);
+        let large = Append { snapshot: Some("x".repeat(400_000)), ..created("a") };
+        let answers = bench.commit(vec![large, created("b")]);
+        assert_eq!(answers, [Err(StoreError::Full), Err(StoreError::Full)]);
+        assert_eq!(bench.writes.healthy(), Err(StoreError::Full));
+        // The call above left a probe in the queue.
+        bench.pages_max(1_000_000);
+        let poisoned: Answer = Err(StoreError::Poisoned(key("a").to_string()));
+        assert_eq!(bench.commit(vec![created("a")]), [poisoned]);
+        assert_eq!(bench.writes.healthy(), Ok(()));
     }
 
     #[test]
@@ -419,16 +553,12 @@ mod tests {
     fn a_disk_without_room_for_what_was_refused_is_full() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
-        let pages: i64 = bench
-            .writer
-            .backend
-            .connection
-            .query_row("PRAGMA page_count", (), |row| row.get(0))
-            .unwrap();
+        let pages: i64 =
+            bench.writer.connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
         // Room for a small probe, and not for all that is refused.
         bench.pages_max(pages + 60);
         let large = bench.insert("large", 400_000);
-        let append = Append { snapshot: Some("x".repeat(400_000)), ..created() };
+        let append = Append { snapshot: Some("x".repeat(400_000)), ..created("s") };
         let refused = bench.writes.append(append);
         bench.batch();
         assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));
@@ -469,7 +599,7 @@ mod tests {
         let log = folder.path().join("waypost.db-wal");
         let to_the_start = "PRAGMA wal_checkpoint(TRUNCATE)";
         for _ in 0..2 {
-            bench.writer.backend.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
+            bench.writer.connection.query_row(to_the_start, (), |_| Ok(())).unwrap();
             bench.process(vec![Job::Probe { bytes: PROBE_BYTES }]);
             let bytes = std::fs::metadata(&log).unwrap().len();
             assert!(bytes > PROBE_BYTES as u64, "{bytes} bytes are in the log");
@@ -526,7 +656,7 @@ mod tests {
         let large = bench.insert("large", LARGE);
         bench.batch();
         let health = bench.writes.healthy();
-        (large.now_or_never(), health, bench.writer.backend.over, ended.load(Ordering::SeqCst))
+        (large.now_or_never(), health, bench.writer.over, ended.load(Ordering::SeqCst))
     }
 
     #[test]
@@ -561,7 +691,7 @@ mod tests {
         let next = bench.insert("next", 1);
         bench.batch();
         assert_eq!(next.now_or_never(), Some(Ok(())));
-        assert!(!checkpoint::is_due(&bench.writer.backend.connection));
+        assert!(!checkpoint::is_due(&bench.writer.connection));
         assert_eq!(bytes("waypost.db-wal"), log, "the same file is written from its beginning");
     }
 
@@ -589,7 +719,7 @@ mod tests {
         disk.fail("waypost.db", Failing::Syncs);
         let Bench { writer, writes, jobs } = bench;
         drop((writes, jobs));
-        writer.backend.end();
+        writer.end();
         assert!(ended.load(Ordering::SeqCst));
         assert!(folder.path().join("waypost.db-wal").exists(), "it is not tried again");
     }
@@ -601,7 +731,7 @@ mod tests {
         let mut bench = Bench::new(folder.path(), fatal);
         let error = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
         let error = rusqlite::Error::SqliteFailure(error, None);
-        bench.writer.backend.given_up(Stop::Broken(error));
-        assert!(bench.writer.backend.over && ended.load(Ordering::SeqCst));
+        bench.writer.given_up(Stop::Broken(error));
+        assert!(bench.writer.over && ended.load(Ordering::SeqCst));
     }
 }

@@ -5,7 +5,7 @@ mod journal;
 mod lists;
 mod retention;
 
-use super::chore::Writes;
+use super::queue::Writes;
 use super::readers::Readers;
 use crate::parts::Fatal;
 use crate::sqlite::files::lock::LockPlace;

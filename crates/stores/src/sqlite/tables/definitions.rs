@@ -2,7 +2,7 @@
 //! was written against.
 
 use super::columns::{count, integer, many, one};
-use crate::sqlite::chore::Writes;
+use crate::sqlite::queue::Writes;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};

@@ -3,8 +3,8 @@
 
 use super::columns::{bits, count, cursor_number, integer, limit_of, many, one, paged, rows_max};
 use super::consumers;
-use crate::queue::held;
-use crate::sqlite::chore::Writes;
+use crate::locks::held;
+use crate::sqlite::queue::Writes;
 use crate::sqlite::readers::Readers;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};

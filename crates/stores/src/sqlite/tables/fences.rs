@@ -1,7 +1,7 @@
 //! The sessions that were written lately, as they are: this process alone writes to its database,
 //! so a caller that comes back to one of them need not read it to know that it has not changed.
 
-use crate::queue::held;
+use crate::locks::held;
 use kernel::journal::projection::Append;
 use kernel::values::ids::{Known, SessionKey};
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //! who holds which of them, and the list of blobs that may go.
 
 use super::refs::{self, Loose};
-use crate::sqlite::chore::Writes;
+use crate::sqlite::queue::Writes;
 use crate::sqlite::readers::Readers;
 use kernel::contracts::{Clock, Holder, Read};
 use kernel::values::ids::{ContentHash, Millis, RealmId};

@@ -3,7 +3,7 @@
 //! closure of which a run pinned it.
 
 use super::columns::to_json;
-use crate::queue::held;
+use crate::locks::held;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::PinnedSpec;
 use kernel::values::ids::{ContentHash, RealmId};

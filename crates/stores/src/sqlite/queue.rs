@@ -1,16 +1,19 @@
-//! The queue of a store's writer, whatever the store: the jobs, what the store shares with its
-//! writer, and the handle by which jobs are queued.
+//! The queue of the store's writer: the jobs, what the store shares with its writer, and the handle
+//! by which jobs are queued.
 
-use crate::poison::Poison;
+use super::poison::Poison;
+use super::trouble::Result;
+use crate::locks::held;
 use kernel::contracts::{CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
 use kernel::journal::projection::Append;
 use kernel::values::ids::SessionKey;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use rusqlite::Connection;
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 /// What the writer does; one commit holds many.
-pub(crate) enum Job<C> {
+pub(crate) enum Job {
     /// Writes an append.
     Append {
         /// Its number in the queue's order.
@@ -21,7 +24,7 @@ pub(crate) enum Job<C> {
         answer: oneshot::Sender<Result<(), StoreError>>,
     },
     /// Anything else that writes.
-    Chore(C),
+    Chore(Box<dyn Chore>),
     /// Writes so many bytes, to see whether writing works again.
     Probe {
         /// As many as were refused.
@@ -31,13 +34,16 @@ pub(crate) enum Job<C> {
     Close(oneshot::Sender<()>),
 }
 
-/// A write that is not an append.
+/// A write that is not an append. It may be run again, in another transaction, before it is done.
 pub(crate) trait Chore: Send {
+    /// Writes, inside a savepoint of its own.
+    fn run(&mut self, connection: &Connection) -> Result<()>;
+
     /// It is durable, or why it is not.
-    fn done(self, result: Result<(), StoreError>);
+    fn done(self: Box<Self>, result: Result<(), StoreError>);
 }
 
-impl<C> Job<C> {
+impl Job {
     /// About how much it writes, as far as its text says.
     pub(crate) fn size(&self) -> usize {
         match self {
@@ -115,26 +121,16 @@ impl Shared {
     }
 }
 
-/// Locks. A thread that panicked while it held one of these locks left nothing half done.
-pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Queues jobs for the writer.
-pub(crate) struct Writes<C> {
-    queue: mpsc::Sender<Job<C>>,
+#[derive(Clone)]
+pub(crate) struct Writes {
+    queue: mpsc::Sender<Job>,
     shared: Arc<Shared>,
 }
 
-impl<C> Clone for Writes<C> {
-    fn clone(&self) -> Self {
-        Self { queue: self.queue.clone(), shared: self.shared.clone() }
-    }
-}
-
-impl<C: Chore> Writes<C> {
+impl Writes {
     /// A queue of this length, and the end that the writer takes jobs from.
-    pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job<C>>) {
+    pub(crate) fn new(shared: Arc<Shared>, jobs_max: usize) -> (Self, mpsc::Receiver<Job>) {
         let (queue, jobs) = mpsc::channel(jobs_max.max(1));
         (Self { queue, shared }, jobs)
     }
@@ -173,7 +169,7 @@ impl<C: Chore> Writes<C> {
     }
 
     /// Queues any other write; waits for a place, and not until it is done.
-    pub(crate) async fn chore(&self, chore: C) -> Result<(), StoreError> {
+    pub(crate) async fn chore(&self, chore: Box<dyn Chore>) -> Result<(), StoreError> {
         self.queue.send(Job::Chore(chore)).await.map_err(|_| StoreError::Closed)
     }
 
