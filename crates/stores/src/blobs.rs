@@ -12,7 +12,7 @@ mod shelves;
 pub(crate) use shelves::is_hash;
 
 use crate::parts::Parts;
-use crate::sqlite::{Loose, LooseBlobs};
+use crate::sqlite::{Loose, SqliteStore};
 use futures::stream::{self, Stream, StreamExt};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, StoreError};
 use kernel::values::datum::BlobRef;
@@ -31,7 +31,7 @@ pub(crate) const FOLDER: &str = "blobs";
 /// Blobs in a folder.
 pub(crate) struct FileBlobs {
     queue: mpsc::Sender<Job>,
-    loose: LooseBlobs,
+    store: Arc<SqliteStore>,
     sweeping: Sweeping,
 }
 
@@ -58,10 +58,10 @@ enum Job {
 
 impl FileBlobs {
     /// Starts the thread that reads and writes below `root`, whose parent is there.
-    pub(crate) fn open(root: PathBuf, loose: LooseBlobs, parts: &Parts) -> Self {
+    pub(crate) fn open(root: PathBuf, store: Arc<SqliteStore>, parts: &Parts) -> Self {
         let (queue, mut waiting) = mpsc::channel::<Job>(BLOB_QUEUE_MAX);
         let mut shelves = Shelves::new(root, parts.fatal.clone());
-        let list = loose.clone();
+        let list = store.clone();
         let sweeping = Sweeping::default();
         let turn = sweeping.clone();
         let serve = async move {
@@ -77,14 +77,14 @@ impl FileBlobs {
                         };
                         // No put comes between the list and the last file. One that comes later
                         // is noted again, finds no file and writes it again.
-                        let due = list.due(before, limit).await;
+                        let due = list.loose_blobs(before, limit).await;
                         let _ = answer.send(due.and_then(|due| shelves.sweep(due)));
                     }
                 }
             }
         };
         parts.spawn.critical_thread("store-blobs", Box::pin(serve));
-        Self { queue, loose, sweeping }
+        Self { queue, store, sweeping }
     }
 
     /// What keeps blobs from being swept while it is held.
@@ -132,7 +132,7 @@ impl Blobs for FileBlobs {
         let (realm, hash) = (realm.clone(), ContentHash::of(&bytes));
         Box::pin(async move {
             // First: a file that never gets a name must be found again.
-            self.loose.put(&realm, &hash).await?;
+            self.store.note_blob(&realm, &hash).await?;
             self.perform(move |shelves| shelves.put(&realm, hash, &bytes)).await
         })
     }
@@ -154,7 +154,7 @@ impl Blobs for FileBlobs {
             }
             let (realm, hash) = (realm.clone(), draft.seal());
             // Before it has its name: a file that never gets a name must be found again.
-            self.loose.put(&realm, &hash).await?;
+            self.store.note_blob(&realm, &hash).await?;
             self.perform(move |shelves| shelves.name(draft, &realm, hash)).await
         })
     }
@@ -183,11 +183,11 @@ impl Blobs for FileBlobs {
         holder: &'a Holder,
         blobs: &'a [ContentHash],
     ) -> Read<'a, ()> {
-        self.loose.hold(realm, holder, blobs)
+        self.store.hold_blobs(realm, holder, blobs)
     }
 
     fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
-        self.loose.release(realm, holder)
+        self.store.release_blobs(realm, holder)
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
@@ -204,7 +204,7 @@ impl Blobs for FileBlobs {
             let looked = looked_at.len();
             // After the files: a crash in between leaves them on the list.
             if looked > 0 {
-                self.loose.forget(looked_at, before).await?;
+                self.store.forget_blobs(looked_at, before).await?;
             }
             Ok((looked, removed))
         })

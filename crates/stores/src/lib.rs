@@ -46,16 +46,16 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         Place::Folder(folder) => (folder, false),
         Place::RenewedFolder(folder) => (folder, true),
     };
-    let database = sqlite::open(folder, &parts, renew)?;
+    let store = Arc::new(sqlite::open(folder, &parts, renew)?);
     let marks = marks::FileMarks::open(folder)
         .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
-    let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), database.loose, &parts);
+    let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), store.clone(), &parts);
     let backup = FolderBackup::of_open(folder, &parts, blobs.sweeping());
     Ok(Opened {
-        store: Arc::new(database.store),
-        definitions: Arc::new(database.definitions),
+        store: store.clone(),
+        definitions: store.clone(),
         blobs: Arc::new(blobs),
-        deliveries: Arc::new(database.deliveries),
+        deliveries: store,
         marks: Arc::new(marks),
         backup: Arc::new(backup),
     })

@@ -18,21 +18,20 @@ mod store;
 
 pub(crate) use files::copy::{copy, damage};
 pub(crate) use files::lock::FolderLock;
-pub(crate) use tables::loose::LooseBlobs;
 pub(crate) use tables::refs::Loose;
 
 use crate::files::{make_folder, sync_folder};
-use crate::parts::{OpenError, Parts};
+use crate::parts::{Fatal, OpenError, Parts};
 use append::Opening;
+use files::lock::LockPlace;
 pub(crate) use files::lost::DATABASE;
+use kernel::contracts::Clock;
 use queue::{Shared, Writes};
 use readers::Readers;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::SqliteStore;
-use tables::definitions::SqliteDefinitions;
-use tables::deliveries::SqliteDeliveries;
+use tables::deliveries::Uncounted;
 use tables::fences::Fences;
 use tables::specs::KnownSpecs;
 use writer::Writer;
@@ -40,21 +39,32 @@ use writer::Writer;
 /// Enough that a long list does not hold up a load; each costs its cache.
 const READERS: usize = 2;
 
-/// What is behind one database.
-pub(crate) struct Database {
-    /// Sessions.
-    pub(crate) store: SqliteStore,
-    /// Stored configuration.
-    pub(crate) definitions: SqliteDefinitions,
-    /// The log of deliveries.
-    pub(crate) deliveries: SqliteDeliveries,
-    /// What the blobs' files need of it.
-    pub(crate) loose: LooseBlobs,
+/// All that is in one SQLite database: sessions, stored configuration, the log of deliveries, and
+/// what the blobs' files need of it.
+pub(crate) struct SqliteStore {
+    writes: Writes,
+    readers: Readers,
+    /// The sessions that were written lately, as they are.
+    fences: Arc<Fences>,
+    /// Which pinned specs the writer knows to be there.
+    specs: Arc<KnownSpecs>,
+    /// This opening's number: the owner of what it drives.
+    node: u64,
+    /// Ends the process.
+    fatal: Fatal,
+    clock: Arc<dyn Clock>,
+    path: PathBuf,
+    lock_place: LockPlace,
+    /// What the last look at the lock found.
+    lock_was_lost: AtomicBool,
+    /// How many deliveries are kept of each sink.
+    deliveries_max: usize,
+    uncounted: Uncounted,
 }
 
 /// Opens the store in a folder and starts its threads. A folder that has lost its database gets a
 /// new one if it is to be renewed, and is refused otherwise.
-pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database, OpenError> {
+pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteStore, OpenError> {
     let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
@@ -84,23 +94,18 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<Database
     parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
     let readers = Readers::start(&*parts.spawn, connections);
     tracing::info!(folder = %folder.display(), node, "the store is open");
-    let clock = parts.clock.clone();
-    let kept_max = parts.limits.deliveries_kept_max;
-    Ok(Database {
-        definitions: SqliteDefinitions::new(writes.clone(), readers.clone(), clock.clone()),
-        deliveries: SqliteDeliveries::new(writes.clone(), readers.clone(), kept_max),
-        loose: LooseBlobs::new(writes.clone(), readers.clone(), clock.clone()),
-        store: SqliteStore {
-            writes,
-            readers,
-            fences,
-            specs,
-            node,
-            fatal: parts.fatal.clone(),
-            clock,
-            path,
-            lock_place,
-            lock_was_lost: AtomicBool::new(false),
-        },
+    Ok(SqliteStore {
+        writes,
+        readers,
+        fences,
+        specs,
+        node,
+        fatal: parts.fatal.clone(),
+        clock: parts.clock.clone(),
+        path,
+        lock_place,
+        lock_was_lost: AtomicBool::new(false),
+        deliveries_max: parts.limits.deliveries_kept_max,
+        uncounted: Uncounted::default(),
     })
 }

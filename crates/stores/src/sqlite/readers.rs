@@ -14,19 +14,14 @@ const READ_QUEUE_MAX: usize = 4_096;
 
 type Work = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Hands reads to the readers. The last handle that goes ends them.
-#[derive(Clone)]
+/// Hands reads to the readers. They end with it.
 pub(crate) struct Readers {
-    handle: Arc<Handle>,
-}
-
-struct Handle {
     queue: Arc<Queue>,
 }
 
-impl Drop for Handle {
+impl Drop for Readers {
     fn drop(&mut self) {
-        self.queue.close();
+        self.close();
     }
 }
 
@@ -49,7 +44,7 @@ impl Readers {
         for connection in connections {
             spawn.critical_thread("store-reader", Box::pin(serve(queue.clone(), connection)));
         }
-        Self { handle: Arc::new(Handle { queue }) }
+        Self { queue }
     }
 
     /// Runs a read on one of the readers. It sees all that was committed when it was asked for.
@@ -57,7 +52,7 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
-        let queue = self.handle.queue.clone();
+        let queue = self.queue.clone();
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
             queue.push(Box::new(move |connection: &Connection| {
@@ -72,7 +67,7 @@ impl Readers {
 
     /// Ends the readers after what waits.
     pub(crate) fn close(&self) {
-        self.handle.queue.close();
+        self.queue.close();
     }
 }
 

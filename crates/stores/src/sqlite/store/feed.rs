@@ -1,6 +1,6 @@
 //! The feed and its consumers.
 
-use super::SqliteStore;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, one};
 use crate::sqlite::tables::consumers::{self, FEED_END};
 use crate::sqlite::tables::deliveries;

@@ -2,7 +2,7 @@
 
 use super::super::trouble::{Result, Trouble};
 use super::super::{append, read};
-use super::SqliteStore;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one, text_of};
 use crate::sqlite::tables::history;
 use kernel::contracts::{

@@ -1,7 +1,7 @@
 //! Lists, and what came of keyed requests.
 
 use super::super::trouble::Result;
-use super::SqliteStore;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{
     AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text, many, one,
     paged, rows_max, run, session,

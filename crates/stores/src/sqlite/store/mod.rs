@@ -5,36 +5,11 @@ mod journal;
 mod lists;
 mod retention;
 
-use super::queue::Writes;
-use super::readers::Readers;
-use crate::parts::Fatal;
-use crate::sqlite::files::lock::LockPlace;
-use crate::sqlite::tables::fences::Fences;
-use crate::sqlite::tables::specs::KnownSpecs;
-use kernel::contracts::{Clock, OnCommit, Read, Store, StoreError, StoreFigures};
+use super::SqliteStore;
+use kernel::contracts::{OnCommit, Read, Store, StoreError, StoreFigures};
 use kernel::values::ids::SessionKey;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Sessions in one SQLite database.
-pub(crate) struct SqliteStore {
-    pub(super) writes: Writes,
-    pub(super) readers: Readers,
-    /// The sessions that were written lately, as they are.
-    pub(super) fences: Arc<Fences>,
-    /// Which pinned specs the writer knows to be there.
-    pub(super) specs: Arc<KnownSpecs>,
-    /// This opening's number: the owner of what it drives.
-    pub(super) node: u64,
-    /// Ends the process.
-    pub(super) fatal: Fatal,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) path: PathBuf,
-    pub(super) lock_place: LockPlace,
-    /// What the last look at the lock found.
-    pub(super) lock_was_lost: AtomicBool,
-}
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 impl SqliteStore {
     /// Forgets the fence of a session, once a write that is not an append has changed it.

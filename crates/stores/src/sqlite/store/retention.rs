@@ -3,7 +3,7 @@
 use super::super::prune::{Found, Scope};
 use super::super::trouble::Result;
 use super::super::{prune, read, trim};
-use super::SqliteStore;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::consumers;
 use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};

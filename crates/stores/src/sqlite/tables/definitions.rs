@@ -2,29 +2,13 @@
 //! was written against.
 
 use super::columns::{count, integer, many, one};
-use crate::sqlite::queue::Writes;
-use crate::sqlite::readers::Readers;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::{Clock, Definition, Definitions, Read, StoreError};
+use kernel::contracts::{Definition, Definitions, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
-use std::sync::Arc;
 
-/// Definitions in the store's database.
-pub(crate) struct SqliteDefinitions {
-    writes: Writes,
-    readers: Readers,
-    clock: Arc<dyn Clock>,
-}
-
-impl SqliteDefinitions {
-    /// Over the same writer and readers as the sessions.
-    pub(crate) fn new(writes: Writes, readers: Readers, clock: Arc<dyn Clock>) -> Self {
-        Self { writes, readers, clock }
-    }
-}
-
-impl Definitions for SqliteDefinitions {
+impl Definitions for SqliteStore {
     fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>> {
         let (realm, kind) = (realm.clone(), kind.to_owned());
         self.readers.read(move |connection| {

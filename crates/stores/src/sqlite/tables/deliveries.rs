@@ -4,8 +4,8 @@
 use super::columns::{bits, count, cursor_number, integer, limit_of, many, one, paged, rows_max};
 use super::consumers;
 use crate::locks::held;
+use crate::sqlite::SqliteStore;
 use crate::sqlite::queue::Writes;
-use crate::sqlite::readers::Readers;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};
 use kernel::contracts::{Page, Paged, Read, StoreError};
@@ -51,31 +51,17 @@ struct Log<'a> {
 }
 
 /// How many rows each sink may have got since its log was counted.
-type Uncounted = Arc<Mutex<BTreeMap<(RealmId, String), usize>>>;
+pub(crate) type Uncounted = Arc<Mutex<BTreeMap<(RealmId, String), usize>>>;
 
-/// Deliveries in the store's database.
-pub(crate) struct SqliteDeliveries {
-    writes: Writes,
-    readers: Readers,
-    kept_max: usize,
-    uncounted: Uncounted,
-}
-
-impl SqliteDeliveries {
-    /// Over the same writer and readers as the sessions; so many are kept of each sink.
-    pub(crate) fn new(writes: Writes, readers: Readers, kept_max: usize) -> Self {
-        Self { writes, readers, kept_max, uncounted: Uncounted::default() }
-    }
-}
-
-impl Deliveries for SqliteDeliveries {
+impl Deliveries for SqliteStore {
     fn keep_deliveries<'a>(
         &'a self,
         realm: &'a RealmId,
         rows: Vec<DeliveryRow>,
         place: Option<(&'a str, u64)>,
     ) -> Read<'a, ()> {
-        let (realm, kept_max, uncounted) = (realm.clone(), self.kept_max, self.uncounted.clone());
+        let (kept_max, uncounted) = (self.deliveries_max, self.uncounted.clone());
+        let realm = realm.clone();
         let place = place.map(|(consumer, cursor)| (consumer.to_owned(), cursor));
         self.writes.perform(move |connection: &Connection| {
             for row in &rows {
