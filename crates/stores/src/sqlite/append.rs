@@ -4,7 +4,7 @@
 use super::trouble::{Result, Trouble};
 use crate::parts::Fatal;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{integer, text_of, to_json};
+use crate::sqlite::tables::columns::{execute, integer, one, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::refs;
@@ -14,7 +14,7 @@ use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use kernel::values::ids::{AskId, ContentHash, SessionKey};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use std::sync::Arc;
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
@@ -90,21 +90,16 @@ pub(crate) fn write_append(
     } else {
         advance(connection, append, owner)?
     };
-    connection.prepare_cached(JOURNAL)?.execute(params![
-        session,
-        integer(append.first_seq),
-        integer(row.seq),
-        append.body,
-    ])?;
+    let (first, last) = (integer(append.first_seq), integer(row.seq));
+    execute(connection, JOURNAL, params![session, first, last, append.body])?;
     if let Some(snapshot) = &append.snapshot {
-        let params = params![session, integer(row.seq), snapshot];
-        connection.prepare_cached(SNAPSHOT)?.execute(params)?;
+        execute(connection, SNAPSHOT, params![session, last, snapshot])?;
     }
     for run in &append.runs {
         write_run(connection, session, run, append.pins.get(&run.id))?;
     }
     if append.runs.iter().any(|run| run.no > 1) {
-        connection.prepare_cached(FOLLOWED)?.execute([session])?;
+        execute(connection, FOLLOWED, [session])?;
     }
     for change in &append.asks {
         match change {
@@ -138,7 +133,7 @@ pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -
          WHERE realm = ?1 AND space = ?2 AND key = ?3";
     let (realm, space) = (key.realm.as_str(), key.space.as_str());
     let params = params![realm, space, text_of(key), to_json(parked)?, parked.until.0];
-    connection.prepare_cached(sql)?.execute(params)?;
+    execute(connection, sql, params)?;
     Ok(())
 }
 
@@ -197,7 +192,6 @@ fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
 fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
-    let mut statement = connection.prepare_cached(ADVANCE)?;
     let params = params![
         row.id.0.to_be_bytes(),
         row.key.realm.as_str(),
@@ -213,7 +207,7 @@ fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> 
         row.updated_at.0,
         row.owner,
     ];
-    let session: Option<i64> = statement.query_row(params, |row| row.get(0)).optional()?;
+    let session = one(connection, ADVANCE, params, |row| Ok(row.get(0)?))?;
     session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
 }
 
@@ -271,8 +265,7 @@ fn close_ask(
     decision: Option<&Decision>,
 ) -> Result<bool> {
     let decision = decision.map(to_json).transpose()?;
-    let params = params![ask.0.to_be_bytes(), status.name(), decision];
-    Ok(connection.prepare_cached(CLOSE_ASK)?.execute(params)? == 1)
+    Ok(execute(connection, CLOSE_ASK, params![ask.0.to_be_bytes(), status.name(), decision])? == 1)
 }
 
 fn write_history(connection: &Connection, session: i64, rows: &[HistoryRow]) -> Result<()> {

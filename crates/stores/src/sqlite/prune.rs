@@ -3,7 +3,7 @@
 
 use super::trouble::Result;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{count, integer, key, limit_of, many, one};
+use crate::sqlite::tables::columns::{count, execute, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Realms, Slice};
@@ -79,7 +79,7 @@ pub(crate) fn remove_sessions(
     now: Millis,
 ) -> Result<(Vec<SessionKey>, u64)> {
     let sql = format!("DELETE FROM sessions WHERE {OLD} AND pk = ?2");
-    let changes_before = changes(connection)?;
+    let changes_before = connection.total_changes();
     let mut statement = connection.prepare_cached(&sql)?;
     let mut removed = Vec::new();
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
@@ -103,7 +103,7 @@ pub(crate) fn remove_sessions(
         }
     }
     // Every other table refers to the session's row: what goes with it is counted here only.
-    let rows = changes(connection)?.saturating_sub(changes_before + loosened);
+    let rows = connection.total_changes().saturating_sub(changes_before + loosened);
     for (realm, cursor) in gone {
         consumers::advance(connection, realm, RETENTION, cursor)?;
         consumers::removed(connection, cursor)?;
@@ -121,8 +121,7 @@ pub(crate) fn remove_session(
     consumers::removed(connection, newest_row(connection, session)?)?;
     refs::loosen(connection, session, now)?;
     closures::loosen(connection, realm, session, u32::MAX)?;
-    let sql = "DELETE FROM sessions WHERE pk = ?1";
-    connection.prepare_cached(sql)?.execute([session])?;
+    execute(connection, "DELETE FROM sessions WHERE pk = ?1", [session])?;
     Ok(())
 }
 
@@ -130,12 +129,6 @@ pub(crate) fn remove_session(
 pub(crate) fn newest_row(connection: &Connection, session: i64) -> Result<u64> {
     let sql = "SELECT row FROM journal WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
     Ok(one(connection, sql, [session], |row| count(row, 0))?.unwrap_or(0))
-}
-
-fn changes(connection: &Connection) -> Result<u64> {
-    let sql = "SELECT total_changes()";
-    let changes: i64 = connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
-    Ok(changes as u64)
 }
 
 /// Keys of requests that are old and whose runs are gone.

@@ -5,7 +5,7 @@ use super::prune::Scope;
 use super::read::split;
 use super::trouble::Result;
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one};
+use crate::sqlite::tables::columns::{bits, count, execute, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Slice, Trimmable};
@@ -89,7 +89,7 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
     let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
     refs::name(connection, session, &blobs_named(&body), row.last_seq as u64)?;
     let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<()> {
-        rows += connection.prepare_cached(sql)?.execute(params)? as u64;
+        rows += execute(connection, sql, params)?;
         Ok(())
     };
     let first_kept = trim.last_run.saturating_add(1).to_be_bytes();
@@ -101,8 +101,8 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
     remove("DELETE FROM snapshots WHERE session = ?1 AND seq < ?2", params![session, seq])?;
     // The same place in the feed: what stands behind the base in this row has not moved.
     let sql = "UPDATE journal SET seq = ?2, body = ?3 WHERE row = ?1";
-    connection.prepare_cached(sql)?.execute(params![row.number, seq, body])?;
-    connection.prepare_cached(TRIMMED)?.execute([session])?;
+    execute(connection, sql, params![row.number, seq, body])?;
+    execute(connection, TRIMMED, [session])?;
     consumers::advance(connection, realm, RETENTION, row.number as u64)?;
     Ok(Some(rows))
 }

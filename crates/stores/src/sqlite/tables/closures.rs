@@ -2,7 +2,7 @@
 //! what it pinned is listed, and a sweep removes those of the list that no run pins any more. A run
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
-use super::columns::{limit_of, many};
+use super::columns::{execute, limit_of, many};
 use super::specs;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::StoredClosure;
@@ -56,9 +56,9 @@ pub(crate) fn keep(
     let (realm, hash) = (realm.as_str(), closure.hash.as_str());
     // Looked up first: mostly it is there, and its text may be long.
     if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
-        connection.prepare_cached(UNLIST)?.execute(params![realm, hash])?;
+        execute(connection, UNLIST, params![realm, hash])?;
     } else {
-        connection.prepare_cached(KEEP)?.execute(params![realm, hash, closure.body])?;
+        execute(connection, KEEP, params![realm, hash, closure.body])?;
     }
     Ok(())
 }
@@ -78,9 +78,9 @@ pub(crate) fn loosen(
         let from = format!("{:0MARK_DIGITS$x}", mark? as u64);
         // Behind all digits.
         let to = format!("{from}g");
-        rows += connection.prepare_cached(LIST)?.execute(params![realm.as_str(), from, to])?;
+        rows += execute(connection, LIST, params![realm.as_str(), from, to])?;
     }
-    Ok(rows as u64)
+    Ok(rows)
 }
 
 /// So many of the closures that are listed, each with whether a run pins it.
@@ -112,11 +112,11 @@ pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64
     let mut removed = 0;
     for Loose { realm, hash, stamp, pinned } in looked_at {
         let params = params![realm.as_str(), hash.as_str(), stamp];
-        if !pinned && connection.prepare_cached(REMOVE)?.execute(params)? > 0 {
+        if !pinned && execute(connection, REMOVE, params)? > 0 {
             specs::unpin(connection, realm, hash)?;
             removed += 1;
         }
-        connection.prepare_cached(&unlist)?.execute(params)?;
+        execute(connection, &unlist, params)?;
     }
     Ok(removed)
 }

@@ -198,6 +198,11 @@ fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus> {
         .ok_or_else(|| Trouble::unreadable(format!("this release knows no ask status `{name}`")))
 }
 
+/// Runs a statement that writes; how many rows it changed.
+pub(crate) fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<u64> {
+    Ok(connection.prepare_cached(sql)?.execute(params)? as u64)
+}
+
 /// The first row of a query, if it has one.
 pub(crate) fn one<T>(
     connection: &Connection,

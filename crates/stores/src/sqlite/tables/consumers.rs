@@ -1,6 +1,6 @@
 //! Named consumers of the feed, and how far each of them is.
 
-use super::columns::{count, integer, many, one};
+use super::columns::{count, execute, integer, many, one};
 use crate::sqlite::trouble::Result;
 use kernel::contracts::{FeedStart, SINKS};
 use kernel::values::ids::RealmId;
@@ -42,8 +42,7 @@ pub(crate) fn advance(
     name: &str,
     cursor: u64,
 ) -> Result<()> {
-    let params = params![realm.as_str(), name, integer(cursor)];
-    connection.prepare_cached(ADVANCE)?.execute(params)?;
+    execute(connection, ADVANCE, params![realm.as_str(), name, integer(cursor)])?;
     Ok(())
 }
 
@@ -59,14 +58,13 @@ pub(crate) fn begin(
          VALUES (?1, ?2, CASE WHEN ?3 THEN 0 ELSE {FEED_END} END) \
          ON CONFLICT (realm, name) DO NOTHING"
     );
-    let params = params![realm.as_str(), name, start == FeedStart::Oldest];
-    connection.prepare_cached(&sql)?.execute(params)?;
+    execute(connection, &sql, params![realm.as_str(), name, start == FeedStart::Oldest])?;
     place(connection, realm, name)
 }
 
 /// Rows of the feed up to this one are removed.
 pub(crate) fn removed(connection: &Connection, row: u64) -> Result<()> {
-    connection.prepare_cached(REMOVED)?.execute([integer(row)])?;
+    execute(connection, REMOVED, [integer(row)])?;
     Ok(())
 }
 
@@ -82,8 +80,7 @@ pub(crate) fn list(
 
 /// Removes the place of a named consumer; false where it has none.
 pub(crate) fn forget(connection: &Connection, realm: &RealmId, name: &str) -> Result<bool> {
-    let params = params![realm.as_str(), name];
-    Ok(connection.prepare_cached(FORGET)?.execute(params)? > 0)
+    Ok(execute(connection, FORGET, params![realm.as_str(), name])? > 0)
 }
 
 /// The sink of a realm that is furthest behind this row; none where all have passed it.

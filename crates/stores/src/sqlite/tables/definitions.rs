@@ -1,7 +1,7 @@
 //! Stored configuration: every version is kept, the newest counts, and a put says which version it
 //! was written against.
 
-use super::columns::{count, integer, many, one};
+use super::columns::{count, execute, integer, many, one};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::{Definition, Definitions, Read, StoreError};
@@ -44,8 +44,7 @@ impl Definitions for SqliteStore {
         let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
         self.writes.perform(move |connection| {
             let sql = "DELETE FROM definitions WHERE realm = ?1 AND kind = ?2 AND name = ?3";
-            let params = params![realm.as_str(), kind, name];
-            Ok(connection.prepare_cached(sql)?.execute(params)? > 0)
+            Ok(execute(connection, sql, params![realm.as_str(), kind, name])? > 0)
         })
     }
 }
@@ -75,14 +74,9 @@ fn put(
     let version = newest + 1;
     let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    connection.prepare_cached(sql)?.execute(params![
-        realm.as_str(),
-        kind,
-        name,
-        integer(version),
-        body.to_string(),
-        updated_at.0,
-    ])?;
+    let (number, body) = (integer(version), body.to_string());
+    let row = params![realm.as_str(), kind, name, number, body, updated_at.0];
+    execute(connection, sql, row)?;
     Ok(Definition { version, ..definition.clone() })
 }
 

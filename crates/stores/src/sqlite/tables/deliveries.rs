@@ -1,7 +1,9 @@
 //! The log of deliveries. It is written together with the place of its sink: a reader who finds a
 //! delivery knows that it counts.
 
-use super::columns::{bits, count, cursor_number, integer, limit_of, many, one, paged, rows_max};
+use super::columns::{
+    bits, count, cursor_number, execute, integer, limit_of, many, one, paged, rows_max,
+};
 use super::consumers;
 use crate::locks::held;
 use crate::sqlite::SqliteStore;
@@ -37,7 +39,7 @@ const FORGET: &str = "DELETE FROM deliveries WHERE pk IN (SELECT pk FROM deliver
      WHERE realm = ?1 AND sink = ?2 LIMIT ?3)";
 
 /// How many rows of a log one commit removes: the writer serves others in between.
-const FORGET_ROWS: usize = 10_000;
+const FORGET_ROWS: u64 = 10_000;
 
 /// The log of a sink is counted when it may have grown by this part of what is kept: counting all
 /// of it for every few deliveries would cost more than they do.
@@ -130,8 +132,7 @@ pub(crate) async fn forget(writes: &Writes, realm: &RealmId, sink: &str) -> Resu
     loop {
         let (realm, sink) = (realm.clone(), sink.to_owned());
         let removed = writes.perform(move |connection: &Connection| {
-            let params = params![realm.as_str(), sink, FORGET_ROWS as i64];
-            Ok(connection.prepare_cached(FORGET)?.execute(params)?)
+            execute(connection, FORGET, params![realm.as_str(), sink, integer(FORGET_ROWS)])
         });
         if removed.await? < FORGET_ROWS {
             return Ok(());

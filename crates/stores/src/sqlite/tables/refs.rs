@@ -1,7 +1,7 @@
 //! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
 //! a holder or a part of one. A session holds what its journal names; others hold what they say.
 
-use super::columns::{integer, limit_of, many};
+use super::columns::{execute, integer, limit_of, many};
 use crate::sqlite::trouble::Result;
 use kernel::contracts::Holder;
 use kernel::values::datum::blobs_named;
@@ -60,7 +60,7 @@ pub(crate) fn name(
     seq: u64,
 ) -> Result<()> {
     for hash in hashes {
-        connection.prepare_cached(NAME)?.execute(params![session, hash.as_str(), integer(seq)])?;
+        execute(connection, NAME, params![session, hash.as_str(), integer(seq)])?;
     }
     Ok(())
 }
@@ -102,11 +102,10 @@ pub(crate) fn release(
     holder: &Holder,
     now: Millis,
 ) -> Result<()> {
-    let who = params![holder.kind, holder.id, realm.as_str(), now.0];
-    connection.prepare_cached(LOOSEN_HELD)?.execute(who)?;
+    let Holder { kind, id } = holder;
+    execute(connection, LOOSEN_HELD, params![kind, id, realm.as_str(), now.0])?;
     let sql = "DELETE FROM blob_holds WHERE kind = ?1 AND holder = ?2 AND realm = ?3";
-    let who = params![holder.kind, holder.id, realm.as_str()];
-    connection.prepare_cached(sql)?.execute(who)?;
+    execute(connection, sql, params![kind, id, realm.as_str()])?;
     Ok(())
 }
 
@@ -128,15 +127,13 @@ pub(crate) fn put(
     hash: &ContentHash,
     now: Millis,
 ) -> Result<()> {
-    let params = params![realm.as_str(), hash.as_str(), now.0];
-    connection.prepare_cached(PUT)?.execute(params)?;
+    execute(connection, PUT, params![realm.as_str(), hash.as_str(), now.0])?;
     Ok(())
 }
 
 /// The session is about to go: what it names may be named by nothing then. How many blobs.
 pub(crate) fn loosen(connection: &Connection, session: i64, now: Millis) -> Result<u64> {
-    let params = params![session, i64::MAX, now.0];
-    Ok(connection.prepare_cached(LOOSEN)?.execute(params)? as u64)
+    execute(connection, LOOSEN, params![session, i64::MAX, now.0])
 }
 
 /// The session's rows up to the one that ends with this sequence go: the same for what they alone
@@ -147,9 +144,9 @@ pub(crate) fn loosen_until(
     last_seq: i64,
     now: Millis,
 ) -> Result<u64> {
-    connection.prepare_cached(LOOSEN)?.execute(params![session, last_seq, now.0])?;
+    execute(connection, LOOSEN, params![session, last_seq, now.0])?;
     let sql = "DELETE FROM blob_holds WHERE kind = 'session' AND holder = ?1 AND seq <= ?2";
-    Ok(connection.prepare_cached(sql)?.execute(params![session, last_seq])? as u64)
+    execute(connection, sql, params![session, last_seq])
 }
 
 /// Blobs that have been loose since before this, the longest first.

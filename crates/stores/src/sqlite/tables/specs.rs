@@ -2,7 +2,7 @@
 //! closure and not by run, so that a plan that runs again writes nothing: a spec stays as long as a
 //! closure of which a run pinned it.
 
-use super::columns::to_json;
+use super::columns::{execute, to_json};
 use crate::locks::held;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::PinnedSpec;
@@ -61,8 +61,8 @@ pub(crate) fn keep(
             continue;
         }
         let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
-        connection.prepare_cached(KEEP)?.execute(params![realm, hash, to_json(&**spec)?])?;
-        connection.prepare_cached(PIN)?.execute(params![realm, closure, hash])?;
+        execute(connection, KEEP, params![realm, hash, to_json(&**spec)?])?;
+        execute(connection, PIN, params![realm, closure, hash])?;
         new.push(pin);
     }
     if known.len() + new.len() > KNOWN_MAX {
@@ -75,7 +75,7 @@ pub(crate) fn keep(
 /// Removes what only this closure pins; the closure itself goes, too.
 pub(crate) fn unpin(connection: &Connection, realm: &RealmId, closure: &ContentHash) -> Result<()> {
     let params = params![realm.as_str(), closure.as_str()];
-    connection.prepare_cached(REMOVE)?.execute(params)?;
-    connection.prepare_cached(UNPIN)?.execute(params)?;
+    execute(connection, REMOVE, params)?;
+    execute(connection, UNPIN, params)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How often cases of a pipeline took which path. What clients call a reason is theirs to make up,
 //! so the reasons that no handler knows have a limit.
 
-use super::columns::{count, limit_of, many};
+use super::columns::{count, execute, limit_of, many};
 use crate::sqlite::trouble::Result;
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::SessionRow;
@@ -32,7 +32,7 @@ pub(crate) fn add(
     let Tally { pipeline, deterministic, reason } = tally;
     let (realm, pipeline, at) = (session.key.realm.as_str(), pipeline.as_str(), session.updated_at);
     let row = params![realm, pipeline, deterministic, reason, at.0];
-    if connection.prepare_cached(AGAIN)?.execute(row)? > 0 {
+    if execute(connection, AGAIN, row)? > 0 {
         return Ok(());
     }
     let mut reason: &str = reason;
@@ -44,8 +44,7 @@ pub(crate) fn add(
             reason = OTHER_REASONS;
         }
     }
-    let row = params![realm, pipeline, deterministic, reason, at.0];
-    connection.prepare_cached(FIRST)?.execute(row)?;
+    execute(connection, FIRST, params![realm, pipeline, deterministic, reason, at.0])?;
     Ok(())
 }
 
