@@ -72,6 +72,15 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     Names::open(folder)?.sync()
 }
 
+/// What was found; none where nothing has this name.
+pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The folder above; of a bare name that is the current one.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {

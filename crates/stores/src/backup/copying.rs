@@ -3,13 +3,13 @@
 
 use super::failed;
 use crate::blobs::{self, is_hash};
-use crate::files::{make_one, private_file};
+use crate::files::{found, make_one, private_file};
 use crate::sqlite;
 use kernel::contracts::StoreError;
 use kernel::contracts::backup::BackupError;
 use kernel::values::ids::ContentHash;
 use std::fs::{self, DirEntry, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// How the names of files end that are still being written under another name.
@@ -48,7 +48,8 @@ impl<'a> Copying<'a> {
     ) -> Result<(), BackupError> {
         // Made here, so that no one else may read it at any time.
         private_file(to).map_err(|error| failed(to, &error))?;
-        sqlite::copy(from, vfs, to, self.is_wanted).map_err(|error| match error {
+        let copied = sqlite::copy(from, vfs, to, self.is_wanted);
+        copied.map_err(|trouble| match trouble.into_error() {
             StoreError::Full => BackupError::Full(to.to_owned()),
             StoreError::Unreadable(why) => BackupError::Unsound(why),
             StoreError::Closed => given_up(),
@@ -73,11 +74,11 @@ impl<'a> Copying<'a> {
         let mut there = Vec::new();
         for name in beside {
             let (from, to) = (from.join(name), to.join(name));
-            let is_there = match fs::metadata(&from) {
-                Ok(found) if found.is_dir() => self.folder(&from, &to, Files::Plain)?,
-                Ok(_) => self.file(&from, &to)?,
-                Err(error) if error.kind() == ErrorKind::NotFound => false,
-                Err(error) => return Err(failed(&from, &error)),
+            let what = found(fs::metadata(&from)).map_err(|error| failed(&from, &error))?;
+            let is_there = match what {
+                Some(what) if what.is_dir() => self.folder(&from, &to, Files::Plain)?,
+                Some(_) => self.file(&from, &to)?,
+                None => false,
             };
             if is_there {
                 there.push((*name).to_owned());
@@ -89,11 +90,8 @@ impl<'a> Copying<'a> {
     /// Copies a file, unless it is gone; whether it was there.
     pub(super) fn file(&mut self, from: &Path, to: &Path) -> Result<bool, BackupError> {
         self.go_on()?;
-        let mut source = match File::open(from) {
-            Ok(source) => source,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failed(from, &error)),
-        };
+        let source = found(File::open(from)).map_err(|error| failed(from, &error))?;
+        let Some(mut source) = source else { return Ok(false) };
         let copied = private_file(to).and_then(|mut copy| io::copy(&mut source, &mut copy));
         let bytes = copied.map_err(|error| failed(to, &error))?;
         self.count(bytes);
@@ -102,11 +100,8 @@ impl<'a> Copying<'a> {
 
     /// Copies a folder with all that is below it, unless it is gone; whether it was there.
     fn folder(&mut self, from: &Path, to: &Path, files: Files) -> Result<bool, BackupError> {
-        let entries = match fs::read_dir(from) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failed(from, &error)),
-        };
+        let entries = found(fs::read_dir(from)).map_err(|error| failed(from, &error))?;
+        let Some(entries) = entries else { return Ok(false) };
         make_one(to).map_err(|error| failed(to, &error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failed(from, &error))?;
@@ -136,11 +131,8 @@ impl<'a> Copying<'a> {
     /// A blob that is not what its name says is of no use in a restore.
     fn blob(&mut self, from: &Path, to: &Path, hash: &ContentHash) -> Result<(), BackupError> {
         self.go_on()?;
-        let bytes = match fs::read(from) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(from, &error)),
-        };
+        let bytes = found(fs::read(from)).map_err(|error| failed(from, &error))?;
+        let Some(bytes) = bytes else { return Ok(()) };
         if ContentHash::of(&bytes) != *hash {
             let what = format!("blob `{}` is damaged", from.display());
             let advice = "take it from an older backup, or move it away and try again";

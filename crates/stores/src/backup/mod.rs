@@ -6,7 +6,7 @@ mod draft;
 mod copying;
 
 use crate::blobs::{self, Sweeping};
-use crate::files::{is_full, private_file};
+use crate::files::{found, is_full, private_file};
 use crate::parts::Parts;
 use crate::sqlite::{self, DATABASE, FolderLock};
 use copying::Copying;
@@ -15,7 +15,7 @@ use futures::future::{BoxFuture, ready};
 use kernel::contracts::backup::{Backup, BackupError, FORMAT, MANIFEST_FILE, Manifest};
 use kernel::contracts::{Clock, Spawn};
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, oneshot};
@@ -194,13 +194,9 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), BackupError>
 fn read_manifest(folder: &Path) -> Result<Manifest, BackupError> {
     let path = folder.join(MANIFEST_FILE);
     let unsound = |why: String| BackupError::Unsound(format!("`{}` {why}", folder.display()));
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let why = format!("is no backup, or an unfinished one: it has no `{MANIFEST_FILE}`");
-            return Err(unsound(format!("{why}; name the folder that `waypost backup` wrote")));
-        }
-        Err(error) => return Err(failed(&path, &error)),
+    let Some(text) = found(fs::read(&path)).map_err(|error| failed(&path, &error))? else {
+        let why = format!("is no backup, or an unfinished one: it has no `{MANIFEST_FILE}`");
+        return Err(unsound(format!("{why}; name the folder that `waypost backup` wrote")));
     };
     let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| {
         unsound(format!("has a `{MANIFEST_FILE}` that cannot be read: {error}; restore another"))

@@ -1,6 +1,6 @@
 //! The files of blobs, as the one thread that touches them sees them.
 
-use crate::files::{Names, is_full, is_starved, make_one, parent_of};
+use crate::files::{Names, found, is_full, is_starved, make_one, parent_of};
 use crate::parts::Fatal;
 use crate::sqlite::Loose;
 use kernel::contracts::StoreError;
@@ -8,7 +8,7 @@ use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Hashing, RealmId};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -132,12 +132,9 @@ impl Shelves {
             return Ok(None);
         }
         let file = self.place(realm, &hash);
-        let bytes = match fs::metadata(&file) {
-            Ok(found) => found.len(),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&error)),
-        };
-        let mut rest = Rest::new(file, hash, bytes, part);
+        let there = found(fs::metadata(&file)).map_err(|error| failed(&error))?;
+        let Some(there) = there else { return Ok(None) };
+        let mut rest = Rest::new(file, hash, there.len(), part);
         let first = rest.piece()?;
         Ok(Some((first, rest)))
     }
@@ -147,11 +144,8 @@ impl Shelves {
         if !is_hash(hash) {
             return Ok(false);
         }
-        match fs::remove_file(self.place(realm, hash)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed(&error)),
-        }
+        let removed = found(fs::remove_file(self.place(realm, hash)));
+        Ok(removed.map_err(|error| failed(&error))?.is_some())
     }
 
     /// Removes those that no one holds. They are off the list next, so a power cut must not bring
@@ -164,12 +158,9 @@ impl Shelves {
         }
         let mut removed = 0;
         for (folder, blobs) in folders {
-            let names = match Names::open(&folder) {
-                Ok(names) => names,
-                // The ones who put these never wrote one.
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(&error)),
-            };
+            let names = found(Names::open(&folder)).map_err(|error| failed(&error))?;
+            // Where it is not there, the ones who put these never wrote one.
+            let Some(names) = names else { continue };
             for blob in blobs {
                 removed += u64::from(self.delete(&blob.realm, &blob.hash)?);
             }

@@ -20,15 +20,6 @@ pub(crate) fn copy(
     vfs: Option<&str>,
     copy: &Path,
     is_wanted: &dyn Fn() -> bool,
-) -> Result<(), StoreError> {
-    copied(database, vfs, copy, is_wanted).map_err(Trouble::into_error)
-}
-
-fn copied(
-    database: &Path,
-    vfs: Option<&str>,
-    copy: &Path,
-    is_wanted: &dyn Fn() -> bool,
 ) -> Result<()> {
     let from = existing(database, vfs)?;
     let mut to = existing(copy, None)?;

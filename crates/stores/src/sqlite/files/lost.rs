@@ -1,9 +1,10 @@
 //! A data folder that has lost its database. To start it as a new one would hide the loss and throw
 //! away the log, which may hold the last of what was written.
 
+use crate::files::found;
 use crate::parts::OpenError;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
 /// The database's file in its folder.
@@ -44,11 +45,10 @@ pub(crate) fn look(folder: &Path, renew: bool) -> Result<(), OpenError> {
 
 /// Whether there is a file with something in it, or a folder with something in it.
 fn has_content(path: &Path) -> io::Result<bool> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Ok(fs::read_dir(path)?.next().is_some()),
-        Ok(found) => Ok(found.len() > 0),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+    match found(fs::metadata(path))? {
+        Some(there) if there.is_dir() => Ok(fs::read_dir(path)?.next().is_some()),
+        Some(there) => Ok(there.len() > 0),
+        None => Ok(false),
     }
 }
 
