@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, Result};
 use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
-use kernel::event::Event;
+use kernel::event::{Event, Fact};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionId};
@@ -41,12 +41,8 @@ pub(crate) enum Command {
     Resume { resume: Resume, by: Box<Replier>, answer: Answer<RunReport> },
     /// Replies to several asks of one run: all of them count, or none.
     Replies { replies: Vec<(AskId, Reply)>, by: Box<Replier>, answer: Answer<RunReport> },
-    /// Stop at the next step.
-    Pause { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
-    /// Go on.
-    Continue { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
-    /// End it.
-    Cancel { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    /// Record this of a run that is not over: a pause, its end, or a cancellation.
+    Change { run: RunId, fact: Box<Fact>, answer: Answer<RunReport> },
     /// End it if it waits for nothing but logins; while one of them is checked, only wait.
     GiveUpLogin { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// The run as it is now, once that is durable.
@@ -111,9 +107,7 @@ impl Command {
             Command::Run { answer, .. }
             | Command::Resume { answer, .. }
             | Command::Replies { answer, .. }
-            | Command::Pause { answer, .. }
-            | Command::Continue { answer, .. }
-            | Command::Cancel { answer, .. }
+            | Command::Change { answer, .. }
             | Command::GiveUpLogin { answer, .. }
             | Command::Report { answer, .. }
             | Command::Await { answer, .. } => drop(answer.send(Err(refusal))),

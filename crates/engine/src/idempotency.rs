@@ -57,10 +57,10 @@ impl Drop for Claim {
     }
 }
 
-/// Whether a keyed request is the first of its key.
+/// Whether a request is the first of its key.
 pub(crate) enum Turn {
-    /// It is: it holds the key.
-    First(Claim),
+    /// It is, and holds the key; or it has none.
+    First(Option<Claim>),
     /// An earlier one did this.
     Repeat(OnceRow),
 }
@@ -85,7 +85,7 @@ impl Keys {
         };
         // The claim is held while the store is asked: no one gets in between.
         match store.once(realm, subject, &name.route, &name.key).await? {
-            None => Ok(Turn::First(claim)),
+            None => Ok(Turn::First(Some(claim))),
             Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
             Some(row) => Err(mismatch(&row)),
         }

@@ -51,7 +51,7 @@ impl Cases<'_> {
         // Pinned before it stands in line: the path that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
-        if let Some(Turn::Repeat(row)) = self.shared.turn(caller, once.as_ref()).await? {
+        if let Turn::Repeat(row) = self.shared.turn(caller, once.as_ref()).await? {
             return self.shared.runs().repeated(caller, &row, wait_ms).await.map(came_of);
         }
         let closure = closure?;

@@ -104,12 +104,11 @@ impl Tools<'_> {
     /// Anything that must be remembered, or asked about, is a run; a repeat of one calls nothing.
     async fn call_recorded(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
         let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
-            Some(Turn::Repeat(row)) => {
+            Turn::Repeat(row) => {
                 let again = self.shared.runs().repeated(caller, &row, request.wait_ms).await;
                 return again.and_then(called_alone);
             }
-            Some(Turn::First(claim)) => Some(claim),
-            None => None,
+            Turn::First(claim) => claim,
         };
         // A caller that comes too soon leaves no run behind, nor a key that was used up.
         let in_time = self.shared.gate.in_time(caller, &request.tool);

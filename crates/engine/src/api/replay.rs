@@ -13,9 +13,9 @@ use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionKey};
 
 impl Shared {
-    /// Takes the request's key, or finds the outcome; nothing for a request without one.
-    pub(crate) async fn turn(&self, caller: &Caller, once: Option<&Once>) -> Result<Option<Turn>> {
-        let Some(once) = once else { return Ok(None) };
+    /// Takes the request's key, if it has one, or finds the outcome.
+    pub(crate) async fn turn(&self, caller: &Caller, once: Option<&Once>) -> Result<Turn> {
+        let Some(once) = once else { return Ok(Turn::First(None)) };
         let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
         if length == 0 || length > max {
             let message = format!("an Idempotency-Key has 1 to {max} characters, not {length}");
@@ -24,7 +24,7 @@ impl Shared {
             );
         }
         let (store, keys) = (self.store.as_ref(), &self.keys);
-        keys.turn(store, &caller.realm, &caller.subject, once).await.map(Some)
+        keys.turn(store, &caller.realm, &caller.subject, once).await
     }
 
     /// Another request may have taken the key first, in another process: then what came of that
@@ -40,8 +40,8 @@ impl Shared {
             return Err(refusal);
         }
         match self.turn(caller, once).await? {
-            Some(Turn::Repeat(row)) => Ok(row),
-            Some(Turn::First(_)) | None => Err(refusal),
+            Turn::Repeat(row) => Ok(row),
+            Turn::First(_) => Err(refusal),
         }
     }
 }

@@ -14,6 +14,7 @@ use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::contracts::policy::Resource;
 use kernel::definition::plan::Closure;
+use kernel::event::{Closing, Fact};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -66,9 +67,8 @@ impl Runs<'_> {
         self.may_start(caller, &request).await?;
         let once = request.once.take();
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Some(Turn::Repeat(row)) => return self.repeated(caller, &row, wait_ms).await,
-            Some(Turn::First(claim)) => Some(claim),
-            None => None,
+            Turn::Repeat(row) => return self.repeated(caller, &row, wait_ms).await,
+            Turn::First(claim) => claim,
         };
         match self.start_run(caller, run, request, claim, wait_ms).await {
             Err(refusal) => {
@@ -209,34 +209,26 @@ impl Runs<'_> {
 
     /// Stops a run at its next step.
     pub async fn pause(self, caller: &Caller, run: RunId) -> Result<RunReport> {
-        let by = caller.subject.clone();
-        let command = |answer| Command::Pause { run, by, answer };
-        self.change(caller, Act::Cancel, run, command).await
+        let fact = Fact::RunPaused { run, by: caller.subject.clone() };
+        self.change(caller, Act::Cancel, run, fact).await
     }
 
     /// Lets a paused run go on.
     pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport> {
-        let by = caller.subject.clone();
-        let command = |answer| Command::Continue { run, by, answer };
-        self.change(caller, Act::Answer, run, command).await
+        let fact = Fact::RunContinued { run, by: caller.subject.clone() };
+        self.change(caller, Act::Answer, run, fact).await
     }
 
     /// Ends a run: no new effect starts, open asks are withdrawn, calls get a moment to finish.
     pub async fn cancel(self, caller: &Caller, run: RunId) -> Result<RunReport> {
-        let by = caller.subject.clone();
-        let command = |answer| Command::Cancel { run, by, answer };
-        self.change(caller, Act::Cancel, run, command).await
+        let why = Closing::Cancelled(caller.subject.clone());
+        self.change(caller, Act::Cancel, run, Fact::RunClosing { run, why }).await
     }
 
-    async fn change(
-        self,
-        caller: &Caller,
-        act: Act,
-        run: RunId,
-        command: impl FnOnce(Answer<RunReport>) -> Command,
-    ) -> Result<RunReport> {
+    async fn change(self, caller: &Caller, act: Act, run: RunId, fact: Fact) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
         self.shared.gate.permit(caller, act, run_of(&found))?;
+        let command = |answer| Command::Change { run, fact: Box::new(fact), answer };
         self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
     }
 }
@@ -253,11 +245,8 @@ impl Asks<'_> {
         wait_ms: u64,
     ) -> Result<ReplyReport> {
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Some(Turn::Repeat(row)) => {
-                return self.repeated_reply(caller, ask, &row, wait_ms).await;
-            }
-            Some(Turn::First(claim)) => Some(claim),
-            None => None,
+            Turn::Repeat(row) => return self.repeated_reply(caller, ask, &row, wait_ms).await,
+            Turn::First(claim) => claim,
         };
         let by = Box::new(Replier { caller: caller.clone(), claim });
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
@@ -329,11 +318,8 @@ impl Asks<'_> {
         let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Some(Turn::Repeat(row)) => {
-                return self.repeated_resume(caller, key, &row, wait_ms).await;
-            }
-            Some(Turn::First(claim)) => Some(claim),
-            None => None,
+            Turn::Repeat(row) => return self.repeated_resume(caller, key, &row, wait_ms).await,
+            Turn::First(claim) => claim,
         };
         let by = Box::new(Replier { caller: caller.clone(), claim });
         let command = |answer| command(by, answer);

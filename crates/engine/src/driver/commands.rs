@@ -7,7 +7,7 @@ use crate::request::{Resume, RunReport};
 use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
-use kernel::event::{Closing, Fact};
+use kernel::event::Fact;
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
 use kernel::session::Session;
@@ -61,16 +61,7 @@ impl Driver {
                 let replied = self.reply_all(replies, by).await;
                 self.await_run(replied, answer)
             }
-            Command::Pause { run, by, answer } => {
-                self.change_run(run, Fact::RunPaused { run, by }, answer).await
-            }
-            Command::Continue { run, by, answer } => {
-                self.change_run(run, Fact::RunContinued { run, by }, answer).await
-            }
-            Command::Cancel { run, by, answer } => {
-                let why = Closing::Cancelled(by);
-                self.change_run(run, Fact::RunClosing { run, why }, answer).await
-            }
+            Command::Change { run, fact, answer } => self.change_run(run, *fact, answer).await,
             Command::GiveUpLogin { run, by, answer } => {
                 let given_up = self.give_up_login(run, by).await;
                 self.await_run(given_up, answer)
