@@ -217,12 +217,12 @@ impl Engine {
     /// What happened since the start, and what continues now.
     pub fn counts(&self) -> Counts {
         let shared = &self.shared;
-        let (calls, turns) = (shared.gate.calls_free(), shared.turns.available_permits());
+        let free = |places: &Semaphore| places.available_permits();
         let limits = &shared.limits;
         Counts {
             sessions_active: lock(&shared.driven).len() as u64,
-            calls_active: limits.calls_active_max.saturating_sub(calls) as u64,
-            turns_active: limits.turns_active_max.saturating_sub(turns) as u64,
+            calls_active: limits.calls_active_max.saturating_sub(free(&shared.gate.calls)) as u64,
+            turns_active: limits.turns_active_max.saturating_sub(free(&shared.turns)) as u64,
             cases_waiting: shared.lines.waiting() as u64,
             ..shared.counters.read()
         }

@@ -187,11 +187,8 @@ impl Reading {
     /// The next events; none after the last.
     async fn events(&mut self) -> Result<Option<Vec<Event>>, Unread> {
         let Some(texts) = self.texts().await? else { return Ok(None) };
-        let read = event::read(&format!("[{}]", texts.join(","))).map_err(|error| {
-            let refusal = Refusal::new(RefusalCode::Unreadable, error.to_string());
-            Unread::Refused(refusal.hint("a newer release wrote this session: run that release"))
-        });
-        read.map(Some)
+        let read = event::read(&format!("[{}]", texts.join(",")));
+        read.map(Some).map_err(|error| Unread::Refused(Refusal::unreadable(error.to_string())))
     }
 
     /// Whether the events from the oldest on are there, and not too many.

@@ -30,10 +30,6 @@ impl Catalog {
         self.known(realm, |known| known.agents.all())
     }
 
-    pub(super) fn agent_names(&self, realm: &RealmId) -> Vec<AgentName> {
-        self.agents(realm).iter().map(|known| known.agent.name.clone()).collect()
-    }
-
     /// The files bring these agents now, and no others. All mistakes of all of them are reported,
     /// and nothing changes if one is wrong.
     pub(crate) fn set_filed_agents(

@@ -91,7 +91,7 @@ impl Catalog {
         let (agents, mut mistakes) = self.read_agents(&files.agents);
         let mut names: Vec<AgentName> =
             agents.iter().map(|(agent, _)| agent.name.clone()).collect();
-        names.extend(self.unfiled_agents(realm));
+        names.extend(self.known(realm, |known| known.agents.unfiled()));
         let coming: Vec<PlanId> = files.plans.iter().map(named_id).collect();
         let others = Others {
             plan: &|id| coming.contains(id) || self.stays(realm, id, &names),
@@ -135,10 +135,6 @@ impl Catalog {
             return agents.iter().any(|name| name.as_str() == agent);
         }
         self.known(realm, |known| known.plans.contains_key(id) && !known.filed.contains(id))
-    }
-
-    fn unfiled_agents(&self, realm: &RealmId) -> Vec<AgentName> {
-        self.known(realm, |known| known.agents.unfiled())
     }
 }
 

@@ -163,7 +163,7 @@ impl Catalog {
     }
 
     pub(crate) fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        self.registry.book().tools().map(|listed| listed.tool.spec().clone()).collect()
+        self.registry.book().tools.values().map(|listed| listed.tool.spec().clone()).collect()
     }
 
     /// What a source brings now, in place of what it brought before; what of it is left out.
@@ -309,9 +309,8 @@ impl Catalog {
             plan: &|id| coming.contains(id) || has_plan(id),
             agent: &|name| self.agent(realm, name.as_str()).is_some() && sees_agent(name),
             agent_names: &|| {
-                let mut names = self.agent_names(realm);
-                names.retain(sees_agent);
-                names
+                let names = self.agents(realm).into_iter().map(|known| known.agent.name.clone());
+                names.filter(sees_agent).collect()
             },
         };
         self.among(&others, author, work)

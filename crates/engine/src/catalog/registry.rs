@@ -50,7 +50,7 @@ pub(crate) struct Registry {
 /// The tools as they are now. A change makes a new book; who reads keeps the old one.
 #[derive(Default, Clone)]
 pub(crate) struct Book {
-    tools: BTreeMap<ToolName, Arc<Listed>>,
+    pub(super) tools: BTreeMap<ToolName, Arc<Listed>>,
     /// The names of those that the rules keep out.
     withheld: BTreeSet<ToolName>,
     /// Who brought each of both.
@@ -58,16 +58,6 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// A tool by its name.
-    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Listed>> {
-        self.tools.get(name)
-    }
-
-    /// All of them, by name.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Listed>> {
-        self.tools.values()
-    }
-
     /// Takes in the tools of a source; those that are wrong are left out and told.
     fn take(&mut self, Looked { source, tools }: Looked, rules: &ToolRules) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
@@ -170,7 +160,7 @@ impl Registry {
     /// A tool by its name.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        book.tool(name).cloned()
+        book.tools.get(name).cloned()
     }
 
     /// Who brought a tool.

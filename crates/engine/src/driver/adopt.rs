@@ -4,11 +4,10 @@ use super::record::{EVENTS_PER_APPEND, no_session};
 use super::state::Driver;
 use crate::command::{Slice, Slices};
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::shared::Shared;
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
 use kernel::session::Session;
-use kernel::values::ids::{ContentHash, Fence, Known, RealmId, SessionId};
+use kernel::values::ids::{Fence, Known, SessionId};
 use std::sync::Arc;
 
 impl Driver {
@@ -55,7 +54,10 @@ impl Driver {
     /// removed meanwhile.
     async fn bring_closure(&mut self, event: &Event) -> Result<()> {
         if let Fact::RunStarted { closure, .. } = &event.fact {
-            self.new_closure = self.shared.stored_closure(&self.key.realm, closure).await?;
+            // None where the last run that pinned it is gone.
+            let body = self.shared.store.closure(&self.key.realm, closure).await?;
+            let stored = |body| Arc::new(StoredClosure { hash: closure.clone(), body });
+            self.new_closure = body.map(stored);
         }
         Ok(())
     }
@@ -70,18 +72,6 @@ impl Driver {
             tracing::warn!(session = %self.key.id, %error, "a part of a copy stays in the store");
         }
         Err(refusal)
-    }
-}
-
-impl Shared {
-    /// A closure as it lies in the store; none where the last run that pinned it is gone.
-    async fn stored_closure(
-        &self,
-        realm: &RealmId,
-        hash: &ContentHash,
-    ) -> Result<Option<Arc<StoredClosure>>> {
-        let body = self.store.closure(realm, hash).await?;
-        Ok(body.map(|body| Arc::new(StoredClosure { hash: hash.clone(), body })))
     }
 }
 

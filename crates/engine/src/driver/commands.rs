@@ -290,16 +290,10 @@ impl Driver {
         reply: Reply,
         by: Box<Replier>,
     ) -> Obeyed<(Ask, Decision)> {
-        let open = self.session.as_ref().and_then(|session| session.asks.get(&id));
-        let ask = match open {
-            Some(open) if open.is_open() => open.ask.clone(),
-            _ => {
-                let refusal = self.closed_ask(id).await?;
-                return match self.answered_anyway(&refusal, id, reply, &by).await? {
-                    Some(answered) => Ok(Ok(answered)),
-                    None => Ok(Err(refusal)),
-                };
-            }
+        let Some(ask) = self.open_ask(id) else {
+            let refusal = self.closed_ask(id).await?;
+            let answered = self.answered_anyway(&refusal, id, reply, &by).await?;
+            return Ok(answered.ok_or(refusal));
         };
         if let Err(refusal) = self.counts(&by.caller, &ask, &reply) {
             return Ok(Err(refusal));

@@ -19,7 +19,7 @@ use kernel::tool::call::{
 };
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
-use kernel::values::ids::{CallId, FrameId, RunId, StepId};
+use kernel::values::ids::{CallId, FrameId, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Driver {
 
     /// Asks the gate's first half and records what it says.
     pub(super) async fn judge(&mut self, call: CallId) -> Result<()> {
-        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
-        if let Some(tool) = open.map(|open| open.request.tool.clone()) {
+        let tool = self.open_call(call).map(|open| open.request.tool.clone());
+        if let Some(tool) = tool {
             self.shared.gate.await_tool(&tool).await;
         }
         let Some(session) = &self.session else {
@@ -261,7 +261,7 @@ impl Driver {
             self.wait_longer(call, late);
         }
         let Some(result) = self.looked(call, result).await? else { return Ok(()) };
-        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
+        let open = self.open_call(call);
         let expected = open.filter(|open| matches!(open.state, CallState::Started));
         let fact = match (result, expected) {
             (Ok(ToolOutput::Value(output)), Some(_)) => {
@@ -302,8 +302,7 @@ impl Driver {
         if events.is_empty() {
             return Vec::new();
         }
-        let open = self.session.as_ref().and_then(|session| session.calls.get(&call));
-        let run = open.and_then(|open| self.session.as_ref()?.runs.get(&open.run));
+        let run = self.open_call(call).and_then(|open| self.session.as_ref()?.runs.get(&open.run));
         let closure = run.and_then(|run| self.closures.get(&run.closure));
         let source = closure.and_then(|closure| closure.main.event_source.clone());
         let published = |event| Published { source: source.clone(), event: Arc::new(event) };
@@ -359,12 +358,10 @@ impl Driver {
             }
             Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => {
                 let step = self.step_of(*call);
-                let step = step.as_ref().map(StepId::as_str);
                 tracing::debug!(%realm, %session, plan, step, %call, "call started");
             }
             Fact::CallWants { call, inputs, .. } => {
-                let step = self.step_of(*call);
-                let (step, wants) = (step.as_ref().map(StepId::as_str), inputs.len());
+                let (step, wants) = (self.step_of(*call), inputs.len());
                 tracing::debug!(%realm, %session, plan, step, %call, wants, "call wants more");
             }
             Fact::CallFinished { call, .. } => {
@@ -373,7 +370,6 @@ impl Driver {
             }
             Fact::CallFailed { call, how, fault } => {
                 let step = self.step_of(*call);
-                let step = step.as_ref().map(StepId::as_str);
                 tracing::info!(%realm, %session, plan, step, %call, ?how, name = fault.name,
                     "call failed");
             }
@@ -399,9 +395,8 @@ impl Driver {
         self.history.last().map(|row| row.step.as_str())
     }
 
-    fn step_of(&self, call: CallId) -> Option<StepId> {
-        let open = self.session.as_ref()?.calls.get(&call)?;
-        Some(open.request.step.clone())
+    fn step_of(&self, call: CallId) -> Option<&str> {
+        self.open_call(call).map(|open| open.request.step.as_str())
     }
 }
 

@@ -53,7 +53,7 @@ impl Driver {
                 let message = format!("ask `{id}` is answered twice");
                 return Ok(Err(Refusal::new(RefusalCode::AnsweredTwice, message)));
             }
-            let Some(ask) = self.open(*id) else { return self.closed_ask(*id).await.map(Err) };
+            let Some(ask) = self.open_ask(*id) else { return self.closed_ask(*id).await.map(Err) };
             if run.is_some_and(|run| run != ask.run) {
                 let message = "these asks are of several runs";
                 return Ok(Err(Refusal::new(RefusalCode::SeveralRuns, message)));
@@ -83,7 +83,8 @@ impl Driver {
         })
     }
 
-    fn open(&self, id: AskId) -> Option<Ask> {
+    /// An ask that waits for a reply.
+    pub(super) fn open_ask(&self, id: AskId) -> Option<Ask> {
         let open = self.session.as_ref()?.asks.get(&id)?;
         open.is_open().then(|| open.ask.clone())
     }

@@ -2,11 +2,11 @@
 //! What a driver has recorded or fetched stays at hand, up to a size; the rest is in the store. Of
 //! a large result only what a model is shown of it is kept.
 
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::{Refusal, Result};
 use crate::shared::Shared;
 use kernel::contracts::StoreError;
 use kernel::conversation::talk::Talk;
-use kernel::event::{self, Fact};
+use kernel::event::{self, Event, Fact};
 use kernel::prompt::transcript::{Journal, RESULT_BYTES_MAX, shown};
 use kernel::session::{FrameKind, Session};
 use kernel::values::datum::{BlobRef, Datum, Held};
@@ -217,7 +217,7 @@ impl Shared {
         for (first, last) in pieces(&sequences) {
             for (seq, text) in self.events_between(key, first, last).await? {
                 if sequences.contains(&seq) {
-                    let fact = read_fact(&text)?;
+                    let fact = read_event(&text)?.fact;
                     said.bytes = said.bytes.saturating_add(text.len());
                     blobs_of(&fact, &mut blobs);
                     said.facts.insert(seq, Some(Arc::new(fact)));
@@ -261,15 +261,11 @@ impl Shared {
     }
 }
 
-fn read_fact(text: &str) -> Result<Fact> {
-    let unreadable = |why: String| {
-        Refusal::new(RefusalCode::Unreadable, why)
-            .hint("a newer release wrote this session: run that release")
-    };
-    let events =
-        event::read(&format!("[{text}]")).map_err(|error| unreadable(error.to_string()))?;
-    let event = events.into_iter().next();
-    event.map(|event| event.fact).ok_or_else(|| unreadable("an event is empty".to_owned()))
+/// The event that a text of the journal is.
+pub(crate) fn read_event(text: &str) -> Result<Event> {
+    let events = event::read(&format!("[{text}]"));
+    let events = events.map_err(|error| Refusal::unreadable(error.to_string()))?;
+    events.into_iter().next().ok_or_else(|| Refusal::unreadable("an event is empty"))
 }
 
 #[cfg(test)]

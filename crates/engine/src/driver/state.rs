@@ -22,7 +22,7 @@ use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact, TurnKind};
 use kernel::expression::pointer::Want;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
-use kernel::session::{Session, login_look};
+use kernel::session::{OpenCall, Session, login_look};
 use kernel::tool::call::{Publisher, ToolError, ToolOutput, Wants};
 use kernel::values::entry::{FramePath, HistoryRow};
 use kernel::values::ids::{
@@ -299,6 +299,11 @@ impl Driver {
             let rested = Rested { session, fence: self.fence, tail_bytes, snapshot_bytes };
             self.shared.rest.keep(&self.key, rested);
         }
+    }
+
+    /// A call of the session that is not over.
+    pub(super) fn open_call(&self, call: CallId) -> Option<&OpenCall> {
+        self.session.as_ref()?.calls.get(&call)
     }
 
     /// Waits until all that was recorded is durable.

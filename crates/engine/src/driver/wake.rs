@@ -94,10 +94,7 @@ impl Driver {
     /// us, asks about the rest.
     async fn go_on(&mut self, run: RunId) -> Result<()> {
         for call in self.open_calls(run) {
-            let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
-            else {
-                continue;
-            };
+            let Some(open) = self.open_call(call) else { continue };
             match (&open.state, open.resumable()) {
                 (CallState::Requested, _) => self.to_judge.push(call),
                 (CallState::Started, true) => self.start_call(call),
@@ -114,12 +111,11 @@ impl Driver {
                 (CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..), _) => {}
             }
         }
-        if let Some(open) = self.session.as_ref().and_then(|session| session.runs.get(&run))
-            && open.closing.is_some()
-        {
-            self.drop_closing(run).await?;
+        let open = self.session.as_ref().and_then(|session| session.runs.get(&run));
+        match open.is_some_and(|run| run.closing.is_some()) {
+            true => self.drop_closing(run).await,
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// A closing run's repeatable calls are not started again.
@@ -148,10 +144,7 @@ impl Driver {
             )
         };
         for call in self.open_calls(run) {
-            let Some(open) = self.session.as_ref().and_then(|session| session.calls.get(&call))
-            else {
-                continue;
-            };
+            let Some(open) = self.open_call(call) else { continue };
             if open.in_flight() {
                 let how = match open.state {
                     CallState::Started => HowFar::Unknown,

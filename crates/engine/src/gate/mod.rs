@@ -140,11 +140,6 @@ struct Places {
 }
 
 impl Gate {
-    /// For how many more calls there is a place.
-    pub(crate) fn calls_free(&self) -> usize {
-        self.calls.available_permits()
-    }
-
     /// Reads a plan that a caller sent: for it there is only what its caller sees.
     pub(crate) fn read_plan(
         &self,

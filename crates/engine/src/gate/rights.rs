@@ -160,30 +160,26 @@ impl Gate {
 
     /// The tools that this caller sees.
     pub(crate) fn visible(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.listed(
-            caller,
-            Listing {
-                judged: &self.judged.tools,
-                act: Act::Call,
-                resource: |spec| Resource::Tool(spec),
-                version: &|| self.catalog.version_now(),
-                all: &|| self.catalog.specs(),
-            },
-        )
+        let listing = Listing {
+            judged: &self.judged.tools,
+            act: Act::Call,
+            resource: |spec| Resource::Tool(spec),
+            version: &|| self.catalog.version_now(),
+            all: &|| self.catalog.specs(),
+        };
+        self.listed(caller, listing)
     }
 
     /// The plans of the caller's realm that it sees, as tools.
     pub(crate) fn visible_plans(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        self.listed(
-            caller,
-            Listing {
-                judged: &self.judged.plan_tools,
-                act: Act::Run,
-                resource: |spec| Resource::Plan(spec.name.as_str()),
-                version: &|| self.catalog.version_now(),
-                all: &|| self.catalog.plan_specs(&caller.realm),
-            },
-        )
+        let listing = Listing {
+            judged: &self.judged.plan_tools,
+            act: Act::Run,
+            resource: |spec| Resource::Plan(spec.name.as_str()),
+            version: &|| self.catalog.version_now(),
+            all: &|| self.catalog.plan_specs(&caller.realm),
+        };
+        self.listed(caller, listing)
     }
 
     /// One of them.
@@ -194,44 +190,38 @@ impl Gate {
 
     /// The plans of the caller's realm that it may read.
     pub(crate) fn readable_plans(&self, caller: &Caller) -> Vec<Arc<Plan>> {
-        self.listed(
-            caller,
-            Listing {
-                judged: &self.judged.plans,
-                act: Act::Read,
-                resource: |plan| Resource::Plan(plan.id.as_str()),
-                version: &|| self.catalog.changes(&caller.realm),
-                all: &|| self.catalog.plans(&caller.realm),
-            },
-        )
+        let listing = Listing {
+            judged: &self.judged.plans,
+            act: Act::Read,
+            resource: |plan| Resource::Plan(plan.id.as_str()),
+            version: &|| self.catalog.changes(&caller.realm),
+            all: &|| self.catalog.plans(&caller.realm),
+        };
+        self.listed(caller, listing)
     }
 
     /// The agents of the caller's realm that it may read.
     pub(crate) fn readable_agents(&self, caller: &Caller) -> Vec<KnownAgent> {
-        self.listed(
-            caller,
-            Listing {
-                judged: &self.judged.agents,
-                act: Act::Read,
-                resource: |known| Resource::Agent(known.agent.name.as_str()),
-                version: &|| self.catalog.changes(&caller.realm),
-                all: &|| self.catalog.agents(&caller.realm),
-            },
-        )
+        let listing = Listing {
+            judged: &self.judged.agents,
+            act: Act::Read,
+            resource: |known| Resource::Agent(known.agent.name.as_str()),
+            version: &|| self.catalog.changes(&caller.realm),
+            all: &|| self.catalog.agents(&caller.realm),
+        };
+        self.listed(caller, listing)
     }
 
     /// The pipelines of the caller's realm that it may read.
     pub(crate) fn readable_pipelines(&self, caller: &Caller) -> Vec<Arc<Pipeline>> {
-        self.listed(
-            caller,
-            Listing {
-                judged: &self.judged.pipelines,
-                act: Act::Read,
-                resource: |pipeline| Resource::Pipeline(pipeline.name.as_str()),
-                version: &|| self.catalog.changes(&caller.realm),
-                all: &|| self.catalog.pipelines(&caller.realm),
-            },
-        )
+        let listing = Listing {
+            judged: &self.judged.pipelines,
+            act: Act::Read,
+            resource: |pipeline| Resource::Pipeline(pipeline.name.as_str()),
+            version: &|| self.catalog.changes(&caller.realm),
+            all: &|| self.catalog.pipelines(&caller.realm),
+        };
+        self.listed(caller, listing)
     }
 
     /// What lists of tools follow from now; none where they must be judged each time.

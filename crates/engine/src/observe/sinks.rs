@@ -130,39 +130,33 @@ impl Outbox {
 
     /// The same for a caller, with the feed's newest row.
     pub(crate) fn state(&self, feed_end: u64) -> SinkState {
-        let standing = self.standing().clone();
-        SinkState {
-            name: self.name.clone(),
-            kind: self.sink.kind().to_owned(),
-            place: standing.place,
-            feed_end,
-            lag: feed_end.saturating_sub(standing.place),
-            delivered: standing.delivered,
-            failed: standing.failed,
-            retrying: standing.retrying,
-            gone: standing.gone,
-            configured: true,
-            last_error: standing.last_error,
-        }
+        SinkState::of(&self.name, self.sink.kind(), self.standing().clone(), feed_end)
     }
 }
 
 impl SinkState {
-    /// How a sink stands that only has a place.
-    pub(crate) fn unconfigured(name: String, place: u64, feed_end: u64) -> Self {
+    /// How a sink stands that is configured.
+    fn of(name: &str, kind: &str, standing: Standing, feed_end: u64) -> Self {
+        let Standing { place, delivered, failed, retrying, gone, last_error } = standing;
         Self {
-            name,
-            kind: "unknown".to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
             place,
             feed_end,
             lag: feed_end.saturating_sub(place),
-            delivered: 0,
-            failed: 0,
-            retrying: 0,
-            gone: false,
-            configured: false,
-            last_error: None,
+            delivered,
+            failed,
+            retrying,
+            gone,
+            configured: true,
+            last_error,
         }
+    }
+
+    /// How a sink stands that only has a place.
+    pub(crate) fn unconfigured(name: &str, place: u64, feed_end: u64) -> Self {
+        let standing = Standing { place, ..Standing::default() };
+        Self { configured: false, ..Self::of(name, "unknown", standing, feed_end) }
     }
 }
 

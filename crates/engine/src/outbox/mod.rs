@@ -87,7 +87,7 @@ impl Feed<'_> {
         let states = places.into_iter().filter_map(|(consumer, place)| {
             let name = consumer.strip_prefix(SINKS)?;
             let is_left = !outboxes.is_configured(realm, name);
-            is_left.then(|| SinkState::unconfigured(name.to_owned(), place, feed_end))
+            is_left.then(|| SinkState::unconfigured(name, place, feed_end))
         });
         Ok(states.collect())
     }

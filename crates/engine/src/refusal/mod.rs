@@ -60,6 +60,12 @@ impl Refusal {
         Self { code: RefusalCode::NoRun(run), ..Self::not_found("run", run) }
     }
 
+    /// What is stored cannot be read.
+    pub(crate) fn unreadable(why: impl Into<String>) -> Self {
+        Self::new(RefusalCode::Unreadable, why)
+            .hint("a newer release wrote this session: run that release")
+    }
+
     /// Mistakes of a plan or an agent as a refusal that names each faulty value.
     pub(crate) fn of_mistakes(code: RefusalCode, noun: &str, mistakes: &[Mistake]) -> Self {
         let misfit = |mistake: &Mistake| Misfit {
@@ -118,8 +124,7 @@ impl From<StoreError> for Refusal {
             StoreError::Conflict(_) | StoreError::Poisoned(_) => {
                 Self::new(RefusalCode::SessionReloading, message).hint("send it again")
             }
-            StoreError::Unreadable(_) => Self::new(RefusalCode::Unreadable, message)
-                .hint("a newer release wrote this session: run that release"),
+            StoreError::Unreadable(_) => Self::unreadable(message),
             StoreError::Gone(oldest) => Self::new(RefusalCode::CursorGone, message)
                 .hint(format!("read the session, then follow it from event {oldest} on")),
             StoreError::BadCursor(_) => Self::new(RefusalCode::BadCursor, message)

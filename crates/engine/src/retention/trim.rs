@@ -1,12 +1,12 @@
 //! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
 //! worked out, and the store puts that in its place.
 
-use crate::driver::said::Said;
+use crate::driver::said::{Said, read_event};
 use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
 use kernel::conversation::llm::Message;
-use kernel::event::{self, Event, Fact};
+use kernel::event::{Event, Fact};
 use kernel::journal::trim::{Cut, Cutter, Trim};
 use kernel::prompt::transcript::{RESULT_BYTES_MAX, render};
 use kernel::values::datum::{Datum, Origin};
@@ -146,16 +146,6 @@ fn leave_behind(messages: &mut Vec<Message>, requests_max: u32) {
         max => newest.nth(max as usize - 1).unwrap_or(0),
     };
     messages.drain(..first);
-}
-
-fn read_event(text: &str) -> Result<Event> {
-    let unreadable = |why: String| {
-        Refusal::new(RefusalCode::Unreadable, why)
-            .hint("a newer release wrote this session: run that release")
-    };
-    let events =
-        event::read(&format!("[{text}]")).map_err(|error| unreadable(error.to_string()))?;
-    events.into_iter().next().ok_or_else(|| unreadable("an event is empty".to_owned()))
 }
 
 fn written(base: &Event) -> Result<String> {

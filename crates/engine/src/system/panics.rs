@@ -1,6 +1,7 @@
 //! Panics of what the engine calls. One is always a mistake of ours or of a tool, and it must cost
 //! no more than the call or the session that it happened in.
 
+use super::clock::panic_text;
 use futures::future::poll_fn;
 use kernel::planted::{Switch, is_on};
 use kernel::tool::call::{HowFar, Reach, ToolError};
@@ -21,9 +22,7 @@ pub(crate) struct Panicked(pub(crate) String);
 
 impl Panicked {
     fn of(payload: &(dyn Any + Send)) -> Self {
-        let said = payload.downcast_ref::<&str>().copied();
-        let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        Self(said.unwrap_or("no message").chars().take(MESSAGE_CHARS_MAX).collect())
+        Self(panic_text(payload).chars().take(MESSAGE_CHARS_MAX).collect())
     }
 }
 
