@@ -47,9 +47,7 @@ impl HttpSettings {
 
     /// Whether this URL's host and port are listed.
     pub fn permits(&self, url: &Url) -> bool {
-        let Some(place) = url.host_str().map(Place::read) else {
-            return false;
-        };
+        let Some(place) = url.host_str().map(Place::read) else { return false };
         let port = url.port_or_known_default();
         self.allow.iter().any(|allowed| {
             allowed.place == place && (allowed.port.is_none() || allowed.port == port)
@@ -60,9 +58,7 @@ impl HttpSettings {
     /// address must be public or listed itself, and so must `localhost`. Any other name is judged
     /// by where it leads.
     pub fn permits_host(&self, url: &Url) -> bool {
-        let Some(place) = url.host_str().map(Place::read) else {
-            return false;
-        };
+        let Some(place) = url.host_str().map(Place::read) else { return false };
         let public = match place {
             Place::Address(address) => is_public(address),
             Place::Name(name) => name != "localhost",

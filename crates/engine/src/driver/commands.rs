@@ -259,9 +259,7 @@ impl Driver {
     /// Nothing is open: the last decided ask's reply tells the caller what happened instead.
     async fn nothing_open(&mut self, resume: &Resume) -> Result<Refusal> {
         self.durable().await?;
-        let Some(session) = &self.session else {
-            return Ok(super::record::no_session());
-        };
+        let Some(session) = &self.session else { return Ok(super::record::no_session()) };
         let mut decided = session.last_decided.clone();
         if let Some(step) = &resume.step {
             let filter = AskFilter {

@@ -46,15 +46,9 @@ impl Driver {
         if let Some(tool) = tool {
             self.shared.gate.await_tool(&tool).await;
         }
-        let Some(session) = &self.session else {
-            return Err(no_session());
-        };
-        let Some(open) = session.calls.get(&call) else {
-            return Ok(());
-        };
-        let Some(run) = session.runs.get(&open.run) else {
-            return Ok(());
-        };
+        let Some(session) = &self.session else { return Err(no_session()) };
+        let Some(open) = session.calls.get(&call) else { return Ok(()) };
+        let Some(run) = session.runs.get(&open.run) else { return Ok(()) };
         let caller = run.caller(&self.key.realm);
         let request = &open.request;
         let (judgement, listed) =
@@ -75,12 +69,8 @@ impl Driver {
     /// that it may have happened.
     pub(super) fn start_call(&mut self, id: CallId) {
         let Some(session) = &self.session else { return };
-        let Some(open) = session.calls.get(&id) else {
-            return;
-        };
-        let Some(run) = session.runs.get(&open.run) else {
-            return;
-        };
+        let Some(open) = session.calls.get(&id) else { return };
+        let Some(run) = session.runs.get(&open.run) else { return };
         if let Some((_, state)) = self.sent.take_if(|(run, _)| *run == open.run) {
             // What it answered when it was sent is known: it comes back with that at once.
             let wants = Box::new(Wants { inputs: BTreeMap::new(), state });
@@ -157,9 +147,7 @@ impl Driver {
     }
 
     fn started_calls(&self, run: RunId) -> Vec<(CallId, bool)> {
-        let Some(session) = &self.session else {
-            return Vec::new();
-        };
+        let Some(session) = &self.session else { return Vec::new() };
         let started = session
             .calls
             .iter()

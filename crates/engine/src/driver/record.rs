@@ -56,9 +56,7 @@ impl Driver {
             *blob = self.spill_join(*frame, bytes_max).await?;
             return Ok(fact);
         }
-        let Some(datum) = fact.data_mut() else {
-            return Ok(fact);
-        };
+        let Some(datum) = fact.data_mut() else { return Ok(fact) };
         if let Some(bytes) = Arc::make_mut(datum).spill(bytes_max) {
             self.shared.blobs.put(&self.key.realm, bytes).await?;
         }

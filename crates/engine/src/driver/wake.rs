@@ -32,9 +32,7 @@ impl Driver {
             return Ok(true);
         }
         let rested = self.shared.rest.take(&self.key);
-        let Some(found) = self.shared.current(&self.key, rested).await? else {
-            return Ok(false);
-        };
+        let Some(found) = self.shared.current(&self.key, rested).await? else { return Ok(false) };
         (self.tail_bytes, self.snapshot_bytes) = (found.tail_bytes, found.snapshot_bytes);
         self.fence = found.fence;
         let session = found.session;
@@ -155,9 +153,7 @@ impl Driver {
                 self.record(Fact::CallFailed { call, how, fault }).await?;
             }
         }
-        let Some(session) = &self.session else {
-            return Ok(());
-        };
+        let Some(session) = &self.session else { return Ok(()) };
         let stuck: Vec<_> = session
             .ready
             .iter()
@@ -175,9 +171,7 @@ impl Driver {
     }
 
     fn open_calls(&self, run: RunId) -> Vec<CallId> {
-        let Some(session) = &self.session else {
-            return Vec::new();
-        };
+        let Some(session) = &self.session else { return Vec::new() };
         session.calls.iter().filter(|(_, open)| open.run == run).map(|(id, _)| *id).collect()
     }
 }
@@ -316,9 +310,7 @@ impl Shared {
         sight: Option<Sight>,
         step: Option<&StepId>,
     ) -> Result<Value> {
-        let Some(sight) = sight else {
-            return Ok(Value::Array(Vec::new()));
-        };
+        let Some(sight) = sight else { return Ok(Value::Array(Vec::new())) };
         if let Some(ticket) = sight.ticket {
             ticket.await?;
         }

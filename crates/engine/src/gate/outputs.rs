@@ -59,9 +59,7 @@ impl Gate {
             let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
             checked.and_then(Result::err).map(|misfits| sentence(&misfits))
         };
-        let Some(misfit) = misfit else {
-            return Ok(output);
-        };
+        let Some(misfit) = misfit else { return Ok(output) };
         Err(not_as_promised(spec, sending.reach, &misfit))
     }
 }

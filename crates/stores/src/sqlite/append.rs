@@ -140,9 +140,7 @@ pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -
 /// An ask that this append closes must be open, unless the append itself opens it.
 fn check_asks(connection: &Connection, append: &Append) -> Result<()> {
     for change in &append.asks {
-        let AskChange::Closed { ask, .. } = change else {
-            continue;
-        };
+        let AskChange::Closed { ask, .. } = change else { continue };
         let sql = "SELECT 1 FROM asks WHERE id = ?1 AND status = 'open'";
         let is_open = connection.prepare_cached(sql)?.exists(params![ask.0.to_be_bytes()])?;
         if !is_open && !opens(append, *ask) {

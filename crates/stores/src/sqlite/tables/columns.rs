@@ -175,9 +175,7 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
 }
 
 fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
-    let Some(text) = row.get::<_, Option<String>>(column)? else {
-        return Ok(None);
-    };
+    let Some(text) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
     match serde_json::from_str(&text) {
         Ok(value) => Ok(Some(value)),
         Err(error) => Err(Trouble::unreadable(format!(
