@@ -22,47 +22,26 @@ const WAIT_SECONDS: [f64; 11] =
 /// What things are called of which there are too many.
 const OTHER: &str = "other";
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfRun {
-    kind: &'static str,
-    status: &'static str,
+/// Makes a set of labels of each line.
+macro_rules! labels {
+    ($($set:ident { $($label:ident: $of:ty),+ };)+) => {
+        $(
+            #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+            struct $set {
+                $($label: $of,)+
+            }
+        )+
+    };
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfCall {
-    tool: Arc<str>,
-    upstream: Arc<str>,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTurn {
-    model: Arc<str>,
-    kind: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTokens {
-    model: Arc<str>,
-    direction: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfCost {
-    model: Arc<str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfWait {
-    kind: &'static str,
-    ending: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfPipeline {
-    pipeline: Arc<str>,
-    path: &'static str,
+labels! {
+    OfRun { kind: &'static str, status: &'static str };
+    OfCall { tool: Arc<str>, upstream: Arc<str>, outcome: &'static str };
+    OfTurn { model: Arc<str>, kind: &'static str, outcome: &'static str };
+    OfTokens { model: Arc<str>, direction: &'static str };
+    OfCost { model: Arc<str> };
+    OfWait { kind: &'static str, ending: &'static str };
+    OfPipeline { pipeline: Arc<str>, path: &'static str };
 }
 
 /// What ended so far.
