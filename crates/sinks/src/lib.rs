@@ -46,9 +46,7 @@ pub fn open(config: &SinkConfig, parts: &Parts) -> Result<Arc<dyn EventSink>, Ve
             Ok(Arc::new(LineSink::start("file", &place, lines, &*parts.spawn)))
         }
         SinkKind::Webhook { url, secret, timeout_ms } => {
-            let webhook =
-                Webhook::new(name, (url.as_str(), secret), *timeout_ms, parts.clock.clone())?;
-            Ok(Arc::new(webhook))
+            Ok(Arc::new(Webhook::new(name, url, secret, *timeout_ms, parts.clock.clone())?))
         }
     }
 }

@@ -48,7 +48,8 @@ impl Webhook {
     /// A webhook at this URL, or all that is wrong with what is said of it.
     pub(crate) fn new(
         name: &str,
-        (url, secret): (&str, &Secret),
+        url: &str,
+        secret: &Secret,
         timeout_ms: Option<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Vec<Mistake>> {

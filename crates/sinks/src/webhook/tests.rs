@@ -47,7 +47,7 @@ fn is_whole(read: &[u8]) -> bool {
 fn webhook(address: SocketAddr, timeout_ms: u64) -> Webhook {
     let url = format!("http://user:hush@{address}/events?token=hush");
     let secret = Secret::new(SECRET);
-    Webhook::new("audit", (url.as_str(), &secret), Some(timeout_ms), Arc::new(Stopped)).unwrap()
+    Webhook::new("audit", &url, &secret, Some(timeout_ms), Arc::new(Stopped)).unwrap()
 }
 
 /// How a receiver that answers so is heard.
@@ -142,8 +142,8 @@ async fn what_is_taken_is_taken_whatever_comes_after() {
         let _ = stream.read_to_end(&mut rest).await;
     });
     let secret = Secret::new(SECRET);
-    let address = (url.as_str(), &secret);
-    let webhook = Webhook::new("audit", address, Some(600_000), Arc::new(Hurried)).unwrap();
+    let clock = Arc::new(Hurried);
+    let webhook = Webhook::new("audit", &url, &secret, Some(600_000), clock).unwrap();
     assert_eq!(webhook.deliver(&[event(1)]).await, Ok(Handed { status: Some(200) }));
     drop(webhook);
     receiver.await.unwrap();

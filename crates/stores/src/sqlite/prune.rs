@@ -17,11 +17,29 @@ use std::collections::btree_map::Entry;
 const OLD: &str = "updated_at < ?1 AND created_at < ?1 \
      AND (run IS NULL OR status IN ('completed', 'failed', 'cancelled'))";
 
-/// A session's number and key.
-pub(crate) type Found = (i64, SessionKey);
+/// A session that was old when it was looked at.
+pub(crate) struct OldSession {
+    /// Its number in this database.
+    pub(crate) number: i64,
+    pub(crate) key: SessionKey,
+}
 
-/// A request's key with its realm, subject and route.
-pub(crate) type KeyName = (String, String, String, String);
+/// What went.
+#[derive(Default)]
+pub(crate) struct Removed {
+    /// The sessions.
+    pub(crate) keys: Vec<SessionKey>,
+    /// How many rows, of all kinds.
+    pub(crate) rows: u64,
+}
+
+/// A request's key that is old.
+pub(crate) struct OldKey {
+    realm: String,
+    subject: String,
+    route: String,
+    key: String,
+}
 
 /// Whose sessions are looked at, as a condition on `realm`.
 #[derive(Debug, Clone)]
@@ -59,14 +77,14 @@ pub(crate) fn old_sessions(
     scope: &Scope,
     before: Millis,
     slice: Slice<u64>,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<OldSession>> {
     let sql = format!(
         "SELECT pk, realm, space, key FROM sessions WHERE {OLD} AND pk > ?2 \
          AND {} ORDER BY pk LIMIT ?4",
         scope.sql("?3")
     );
     let params = params![before.0, integer(slice.after), scope.names, limit_of(slice.limit)];
-    many(connection, &sql, params, |row| Ok((row.get(0)?, key(row, 1)?)))
+    many(connection, &sql, params, |row| Ok(OldSession { number: row.get(0)?, key: key(row, 1)? }))
 }
 
 /// Removes those of them that are still old, with all that belongs to them; how many rows. What a
@@ -74,18 +92,18 @@ pub(crate) fn old_sessions(
 /// not past it has missed something.
 pub(crate) fn remove_sessions(
     connection: &Connection,
-    sessions: &[Found],
+    sessions: &[OldSession],
     before: Millis,
     now: Millis,
-) -> Result<(Vec<SessionKey>, u64)> {
+) -> Result<Removed> {
     let sql = format!("DELETE FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = connection.total_changes();
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut removed = Vec::new();
+    let mut keys = Vec::new();
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
     let mut passed: BTreeMap<&RealmId, u64> = BTreeMap::new();
     let mut loosened = 0;
-    for (number, key) in sessions {
+    for OldSession { number, key } in sessions {
         let newest = newest_row(connection, *number)?;
         let passed = match passed.entry(&key.realm) {
             Entry::Occupied(known) => *known.get(),
@@ -97,7 +115,7 @@ pub(crate) fn remove_sessions(
         loosened += refs::loosen(connection, *number, now)?;
         loosened += closures::loosen(connection, &key.realm, *number, u32::MAX)?;
         if statement.execute(params![before.0, number])? > 0 {
-            removed.push(key.clone());
+            keys.push(key.clone());
             let gone = gone.entry(&key.realm).or_default();
             *gone = newest.max(*gone);
         }
@@ -108,7 +126,7 @@ pub(crate) fn remove_sessions(
         consumers::advance(connection, realm, RETENTION, cursor)?;
         consumers::removed(connection, cursor)?;
     }
-    Ok((removed, rows))
+    Ok(Removed { keys, rows })
 }
 
 /// Removes one session, with all that belongs to it: every other table refers to its row.
@@ -137,24 +155,25 @@ pub(crate) fn old_keys(
     scope: &Scope,
     before: Millis,
     limit: usize,
-) -> Result<Vec<KeyName>> {
+) -> Result<Vec<OldKey>> {
     let sql = format!(
         "SELECT realm, subject, route, key FROM idempotency AS k WHERE created_at < ?1 \
          AND {} AND NOT EXISTS (SELECT 1 FROM runs WHERE id = k.run) LIMIT ?3",
         scope.sql("?2")
     );
     many(connection, &sql, params![before.0, scope.names, limit_of(limit)], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        let (realm, subject, route) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(OldKey { realm, subject, route, key: row.get(3)? })
     })
 }
 
 /// Removes these keys; how many there were.
-pub(crate) fn remove_keys(connection: &Connection, keys: &[KeyName]) -> Result<u64> {
+pub(crate) fn remove_keys(connection: &Connection, keys: &[OldKey]) -> Result<u64> {
     let sql = "DELETE FROM idempotency WHERE realm = ?1 AND subject = ?2 AND route = ?3 \
          AND key = ?4";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = 0;
-    for (realm, subject, route, key) in keys {
+    for OldKey { realm, subject, route, key } in keys {
         rows += statement.execute(params![realm, subject, route, key])? as u64;
     }
     Ok(rows)

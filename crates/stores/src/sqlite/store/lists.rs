@@ -178,8 +178,7 @@ impl Keys for SqliteStore {
     ) -> Read<'a, Option<OnceRow>> {
         let (subject, route, key) = (subject.to_owned(), route.to_owned(), key.to_owned());
         let realm = realm.clone();
-        self.readers
-            .read(move |connection| keys::find(connection, &realm, (&subject, &route, &key)))
+        self.readers.read(move |connection| keys::find(connection, &realm, &subject, &route, &key))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is removed: a reader finds it, the writer looks again before it removes it.
 
-use super::super::prune::{Found, Scope};
+use super::super::prune::{OldSession, Removed, Scope};
 use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use crate::sqlite::SqliteStore;
@@ -12,18 +12,16 @@ use kernel::values::ids::{Known, Millis, SessionKey};
 use rusqlite::Connection;
 
 impl SqliteStore {
-    /// Removes those that are still old; which, and how many rows.
+    /// Removes those that are still old.
     async fn remove_old(
         &self,
-        old: Vec<Found>,
+        old: Vec<OldSession>,
         before: Millis,
-    ) -> Result<(Vec<SessionKey>, u64), StoreError> {
+    ) -> Result<Removed, StoreError> {
         let (now, fences) = (self.clock.now(), self.fences.clone());
         let remove =
             move |connection: &Connection| prune::remove_sessions(connection, &old, before, now);
-        let gone = move |(removed, _): &(Vec<SessionKey>, u64)| {
-            removed.iter().for_each(|key| fences.forget(key));
-        };
+        let gone = move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));
         self.writes.perform_then(remove, gone).await
     }
 
@@ -91,16 +89,16 @@ impl Retention for SqliteStore {
                 move |connection: &Connection| prune::old_sessions(connection, &of, before, slice);
             let mut old = self.readers.read(look).await?;
             let is_full = old.len() >= slice.limit;
-            let next = old.last().filter(|_| is_full).map(|(number, _)| *number as u64);
-            old.retain(|(_, key)| !but.contains(key));
-            let (mut removed, mut rows) = (Vec::new(), 0);
+            let next = old.last().filter(|_| is_full).map(|last| last.number as u64);
+            old.retain(|session| !but.contains(&session.key));
+            let mut removed = Removed::default();
             if !old.is_empty() {
-                (removed, rows) = self.remove_old(old, before).await?;
+                removed = self.remove_old(old, before).await?;
             }
             if next.is_none() {
-                rows += self.prune_keys(&scope, before, slice.limit).await?;
+                removed.rows += self.prune_keys(&scope, before, slice.limit).await?;
             }
-            Ok(PrunedSlice { removed, rows, next })
+            Ok(PrunedSlice { removed: removed.keys, rows: removed.rows, next })
         })
     }
 

@@ -18,14 +18,16 @@ const WRITE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_d
 pub(crate) fn find(
     connection: &Connection,
     realm: &RealmId,
-    (subject, route, key): (&str, &str, &str),
+    subject: &str,
+    route: &str,
+    key: &str,
 ) -> Result<Option<OnceRow>> {
     one(connection, FIND, params![realm.as_str(), subject, route, key], once_row)
 }
 
 /// Refuses a key that is taken, before anything is written.
 pub(crate) fn check(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
-    match find(connection, realm, (&once.subject, &once.route, &once.key))? {
+    match find(connection, realm, &once.subject, &once.route, &once.key)? {
         None => Ok(()),
         Some(_) => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
     }
