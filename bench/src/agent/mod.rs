@@ -95,12 +95,18 @@ pub async fn measure(options: &Options) -> Result<()> {
     let measured = sections(options, &mut bare).await;
     // The writer's error comes first: those who wait for it only know that it stopped.
     bare.close().await?;
-    let (turns, approval, waiting) = measured?;
-    report::section("Targets", PEERS, &targets(&turns, &approval, &waiting));
+    report::section("Targets", PEERS, &targets(&measured?));
     Ok(())
 }
 
-async fn sections(options: &Options, bare: &mut Bare) -> Result<(Turns, Approval, Waiting)> {
+/// What was measured.
+struct Measured {
+    turns: Turns,
+    approval: Approval,
+    waiting: Waiting,
+}
+
+async fn sections(options: &Options, bare: &mut Bare) -> Result<Measured> {
     let world = World::open(&options.dir)?;
     report::progress("warm-up");
     turns::measure(&world, bare, "warm", options.runs.div_ceil(4)).await?;
@@ -124,14 +130,13 @@ async fn sections(options: &Options, bare: &mut Bare) -> Result<(Turns, Approval
     report::progress(&format!("{} threads that wait", options.threads));
     let site = Site::build(options.server.as_deref(), &options.dir)?;
     waiting::configure(&site.project())?;
-    let counts = (options.threads, APPROVALS);
-    let waiting = waiting::measure(&site, bare, &decision, counts).await;
+    let waiting = waiting::measure(&site, bare, &decision, options.threads, APPROVALS).await;
     let waiting = waiting.map_err(|error| site.explain(&*error))?;
     report::section("Threads that wait for approval", waiting::NOTE, &waiting.table());
-    Ok((turns, approval, waiting))
+    Ok(Measured { turns, approval, waiting })
 }
 
-fn targets(turns: &Turns, approval: &Approval, waiting: &Waiting) -> Table {
+fn targets(Measured { turns, approval, waiting }: &Measured) -> Table {
     let mut table = Table::new(&["target", "measured", "met"]);
     let mut row = |target: String, measured: String, met: bool| {
         table.row(vec![target, measured, if met { "yes" } else { "no" }.to_owned()]);

@@ -114,7 +114,8 @@ pub async fn measure(
     site: &Site,
     bare: &mut Bare,
     decision: &[Vec<String>],
-    (threads, approvals): (usize, usize),
+    threads: usize,
+    approvals: usize,
 ) -> Result<Waiting> {
     let data = site.data()?;
     let server = Server::start(site, data.path()).await?;

@@ -20,8 +20,20 @@ const WRITER_GONE: &str = "the writer stopped";
 
 /// How many rows one run writes, read off the product. A session and a run have an id of their own,
 /// so their tables take one row each.
-const MIX: [(&str, u8, Insert); 4] =
-    [("journal", 1, journal), ("sessions", 1, session), ("runs", 1, run), ("history", 3, history)];
+const MIX: [Rows; 4] = [
+    Rows { table: "journal", per_run: 1, insert: journal },
+    Rows { table: "sessions", per_run: 1, insert: session },
+    Rows { table: "runs", per_run: 1, insert: run },
+    Rows { table: "history", per_run: 3, insert: history },
+];
+
+/// The rows of one table.
+#[derive(Clone, Copy)]
+struct Rows {
+    table: &'static str,
+    per_run: u8,
+    insert: Insert,
+}
 
 const SCHEMA: &str = "
     CREATE TABLE journal (
@@ -61,7 +73,7 @@ struct Request {
 
 /// The row counts of one run, for the report.
 pub fn mix() -> String {
-    MIX.map(|(table, per_run, _)| format!("{table} {per_run}")).join(", ")
+    MIX.map(|Rows { table, per_run, .. }| format!("{table} {per_run}")).join(", ")
 }
 
 /// Writes runs for `span` after a warm-up, in a new database under `dir`.
@@ -169,7 +181,7 @@ fn write(mut connection: Connection, mut requests: mpsc::Receiver<Request>) -> R
 }
 
 fn insert_run(transaction: &Transaction<'_>, request: &Request, session: i64) -> Result<()> {
-    for (_, per_run, insert) in MIX {
+    for Rows { per_run, insert, .. } in MIX {
         for index in 0..per_run {
             insert(transaction, request, Place { session, index })?;
         }

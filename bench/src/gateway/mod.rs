@@ -40,12 +40,31 @@ const FLOOR: usize = 0;
 /// The upstream whose tools read.
 const READS: &str = "reads";
 
-/// The upstream three times, as an operator may describe it: its name, what is said of it, how it
-/// is called in the report, and whether there is a target for it.
-const UPSTREAMS: [(&str, &str, &str, bool); 3] = [
-    (READS, "trusted = true", "waypost, a read", true),
-    ("open", "journal = false", "waypost, a write that is not recorded", true),
-    ("kept", "journal = true", "waypost, a recorded write", false),
+/// An upstream as an operator may describe it.
+struct Described {
+    name: &'static str,
+    /// What is said of it.
+    said: &'static str,
+    /// How it is called in the report.
+    shown: &'static str,
+    has_target: bool,
+}
+
+/// The upstream three times.
+const UPSTREAMS: [Described; 3] = [
+    Described { name: READS, said: "trusted = true", shown: "waypost, a read", has_target: true },
+    Described {
+        name: "open",
+        said: "journal = false",
+        shown: "waypost, a write that is not recorded",
+        has_target: true,
+    },
+    Described {
+        name: "kept",
+        said: "journal = true",
+        shown: "waypost, a recorded write",
+        has_target: false,
+    },
 ];
 
 /// What to measure, and for how long.
@@ -166,7 +185,7 @@ impl Chain {
 fn configure(project: &Path, upstream: SocketAddr) -> Result<()> {
     let path = project.join("waypost.toml");
     let mut settings = std::fs::read_to_string(&path)?;
-    for (name, said, _, _) in UPSTREAMS {
+    for Described { name, said, .. } in UPSTREAMS {
         let url = format!("http://{upstream}{}", wire::PATH);
         settings.push_str(&format!("[mcp.servers.{name}]\nurl = \"{url}\"\n{said}\n"));
     }
@@ -187,7 +206,7 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
     let floor = floor(upstream)?;
     let job = wire::calls(floor.address());
     let mut ways = vec![Way { name: "a bare proxy, the floor".to_owned(), job, has_target: false }];
-    for (name, _, shown, has_target) in UPSTREAMS {
+    for Described { name, shown, has_target, .. } in UPSTREAMS {
         let job = through(gateway, name).await?;
         ways.push(Way { name: shown.to_owned(), job, has_target });
     }

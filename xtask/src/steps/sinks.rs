@@ -61,8 +61,8 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     child::create_folder(&project.join("plans").join("out"))?;
     child::write(&project.join("plans").join("out").join("three.yaml"), PLAN)?;
     child::write(&project.join("waypost.toml"), &settings(&receiver.url, &file))?;
-    let sent_to = (receiver.url.as_str(), file.as_path());
-    let checked = checked(target, &folder, command_of(&python, &scripts), sent_to);
+    let command = command_of(&python, &scripts);
+    let checked = checked(target, &folder, command, &receiver.url, &file);
     receiver.stop_after(checked)
 }
 
@@ -76,7 +76,8 @@ fn checked(
     target: &Path,
     folder: &Path,
     mut command: Command,
-    (receiver, file): (&str, &Path),
+    receiver: &str,
+    file: &Path,
 ) -> Result<(), Failure> {
     let server = product::serve(target, folder)?;
     command.args([server.url.as_str(), receiver]).arg(file);

@@ -55,7 +55,8 @@ impl Hunt {
         while self.goes_on(case, begun) {
             let input = make(&mut Rng::stream(self.seed, case + 1));
             if let Err(wrong) = look(&mut check, &input) {
-                let story = self.story(case, shrink((input, wrong), &mut check));
+                let smallest = shrink(Failing { input, wrong }, &mut check);
+                let story = self.story(case, &smallest);
                 panic!("{story}");
             }
             case += 1;
@@ -75,8 +76,9 @@ impl Hunt {
         }
     }
 
-    fn story<I: Input>(&self, case: u64, (input, wrong): (I, String)) -> String {
+    fn story<I: Input>(&self, case: u64, failing: &Failing<I>) -> String {
         let Self { name, seed, .. } = self;
+        let Failing { input, wrong } = failing;
         format!(
             "{name}: {wrong}\n\
              see it again with WAYPOST_FUZZ_SEED={seed} WAYPOST_FUZZ_CASE={case}; what fails, made \
@@ -84,6 +86,13 @@ impl Hunt {
             input.shown()
         )
     }
+}
+
+/// An input that fails.
+struct Failing<I> {
+    input: I,
+    /// What is wrong with it.
+    wrong: String,
 }
 
 /// Looks at one input; a panic is a failure, too.
@@ -96,21 +105,20 @@ fn look<I>(check: &mut impl FnMut(&I) -> Result<(), String>, input: &I) -> Resul
 
 /// The smallest failing input that is found from this one.
 fn shrink<I: Input>(
-    failed: (I, String),
+    mut smallest: Failing<I>,
     check: &mut impl FnMut(&I) -> Result<(), String>,
-) -> (I, String) {
+) -> Failing<I> {
     let begun = Instant::now();
     let mut tries = 0;
-    let mut smallest = failed;
     loop {
         let mut found = None;
-        for smaller in smallest.0.smaller() {
+        for smaller in smallest.input.smaller() {
             tries += 1;
             if tries > TRIES_MAX || begun.elapsed() > SHRINK_LIMIT {
                 break;
             }
             if let Err(wrong) = look(check, &smaller) {
-                found = Some((smaller, wrong));
+                found = Some(Failing { input: smaller, wrong });
                 break;
             }
         }

@@ -96,7 +96,7 @@ fn perform(
         Act::Fails(failure) => return fail(connection, wire, &failure),
         Act::Breaks(how) => {
             let said = plain("Hello there, dear friend.".to_owned(), End::Done);
-            return break_down(state, connection, (wire, asked, &said), how);
+            return break_down(state, connection, wire, asked, &said, how);
         }
     };
     if asked.stream {
@@ -110,7 +110,9 @@ fn perform(
 fn break_down(
     state: &State,
     connection: &mut Connection,
-    (wire, asked, said): (&dyn Wire, &Asked, &Said),
+    wire: &dyn Wire,
+    asked: &Asked,
+    said: &Said,
     how: Break,
 ) -> Written {
     let pieces = wire.pieces(asked, said);

@@ -24,19 +24,22 @@ pub(crate) fn all(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
         wanting(
             "test_input_required_result_elicitation",
             "Asks for a name and greets.",
-            ("user_name", name_form("What is your name?")),
+            "user_name",
+            name_form("What is your name?"),
             |given| text(format!("Hello, {}!", field(given, "user_name", "name"))),
         ),
         wanting(
             "test_input_required_result_sampling",
             "Asks the model of its caller for the capital of France.",
-            ("capital_question", sample("What is the capital of France?", 100)),
+            "capital_question",
+            sample("What is the capital of France?", 100),
             |given| text(format!("The model says: {}", said(given, "capital_question"))),
         ),
         wanting(
             "test_input_required_result_list_roots",
             "Asks for the folders of its caller.",
-            ("client_roots", Want::Roots),
+            "client_roots",
+            Want::Roots,
             |given| text(format!("Folders: {}", roots(given, "client_roots").join(", "))),
         ),
         stateful("test_input_required_result_request_state"),
@@ -51,7 +54,8 @@ pub(crate) fn all(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
 fn wanting(
     name: &str,
     description: &str,
-    (key, want): (&'static str, Want),
+    key: &'static str,
+    want: Want,
     answer: impl Fn(&Given) -> Called + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
     Fixture::at_once(content(name, description), move |call| {
@@ -97,7 +101,7 @@ fn elicitation() -> Arc<dyn Tool> {
 /// A tool that shows a form and answers with the outcome.
 fn form(name: &str, description: &str, schema: Value) -> Arc<dyn Tool> {
     let want = asked("Please fill in the form", schema);
-    wanting(name, description, ("form", want), |given| {
+    wanting(name, description, "form", want, |given| {
         let answer = &given.inputs["form"];
         let action = answer["action"].as_str().unwrap_or_default();
         text(format!("Elicitation completed: action={action}, content={}", answer["content"]))
@@ -168,7 +172,8 @@ fn missing_capability() -> Arc<dyn Tool> {
     wanting(
         "test_missing_capability",
         "Needs the model of its caller.",
-        ("turn", sample("Say anything", 10)),
+        "turn",
+        sample("Say anything", 10),
         |given| text(format!("The model says: {}", said(given, "turn"))),
     )
 }

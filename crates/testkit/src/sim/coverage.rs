@@ -141,17 +141,27 @@ impl Seen {
 /// How often each was met.
 pub type Counts = BTreeMap<Seen, u64>;
 
+/// Where a crash met a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The kind of its step.
+    kind: &'static str,
+    /// How the run stood.
+    run: &'static str,
+    point: Point,
+}
+
 /// How often a crash met a run at such a step, so paused, at such a point.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    met: BTreeMap<(&'static str, &'static str, Point), u64>,
+    met: BTreeMap<Place, u64>,
     counts: Counts,
 }
 
 impl Coverage {
     /// A crash met a run.
-    pub fn note(&mut self, kind: &'static str, pause: &'static str, point: Point) {
-        *self.met.entry((kind, pause, point)).or_default() += 1;
+    pub fn note(&mut self, kind: &'static str, run: &'static str, point: Point) {
+        *self.met.entry(Place { kind, run, point }).or_default() += 1;
     }
 
     /// So many of these were seen.
@@ -181,7 +191,7 @@ impl Coverage {
 
     /// How often a crash point was met, at any step.
     pub fn at(&self, point: Point) -> u64 {
-        self.met.iter().filter(|((_, _, met), _)| *met == point).map(|(_, count)| *count).sum()
+        self.met.iter().filter(|(met, _)| met.point == point).map(|(_, count)| *count).sum()
     }
 
     /// The table, in Markdown.
@@ -194,13 +204,13 @@ impl Coverage {
         text.push_str(&"---:|".repeat(Point::ALL.len()));
         text.push('\n');
         let mut rows: Vec<(&str, &str)> =
-            self.met.keys().map(|(kind, run, _)| (*kind, *run)).collect();
+            self.met.keys().map(|place| (place.kind, place.run)).collect();
         rows.dedup();
         for (kind, run) in rows {
             let _ = write!(text, "| {kind} | {run} |");
             for point in Point::ALL {
-                let count =
-                    self.met.iter().find(|((k, r, p), _)| (*k, *r, *p) == (kind, run, point));
+                let is_here = |met: &Place| (met.kind, met.run, met.point) == (kind, run, point);
+                let count = self.met.iter().find(|(met, _)| is_here(met));
                 let _ = write!(text, " {} |", count.map_or(0, |(_, count)| *count));
             }
             text.push('\n');

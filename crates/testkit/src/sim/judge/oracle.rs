@@ -212,7 +212,7 @@ impl Oracle {
             if gone == 0 {
                 whole_sessions.insert(row.id);
             }
-            self.lists(store, realm, (&story, gone)).await?;
+            self.lists(store, realm, &story, gone).await?;
             self.snapshot(store, row, &story).await?;
             self.was_fed(row, &story);
             stories.push(story);
@@ -309,7 +309,8 @@ impl Oracle {
         &mut self,
         store: &dyn Store,
         realm: &RealmId,
-        (story, gone): (&Story, u32),
+        story: &Story,
+        gone: u32,
     ) -> Result<(), StoreError> {
         let session = &story.session;
         let is_gone = |run: &RunId| story.ended.get(run).is_some_and(|run| run.no <= gone);

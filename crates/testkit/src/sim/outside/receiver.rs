@@ -47,6 +47,17 @@ struct Taken {
     text: String,
 }
 
+/// What becomes of a delivery.
+struct Fate {
+    /// How many of its events arrive.
+    arrive: usize,
+    /// Whether its sender hears of that.
+    is_heard: bool,
+    /// How long it takes before they arrive, and after.
+    before_ms: u64,
+    after_ms: u64,
+}
+
 impl Receiver {
     /// One with these whims: how many it takes at the same time, and at once, is one of them.
     pub fn new(mut rng: Rng) -> Self {
@@ -86,17 +97,16 @@ impl Receiver {
         (once.len(), taken.len() - once.len())
     }
 
-    /// How many of these arrive, whether that is heard of, and how long it takes before and after.
-    fn fate(&self, events: usize) -> (usize, bool, u64, u64) {
+    /// What becomes of a delivery of so many events.
+    fn fate(&self, events: usize) -> Fate {
         if self.calm.load(Ordering::SeqCst) {
-            return (events, true, 0, 0);
+            return Fate { arrive: events, is_heard: true, before_ms: 0, after_ms: 0 };
         }
         let mut rng = locked(&self.rng);
-        let (before, after) = (latency(&mut rng), latency(&mut rng));
-        match rng.chance(FAILS) {
-            true => (rng.below(events as u64 + 1) as usize, false, before, after),
-            false => (events, true, before, after),
-        }
+        let (before_ms, after_ms) = (latency(&mut rng), latency(&mut rng));
+        let fails = rng.chance(FAILS);
+        let arrive = if fails { rng.below(events as u64 + 1) as usize } else { events };
+        Fate { arrive, is_heard: !fails, before_ms, after_ms }
     }
 
     fn take(&self, events: &[CloudEvent]) {
@@ -192,12 +202,12 @@ pub struct SimSink {
 
 impl SimSink {
     async fn hand_over(&self, events: &[CloudEvent]) -> Result<Handed, SinkError> {
-        let (count, is_heard, before, after) = self.receiver.fate(events.len());
-        self.wait(before).await;
+        let Fate { arrive, is_heard, before_ms, after_ms } = self.receiver.fate(events.len());
+        self.wait(before_ms).await;
         self.passes(Point::BeforeEffect).await;
-        self.receiver.take(&events[..count]);
+        self.receiver.take(&events[..arrive]);
         self.passes(Point::AfterEffect).await;
-        self.wait(after).await;
+        self.wait(after_ms).await;
         self.passes(Point::BeforeAnswer).await;
         match is_heard {
             true => Ok(Handed::default()),

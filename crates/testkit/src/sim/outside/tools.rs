@@ -144,8 +144,17 @@ fn spec(name: &'static str) -> ToolSpec {
     }
 }
 
+/// What becomes of a call, and how long that takes.
+struct Course {
+    fate: Fate,
+    /// Until it has its effect.
+    before_ms: u64,
+    /// From then on.
+    after_ms: u64,
+}
+
 impl SimTool {
-    fn fate(&self) -> (Fate, u64, u64) {
+    fn course(&self) -> Course {
         let mut rng = self.around.rng.lock().unwrap_or_else(PoisonError::into_inner);
         let fate = match rng.below(100) {
             0..4 => Fate::NotSent,
@@ -155,12 +164,12 @@ impl SimTool {
             _ => Fate::Works,
         };
         // Most are quick; a few take longer than a call may.
-        let before = latency(&mut rng);
-        let after = latency(&mut rng);
+        let before_ms = latency(&mut rng);
+        let after_ms = latency(&mut rng);
         if self.around.ledger.is_calm() {
-            return (Fate::Works, 0, after.min(100));
+            return Course { fate: Fate::Works, before_ms: 0, after_ms: after_ms.min(100) };
         }
-        (fate, before, after)
+        Course { fate, before_ms, after_ms }
     }
 
     /// Continues only while the power is on.
@@ -188,8 +197,8 @@ impl SimTool {
         if round.is_none() {
             self.around.ledger.misgive(call.id, self.name);
         }
-        let (fate, before, after) = self.fate();
-        self.wait(before).await;
+        let Course { fate, before_ms, after_ms } = self.course();
+        self.wait(before_ms).await;
         self.passes(Point::BeforeEffect).await;
         self.around.panics.in_tool(self.name);
         match fate {
@@ -203,7 +212,7 @@ impl SimTool {
         }
         let next = round.unwrap_or_default() + 1;
         if next <= rounds_of(&call.arguments) {
-            self.wait(after).await;
+            self.wait(after_ms).await;
             self.passes(Point::BeforeAnswer).await;
             return match fate {
                 Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),
@@ -215,7 +224,7 @@ impl SimTool {
         }
         self.passes(Point::AfterEffect).await;
         self.around.panics.in_tool(self.name);
-        self.wait(after).await;
+        self.wait(after_ms).await;
         self.passes(Point::BeforeAnswer).await;
         match fate {
             Fate::AnswerLost => Err(ToolError::unknown("Reset", "the line broke")),

@@ -201,7 +201,7 @@ impl Walk<'_> {
             Kind::Parallel(branches) => self.parallel(&node.id, branches),
             Kind::Loop { over, alias, concurrency, body, .. } => {
                 let items = self.items(over);
-                self.each(&node.id, (alias.as_str(), items), *concurrency, body)
+                self.each(&node.id, alias, items, *concurrency, body)
             }
             Kind::Sub { plan, save } => {
                 let input = json!({"n": self.input["n"], "items": self.input["items"]});
@@ -291,7 +291,8 @@ impl Walk<'_> {
     fn each(
         &mut self,
         id: &str,
-        (alias, items): (&str, Vec<Value>),
+        alias: &str,
+        items: Vec<Value>,
         concurrency: u32,
         body: &[Node],
     ) -> Flow {
