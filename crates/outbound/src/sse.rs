@@ -63,8 +63,8 @@ impl SseReader {
 
     /// A reader of a stream that is taken up again at this place.
     pub fn resumed(bytes_max: usize, place: StreamPlace) -> Self {
-        let lines = Lines::new(bytes_max.saturating_add(LINE_EXTRA_BYTES));
-        Self { bytes_max, lines, unfinished: Unfinished::default(), place }
+        let unfinished = Unfinished::default();
+        Self { bytes_max, lines: Lines::new(bytes_max), unfinished, place }
     }
 
     /// Takes the next bytes. The caller has read all events of those before.
@@ -74,7 +74,7 @@ impl SseReader {
 
     /// The next event, or none until more bytes come. After an error there is nothing more to read.
     pub fn next_event(&mut self) -> Result<Option<Event>, SseError> {
-        while let Some(line) = self.lines.next_line().map_err(|fault| fault.told(self.bytes_max))? {
+        while let Some(line) = self.lines.next_line()? {
             if line.is_empty() {
                 if let Some(event) = self.unfinished.finish(&mut self.place) {
                     return Ok(Some(event));
@@ -95,25 +95,11 @@ impl SseReader {
     }
 }
 
-/// What is wrong with a line.
-enum LineFault {
-    TooLong,
-    NotText,
-}
-
-impl LineFault {
-    fn told(self, bytes_max: usize) -> SseError {
-        match self {
-            LineFault::TooLong => SseError::TooLarge(bytes_max),
-            LineFault::NotText => SseError::NotText,
-        }
-    }
-}
-
 /// Bytes as lines: they end with CR, LF or both.
 #[derive(Debug)]
 struct Lines {
-    line_bytes_max: usize,
+    /// How large an event may be.
+    bytes_max: usize,
     buffer: Vec<u8>,
     /// Where the next line begins.
     start: usize,
@@ -126,9 +112,9 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(line_bytes_max: usize) -> Self {
+    fn new(bytes_max: usize) -> Self {
         let buffer = Vec::new();
-        Self { line_bytes_max, buffer, start: 0, searched: 0, after_return: false, begun: false }
+        Self { bytes_max, buffer, start: 0, searched: 0, after_return: false, begun: false }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -138,7 +124,7 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    fn next_line(&mut self) -> Result<Option<&str>, LineFault> {
+    fn next_line(&mut self) -> Result<Option<&str>, SseError> {
         if self.after_return && self.start < self.buffer.len() {
             self.after_return = false;
             if self.buffer[self.start] == b'\n' {
@@ -149,8 +135,8 @@ impl Lines {
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let end = self.buffer[from..].iter().position(ends).map(|offset| from + offset);
         let so_far = end.unwrap_or(self.buffer.len()) - self.start;
-        if so_far > self.line_bytes_max {
-            return Err(LineFault::TooLong);
+        if so_far > self.bytes_max.saturating_add(LINE_EXTRA_BYTES) {
+            return Err(SseError::TooLarge(self.bytes_max));
         }
         let Some(end) = end else {
             self.searched = self.buffer.len();
@@ -163,7 +149,7 @@ impl Lines {
         let is_first = !std::mem::replace(&mut self.begun, true);
         let marked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first);
         let line = marked.unwrap_or(line);
-        std::str::from_utf8(line).map(Some).map_err(|_| LineFault::NotText)
+        std::str::from_utf8(line).map(Some).map_err(|_| SseError::NotText)
     }
 }
 

@@ -12,10 +12,11 @@ mod blobs;
 mod marks;
 mod backup;
 
+pub use backup::restore;
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use backup::FolderBackup;
-use kernel::contracts::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::backup::Backup;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
 use kernel::values::ids::Millis;
@@ -84,10 +85,4 @@ pub fn backup_at_rest(
     }
     let lock = FolderLock::take(folder, clock.now())?;
     Ok(Arc::new(FolderBackup::at_rest(folder, lock, spawn, clock)))
-}
-
-/// Makes a data folder out of a backup: one that is absent or empty. The backup is checked while it
-/// is copied, and a data folder comes of it only if it is whole. Blocks until that is done.
-pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, BackupError> {
-    backup::restore(from, into, beside)
 }

@@ -1,7 +1,7 @@
 //! The agents of a realm in the catalog. A change of one drops the closures that pin it: runs that
 //! began keep theirs.
 
-use super::{Catalog, in_file};
+use super::{Catalog, in_file, sound};
 use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
@@ -38,9 +38,7 @@ impl Catalog {
         files: &[AgentFile],
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let (agents, mistakes) = self.read_agents(files);
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
+        let mistakes = sound(mistakes)?;
         self.change_agents(realm, |roster| {
             roster.set_filed(agents);
         });

@@ -3,7 +3,9 @@
 //! not at all. Runs that began keep the plans and agents that they pin, and what is stored stays.
 
 use super::pipelines::Pipelines;
-use super::{AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans, in_file};
+use super::{
+    AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans, in_file, sound,
+};
 use crate::catalog::roster::{TALKS, Talked};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::Surroundings;
@@ -46,9 +48,7 @@ impl Catalog {
         let ids: Vec<PlanId> = files.iter().map(named_id).collect();
         let (plans, mistakes) =
             self.around(realm, &ids, Author::Operator, |around| self.read_plans(files, around));
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
+        let mistakes = sound(mistakes)?;
         let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
         self.insert(realm, plans.into_iter());
         self.change(realm, |known| known.filed.extend(ids));
@@ -103,9 +103,7 @@ impl Catalog {
         mistakes.extend(found);
         let (pipelines, found) = self.read_pipelines(&files.pipelines, others.plan);
         mistakes.extend(found);
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
+        let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
         Ok((Filed { agents, plans, pipelines }, mistakes))
     }

@@ -436,6 +436,11 @@ pub(crate) fn invalid_plan(mistakes: &[Mistake]) -> Refusal {
         .hint("`waypost plan validate` checks a file and shows lines")
 }
 
+/// These warnings, unless one of them is an error: then all of them.
+fn sound(mistakes: Vec<Mistake>) -> Result<Vec<Mistake>, Vec<Mistake>> {
+    if mistakes.iter().any(Mistake::is_error) { Err(mistakes) } else { Ok(mistakes) }
+}
+
 /// The same mistake in this file.
 fn in_file(mut mistake: Mistake, file: &str) -> Mistake {
     mistake.file = Some(file.to_owned());

@@ -1,7 +1,7 @@
 //! The pipelines of a realm in the catalog. Each brings a plan and an agent that no list shows:
 //! they are found by their names only, and runs pin them like any others.
 
-use super::{Catalog, in_file};
+use super::{Catalog, in_file, sound};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_pinned;
 use kernel::definition::pipeline::{HandlerKind, PIPELINES, Pipeline};
@@ -84,9 +84,7 @@ impl Catalog {
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let (pipelines, mistakes) =
             self.read_pipelines(files, &|id| self.plan(realm, id).is_some());
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
+        let mistakes = sound(mistakes)?;
         self.change(realm, |known| {
             known.pipelines = pipelines;
             known.changed();
@@ -131,9 +129,7 @@ impl Catalog {
         let plan = read_made(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
         mistakes.extend(self.surroundings(&pipeline, file, plans));
-        if mistakes.iter().any(Mistake::is_error) {
-            return Err(mistakes);
-        }
+        let mistakes = sound(mistakes)?;
         let (plan, agent) = (Arc::new(plan), Arc::new(agent));
         Ok((Laid { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
     }

@@ -32,14 +32,7 @@ pub(crate) fn asked(prompt: &Prompt, bytes_max: usize) -> Contents {
 
 /// What it answered.
 pub(crate) fn answered(end: &TurnEnd, bytes_max: usize) -> Contents {
-    let call = |made: &CallMade| {
-        json!({
-            "type": "tool_call",
-            "id": made.call,
-            "name": made.said,
-            "arguments": made.arguments,
-        })
-    };
+    let call = |made: &CallMade| tool_call(json!(made.call), &made.said, &made.arguments);
     let mut parts = words(&end.text);
     parts.extend(end.calls.iter().map(call));
     let finish_reason = stop_word(end.stop, !end.calls.is_empty());
@@ -69,14 +62,7 @@ fn said(message: &Message) -> Value {
         Message::System { text } => json!({"role": "system", "parts": words(text)}),
         Message::User { text } => json!({"role": "user", "parts": words(text)}),
         Message::Assistant { text, calls, .. } => {
-            let call = |call: &ModelCall| {
-                json!({
-                    "type": "tool_call",
-                    "id": call.id,
-                    "name": call.tool,
-                    "arguments": call.arguments,
-                })
-            };
+            let call = |call: &ModelCall| tool_call(json!(call.id), &call.tool, &call.arguments);
             let mut parts = words(text);
             parts.extend(calls.iter().map(call));
             json!({"role": "assistant", "parts": parts})
@@ -86,6 +72,10 @@ fn said(message: &Message) -> Value {
             json!({"role": "tool", "parts": [part]})
         }
     }
+}
+
+fn tool_call(id: Value, name: &str, arguments: &Value) -> Value {
+    json!({"type": "tool_call", "id": id, "name": name, "arguments": arguments})
 }
 
 fn words(text: &str) -> Vec<Value> {

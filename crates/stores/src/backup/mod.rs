@@ -58,13 +58,8 @@ impl FolderBackup {
     pub(crate) fn of_open(folder: &Path, parts: &Parts, sweeping: Sweeping) -> Self {
         let (vfs, clock) = (parts.vfs.clone(), parts.clock.clone());
         let source = Source { folder: folder.to_owned(), vfs, clock };
-        Self {
-            source,
-            spawn: parts.spawn.clone(),
-            sweeping,
-            under_way: Arc::default(),
-            _lock: None,
-        }
+        let (spawn, under_way) = (parts.spawn.clone(), Arc::default());
+        Self { source, spawn, sweeping, under_way, _lock: None }
     }
 }
 
@@ -129,8 +124,9 @@ impl Source {
     }
 }
 
-/// Makes a data folder, absent or empty, out of a backup.
-pub(crate) fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, BackupError> {
+/// Makes a data folder out of a backup: one that is absent or empty. The backup is checked while it
+/// is copied, and a data folder comes of it only if it is whole. Blocks until that is done.
+pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, BackupError> {
     let manifest = read_manifest(from)?;
     let draft = Draft::begin(into, Some(from))?;
     let data = draft.folder();
