@@ -267,7 +267,7 @@ fn ill_formed(wrong: IllFormed) -> Refusal {
         _ => RefusalCode::InputMisfit(None),
     };
     let refusal = Refusal::new(code, wrong.fault.message).errors(wrong.misfits);
-    hinted(refusal, wrong.fault.hint)
+    Refusal { hint: wrong.fault.hint, ..refusal }
 }
 
 fn denied(tool: &ToolName, why: &str) -> Refusal {
@@ -282,7 +282,8 @@ fn tool_failed(error: ToolError) -> Refusal {
         (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
         (content, _) => RefusalCode::ToolFailed(content),
     };
-    hinted(Refusal::new(code, fault.to_string()), fault.hint)
+    let refusal = Refusal::new(code, fault.to_string());
+    Refusal { hint: fault.hint, ..refusal }
 }
 
 /// There are too many calls, and nothing was sent.
@@ -296,14 +297,7 @@ fn crowded(fault: Fault, later: TryLater) -> Refusal {
         true => RefusalCode::RateLimited(later),
         false => RefusalCode::TooManyCalls(later),
     };
-    hinted(Refusal::new(code, fault.message), fault.hint)
-}
-
-fn hinted(refusal: Refusal, hint: Option<String>) -> Refusal {
-    match hint {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
-    }
+    Refusal { hint: fault.hint, ..Refusal::new(code, fault.message) }
 }
 
 fn called(report: RunReport) -> CallReport {

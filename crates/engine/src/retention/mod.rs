@@ -8,7 +8,7 @@ use crate::observe::counts::add;
 use crate::refusal::Result;
 use crate::shared::{Shared, lock};
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Realms, Slice};
+use kernel::contracts::{Read, Realms, Slice};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, RealmId, SessionKey};
@@ -70,45 +70,19 @@ impl Admin<'_> {
         self.sweep().await;
     }
 
-    /// Removes blobs that nothing has named for `blob_grace_ms`, in slices. What cannot be removed
-    /// now will be another time.
+    /// Removes closures whose last run was removed, and blobs that nothing has named for
+    /// `blob_grace_ms`. What cannot be removed now will be another time.
     async fn sweep(self) {
-        self.sweep_closures().await;
-        let before = self.ago(self.shared.limits.blob_grace_ms);
-        let limit = self.shared.limits.prune_batch_max.max(1);
-        let mut blobs = 0;
-        loop {
-            match self.shared.blobs.sweep(before, limit).await {
-                Ok((looked, removed)) => {
-                    blobs += removed;
-                    if looked < limit {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "blobs that nothing names cannot be removed");
-                    break;
-                }
-            }
-        }
-        add(&self.shared.counters.blobs_removed, blobs);
+        let shared = self.shared;
+        let limit = shared.limits.prune_batch_max.max(1);
+        let slice = move || shared.store.sweep_closures(limit);
+        in_slices("plans that no run pins", limit, slice).await;
+        let before = self.ago(shared.limits.blob_grace_ms);
+        let slice = move || shared.blobs.sweep(before, limit);
+        let blobs = in_slices("blobs that nothing names", limit, slice).await;
+        add(&shared.counters.blobs_removed, blobs);
         if blobs > 0 {
             tracing::info!(blobs, "blobs that nothing names removed");
-        }
-    }
-
-    /// Removes closures whose last run was removed, in slices.
-    async fn sweep_closures(self) {
-        let limit = self.shared.limits.prune_batch_max;
-        loop {
-            match self.shared.store.sweep_closures(limit).await {
-                Ok((looked, _)) if looked >= limit => {}
-                Ok(_) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "plans that no run pins cannot be removed");
-                    return;
-                }
-            }
         }
     }
 
@@ -155,6 +129,29 @@ impl Admin<'_> {
         pruned.rows += trimmed.rows;
         add(&shared.counters.runs_removed, trimmed.runs);
         Ok(pruned)
+    }
+}
+
+/// Removes slices until one looks at less than it may; how many went.
+async fn in_slices<'a>(
+    what: &str,
+    limit: usize,
+    slice: impl Fn() -> Read<'a, (usize, u64)>,
+) -> u64 {
+    let mut removed = 0;
+    loop {
+        match slice().await {
+            Ok((looked, more)) => {
+                removed += more;
+                if looked < limit {
+                    return removed;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "{what} cannot be removed");
+                return removed;
+            }
+        }
     }
 }
 

@@ -59,12 +59,12 @@ impl Shelves {
         let file = self.place(realm, &hash);
         let folder = parent_of(&file);
         self.settle(folder)?;
-        let names = Names::open(folder).map_err(|error| failed(&error))?;
+        let names = Names::open(folder).map_err(failed)?;
         // A broken file of that name is replaced: a put is a promise that a get will work.
         let there = fs::read(&file).is_ok_and(|there| there == bytes);
         if !there {
             let mut draft = self.draft()?;
-            draft.write(bytes).map_err(|error| failed(&error))?;
+            draft.write(bytes).map_err(failed)?;
             self.rename(draft, &file)?;
         }
         // Also where it is there: the one who put it may have died before this line.
@@ -78,14 +78,14 @@ impl Shelves {
         self.settle(&folder)?;
         self.drafts += 1;
         let path = folder.join(format!("{}.draft", self.drafts));
-        let file = File::create(&path).map_err(|error| failed(&error))?;
+        let file = File::create(&path).map_err(failed)?;
         let hashing = Hashing::default();
         Ok(Draft { file, path, hashing, bytes: 0, unsynced: 0, renamed: false })
     }
 
     /// Writes the next piece of it.
     pub(super) fn add(&mut self, mut draft: Draft, piece: &[u8]) -> Result<Draft, StoreError> {
-        draft.write(piece).map_err(|error| failed(&error))?;
+        draft.write(piece).map_err(failed)?;
         draft.hashing.add(piece);
         draft.unsynced += piece.len() as u64;
         if draft.unsynced >= UNSYNCED_BYTES_MAX {
@@ -106,7 +106,7 @@ impl Shelves {
         let file = self.place(realm, &hash);
         let folder = parent_of(&file);
         self.settle(folder)?;
-        let names = Names::open(folder).map_err(|error| failed(&error))?;
+        let names = Names::open(folder).map_err(failed)?;
         let bytes = draft.bytes;
         self.rename(draft, &file)?;
         self.synced(names.sync())?;
@@ -115,7 +115,7 @@ impl Shelves {
 
     fn rename(&self, mut draft: Draft, file: &Path) -> Result<(), StoreError> {
         self.synced(draft.file.sync_all())?;
-        fs::rename(&draft.path, file).map_err(|error| failed(&error))?;
+        fs::rename(&draft.path, file).map_err(failed)?;
         draft.renamed = true;
         Ok(())
     }
@@ -132,8 +132,7 @@ impl Shelves {
             return Ok(None);
         }
         let file = self.place(realm, &hash);
-        let there = found(fs::metadata(&file)).map_err(|error| failed(&error))?;
-        let Some(there) = there else { return Ok(None) };
+        let Some(there) = found(fs::metadata(&file)).map_err(failed)? else { return Ok(None) };
         let mut rest = Rest::new(file, hash, there.len(), part);
         let first = rest.piece()?;
         Ok(Some((first, rest)))
@@ -144,8 +143,7 @@ impl Shelves {
         if !is_hash(hash) {
             return Ok(false);
         }
-        let removed = found(fs::remove_file(self.place(realm, hash)));
-        Ok(removed.map_err(|error| failed(&error))?.is_some())
+        Ok(found(fs::remove_file(self.place(realm, hash))).map_err(failed)?.is_some())
     }
 
     /// Removes those that no one holds. They are off the list next, so a power cut must not bring
@@ -158,9 +156,8 @@ impl Shelves {
         }
         let mut removed = 0;
         for (folder, blobs) in folders {
-            let names = found(Names::open(&folder)).map_err(|error| failed(&error))?;
             // Where it is not there, the ones who put these never wrote one.
-            let Some(names) = names else { continue };
+            let Some(names) = found(Names::open(&folder)).map_err(failed)? else { continue };
             for blob in blobs {
                 removed += u64::from(self.delete(&blob.realm, &blob.hash)?);
             }
@@ -185,8 +182,8 @@ impl Shelves {
         if folder != self.root {
             self.settle(parent)?;
         }
-        let names = Names::open(parent).map_err(|error| failed(&error))?;
-        make_one(folder).map_err(|error| failed(&error))?;
+        let names = Names::open(parent).map_err(failed)?;
+        make_one(folder).map_err(failed)?;
         self.synced(names.sync())?;
         self.settled.insert(folder.to_owned());
         Ok(())
@@ -201,7 +198,7 @@ impl Shelves {
             tracing::error!(%error, "a blob could not be synced");
             (self.fatal)(format!("a blob could not be synced: {error}; check the disk"));
         }
-        Err(failed(&error))
+        Err(failed(error))
     }
 }
 
@@ -283,7 +280,7 @@ impl Rest {
             file.seek(SeekFrom::Start(self.read))?;
             file.take(wanted).read_to_end(&mut piece)
         });
-        read.map_err(|error| failed(&error))?;
+        read.map_err(failed)?;
         self.read += piece.len() as u64;
         let is_cut = (piece.len() as u64) < wanted;
         if let Some(hashing) = &mut self.hashing {
@@ -324,10 +321,10 @@ fn folder_name(realm: &str) -> String {
     name
 }
 
-fn failed(error: &io::Error) -> StoreError {
-    if is_full(error) {
+fn failed(error: io::Error) -> StoreError {
+    if is_full(&error) {
         StoreError::Full
-    } else if is_starved(error) {
+    } else if is_starved(&error) {
         StoreError::Starved
     } else {
         StoreError::Failed(error.to_string())
