@@ -64,14 +64,9 @@ fn opened(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-#[cfg(unix)]
+/// Only Unix has, and needs, a sync of folders.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 /// Whether this is still the file of that name.

@@ -66,8 +66,7 @@ impl Telemetry {
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         if let Some(tracer) = &self.tracer {
-            let counts = tracer.counts();
-            registry.register_collector(Box::new(Exported(counts)));
+            registry.register_collector(Box::new(Exported(tracer.counts())));
         }
     }
 

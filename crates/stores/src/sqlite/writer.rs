@@ -1,5 +1,5 @@
-//! The one writer of the store: takes what is queued, commits that in one transaction, and only then
-//! answers. Many sessions share the transaction and its sync; none of them can undo another's rows.
+//! The one writer of the store: it takes what is queued, commits that in one transaction, and only
+//! then answers. Many sessions share the transaction and its sync; none can undo another's rows.
 
 use super::append::{Opening, write_append};
 use super::queue::{Job, Shared};
