@@ -62,15 +62,15 @@ impl Event {
         }
         let wrong = |name: &str| format!("`{name}` of event `{id}` is no time");
         let begins = component.property("DTSTART").and_then(|property| moment(property, zone));
-        let (start, whole_day) = begins.ok_or_else(|| wrong("DTSTART"))?;
-        let end = end(component, (&start, whole_day), zone).ok_or_else(|| wrong("DTEND"))?;
+        let begins = begins.ok_or_else(|| wrong("DTSTART"))?;
+        let end = end(component, &begins, zone).ok_or_else(|| wrong("DTEND"))?;
         let name = Some(text("SUMMARY")).filter(|name| !name.is_empty());
         Ok(Some(Self {
             name: name.unwrap_or_else(|| NAMELESS.to_owned()),
             location: text("LOCATION"),
             description: text("DESCRIPTION"),
             id,
-            start,
+            start: begins.at,
             end,
         }))
     }
@@ -100,7 +100,8 @@ impl Event {
         &self,
         component: &mut Component,
         changes: &Changes,
-        (zone, now): (&Zone, &Zoned),
+        zone: &Zone,
+        now: &Zoned,
     ) -> Option<Self> {
         let mut changed = self.clone();
         if let Some(name) = &changes.name {
@@ -188,36 +189,44 @@ fn utc(moment: &Zoned) -> String {
 }
 
 /// When an event ends: at its end, after its duration, after its day, or when it begins.
-fn end(component: &Component, (start, whole_day): (&Zoned, bool), zone: &Zone) -> Option<Zoned> {
+fn end(component: &Component, begins: &Moment, zone: &Zone) -> Option<Zoned> {
     if let Some(property) = component.property("DTEND") {
-        return moment(property, zone).map(|(end, _)| end);
+        return moment(property, zone).map(|ends| ends.at);
     }
     let length = match component.value("DURATION") {
         Some(length) => length.trim().parse::<Span>().ok()?,
-        None if whole_day => Span::new().days(1),
+        None if begins.whole_day => Span::new().days(1),
         None => Span::new(),
     };
-    start.checked_add(length).ok()
+    begins.at.checked_add(length).ok()
 }
 
-/// The moment that a property names, here, and whether it is a whole day. A zone that no one knows
-/// is taken for ours.
-fn moment(property: &Property, zone: &Zone) -> Option<(Zoned, bool)> {
+/// What a property names, here.
+struct Moment {
+    at: Zoned,
+    /// Whether it is a whole day, and not a time.
+    whole_day: bool,
+}
+
+/// The moment that a property names. A zone that no one knows is taken for ours.
+fn moment(property: &Property, zone: &Zone) -> Option<Moment> {
     let value = property.value.trim();
     let (wall, in_utc) = match value.strip_suffix(['Z', 'z']) {
         Some(wall) => (wall, true),
         None => (value, false),
     };
     let Some((day, time)) = wall.split_once(['T', 't']) else {
-        return Some((zone.when(date(wall)?.to_datetime(Time::midnight()))?, true));
+        let at = zone.when(date(wall)?.to_datetime(Time::midnight()))?;
+        return Some(Moment { at, whole_day: true });
     };
     let wall = on_the_wall(date(day)?, time)?;
-    if in_utc {
-        return Some((zone.here(&wall.to_zoned(TimeZone::UTC).ok()?), false));
-    }
-    let named = property.parameter("TZID").and_then(Zone::named);
-    let there = named.as_ref().unwrap_or(zone).when(wall)?;
-    Some((zone.here(&there), false))
+    let there = if in_utc {
+        wall.to_zoned(TimeZone::UTC).ok()?
+    } else {
+        let named = property.parameter("TZID").and_then(Zone::named);
+        named.as_ref().unwrap_or(zone).when(wall)?
+    };
+    Some(Moment { at: zone.here(&there), whole_day: false })
 }
 
 fn date(digits: &str) -> Option<Date> {
@@ -322,7 +331,7 @@ mod tests {
         let before = Event::read(&component, &zone).unwrap().unwrap();
         assert_eq!(before.name, "Review, part 2");
         let changes = Changes { start: zone.read("2026-01-16T16:00:00"), ..Changes::default() };
-        let after = before.change(&mut component, &changes, (&zone, &now)).unwrap();
+        let after = before.change(&mut component, &changes, &zone, &now).unwrap();
         assert_eq!(
             (told(&after.start), told(&after.end)),
             pair("2026-01-16T16:00:00", "2026-01-16T16:45:00")
@@ -335,10 +344,10 @@ mod tests {
         assert_eq!(component.value("X-THEIRS"), Some("kept"));
         assert_eq!((component.value("SEQUENCE"), component.value("DURATION")), (Some("1"), None));
         let same = component.clone();
-        after.change(&mut component, &Changes::default(), (&zone, &now)).unwrap();
+        after.change(&mut component, &Changes::default(), &zone, &now).unwrap();
         assert_eq!(component, same, "nothing changes");
         let changes = Changes { location: Some(String::new()), ..Changes::default() };
-        after.change(&mut component, &changes, (&zone, &now)).unwrap();
+        after.change(&mut component, &changes, &zone, &now).unwrap();
         assert_eq!(component.value("LOCATION"), None, "it was said to be empty");
     }
 

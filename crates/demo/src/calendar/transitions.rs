@@ -26,7 +26,7 @@ pub(super) fn explain(calendar: &mut Component, zone: &Zone, moments: &[Zoned]) 
     }
     let years = moments.iter().map(Zoned::year);
     let (Some(first), Some(last)) = (years.clone().min(), years.max()) else { return };
-    let Some(explained) = timezone(zone, id, (first - YEARS_BEFORE, last + YEARS_AFTER)) else {
+    let Some(explained) = timezone(zone, id, first - YEARS_BEFORE, last + YEARS_AFTER) else {
         return;
     };
     calendar.components.retain(|component| !ours(component));
@@ -34,18 +34,18 @@ pub(super) fn explain(calendar: &mut Component, zone: &Zone, moments: &[Zoned]) 
 }
 
 /// What a zone's clocks do from one year's beginning to another's.
-fn timezone(zone: &Zone, id: &str, (first, last): (i16, i16)) -> Option<Component> {
+fn timezone(zone: &Zone, id: &str, first: i16, last: i16) -> Option<Component> {
     let (begin, end) = (new_year(first)?, new_year(last)?);
     let rules = zone.rules();
     let now = rules.to_offset_info(begin);
     let mut offset = now.offset();
     let mut component = Component::new(TIMEZONE).with("TZID", id);
-    component.components.push(observance(begin, now.dst(), (offset, offset), now.abbreviation()));
+    component.components.push(observance(begin, now.dst(), offset, offset, now.abbreviation()));
     for change in rules.following(begin).take_while(|change| change.timestamp() < end) {
-        let offsets = (offset, change.offset());
-        let inner = observance(change.timestamp(), change.dst(), offsets, change.abbreviation());
-        component.components.push(inner);
+        let (at, from) = (change.timestamp(), offset);
         offset = change.offset();
+        let inner = observance(at, change.dst(), from, offset, change.abbreviation());
+        component.components.push(inner);
     }
     Some(component)
 }
@@ -53,7 +53,8 @@ fn timezone(zone: &Zone, id: &str, (first, last): (i16, i16)) -> Option<Componen
 fn observance(
     begin: Timestamp,
     dst: Dst,
-    (from, to): (Offset, Offset),
+    from: Offset,
+    to: Offset,
     abbreviation: &str,
 ) -> Component {
     let name = if dst.is_dst() { "DAYLIGHT" } else { "STANDARD" };

@@ -93,7 +93,7 @@ fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
         ));
     };
     let component = &mut content.components[*place];
-    let changed = before.change(component, &changes, (desk.zone(), &now));
+    let changed = before.change(component, &changes, desk.zone(), &now);
     let after = changed.ok_or_else(|| misfit("`start` is beyond all calendars"))?;
     if after != *before {
         let mut moments: Vec<Zoned> = events.iter().map(|(_, event)| event.start.clone()).collect();

@@ -62,29 +62,31 @@ pub(super) fn find(written: &str) -> Option<&'static Place> {
 const fn place(
     name: &'static str,
     kind: &'static str,
-    (city, country): (&'static str, &'static str),
-    (latitude, longitude): (f64, f64),
+    city: &'static str,
+    country: &'static str,
+    latitude: f64,
+    longitude: f64,
 ) -> Place {
     Place { name, kind, city, country, point: Point { latitude, longitude } }
 }
 
 static PLACES: &[Place] = &[
-    place("Eiffel Tower", "landmark", ("Paris", "France"), (48.8584, 2.2945)),
-    place("Louvre Museum", "museum", ("Paris", "France"), (48.8606, 2.3376)),
-    place("Brandenburg Gate", "landmark", ("Berlin", "Germany"), (52.5163, 13.3777)),
-    place("Berlin Central Station", "station", ("Berlin", "Germany"), (52.5251, 13.3694)),
-    place("British Museum", "museum", ("London", "United Kingdom"), (51.5194, -0.1270)),
-    place("Colosseum", "landmark", ("Rome", "Italy"), (41.8902, 12.4922)),
-    place("Prado Museum", "museum", ("Madrid", "Spain"), (40.4138, -3.6921)),
-    place("Great Pyramid of Giza", "landmark", ("Giza", "Egypt"), (29.9792, 31.1342)),
-    place("Table Mountain", "mountain", ("Cape Town", "South Africa"), (-33.9628, 18.4098)),
-    place("Taj Mahal", "landmark", ("Agra", "India"), (27.1751, 78.0421)),
-    place("Tokyo Station", "station", ("Tokyo", "Japan"), (35.6812, 139.7671)),
-    place("Sydney Opera House", "theatre", ("Sydney", "Australia"), (-33.8568, 151.2153)),
-    place("Sky Tower", "landmark", ("Auckland", "New Zealand"), (-36.8485, 174.7622)),
-    place("Central Park", "park", ("New York", "United States"), (40.7829, -73.9654)),
-    place("Golden Gate Bridge", "bridge", ("San Francisco", "United States"), (37.8199, -122.4783)),
-    place("Machu Picchu", "landmark", ("Cusco", "Peru"), (-13.1631, -72.5450)),
+    place("Eiffel Tower", "landmark", "Paris", "France", 48.8584, 2.2945),
+    place("Louvre Museum", "museum", "Paris", "France", 48.8606, 2.3376),
+    place("Brandenburg Gate", "landmark", "Berlin", "Germany", 52.5163, 13.3777),
+    place("Berlin Central Station", "station", "Berlin", "Germany", 52.5251, 13.3694),
+    place("British Museum", "museum", "London", "United Kingdom", 51.5194, -0.1270),
+    place("Colosseum", "landmark", "Rome", "Italy", 41.8902, 12.4922),
+    place("Prado Museum", "museum", "Madrid", "Spain", 40.4138, -3.6921),
+    place("Great Pyramid of Giza", "landmark", "Giza", "Egypt", 29.9792, 31.1342),
+    place("Table Mountain", "mountain", "Cape Town", "South Africa", -33.9628, 18.4098),
+    place("Taj Mahal", "landmark", "Agra", "India", 27.1751, 78.0421),
+    place("Tokyo Station", "station", "Tokyo", "Japan", 35.6812, 139.7671),
+    place("Sydney Opera House", "theatre", "Sydney", "Australia", -33.8568, 151.2153),
+    place("Sky Tower", "landmark", "Auckland", "New Zealand", -36.8485, 174.7622),
+    place("Central Park", "park", "New York", "United States", 40.7829, -73.9654),
+    place("Golden Gate Bridge", "bridge", "San Francisco", "United States", 37.8199, -122.4783),
+    place("Machu Picchu", "landmark", "Cusco", "Peru", -13.1631, -72.5450),
 ];
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub(super) fn read(
     let fields = document.object(declared)?;
     let required = fields.get("required") == Some(&Value::Bool(true));
     let content = fields.get("content").and_then(Value::as_object);
-    let Some((media, kind, content)) = choose(content) else {
+    let Some(Chosen { media, kind, content }) = choose(content) else {
         return match content.map(Map::len) {
             None | Some(0) => Ok(None),
             Some(_) if !required => Ok(None),
@@ -147,8 +147,16 @@ fn whole(
     })
 }
 
+/// What is sent of what a body may be.
+struct Chosen<'d> {
+    media: String,
+    kind: Kind,
+    /// What the document says of it.
+    content: &'d Value,
+}
+
 /// The media type that is sent: JSON before a form before text before bytes.
-fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)> {
+fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     let content = content?;
     let find =
         |fits: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| fits(&essence(media)));
@@ -158,15 +166,17 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)
     let plain = || find(&|media: &str| media == "application/json");
     let other = || find(&|media: &str| is_json(media) && !is_open(media) && named(media));
     if let Some((media, content)) = plain().or_else(other) {
-        return Some((media.clone(), Kind::Json, content));
+        return Some(Chosen { media: media.clone(), kind: Kind::Json, content });
     }
     if let Some((_, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
-        return Some(("application/json".to_owned(), Kind::Json, content));
+        let media = "application/json".to_owned();
+        return Some(Chosen { media, kind: Kind::Json, content });
     }
     if let Some((media, content)) =
         find(&|media: &str| media == "application/x-www-form-urlencoded")
     {
-        return Some((media.clone(), Kind::Form(deep_fields(content)), content));
+        let kind = Kind::Form(deep_fields(content));
+        return Some(Chosen { media: media.clone(), kind, content });
     }
     let text = |media: &str| {
         media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml")
@@ -174,11 +184,11 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<(String, Kind, &Value)
     if let Some((media, content)) =
         find(&|media: &str| text(media) && !is_open(media) && named(media))
     {
-        return Some((media.clone(), Kind::Text, content));
+        return Some(Chosen { media: media.clone(), kind: Kind::Text, content });
     }
     let bytes = |media: &str| !media.starts_with("multipart/") && !is_open(media) && named(media);
     let (media, content) = find(&bytes)?;
-    Some((media.clone(), Kind::Bytes, content))
+    Some(Chosen { media: media.clone(), kind: Kind::Bytes, content })
 }
 
 /// The fields of a form whose encoding says `deepObject`.

@@ -97,31 +97,34 @@ pub(super) fn exact_clock(tokens: &Tokens<'_>, at: usize) -> Option<(Clock, usiz
     is_time.then_some((Clock::exact(hour, minute), next))
 }
 
+/// A range of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ClockRange {
+    pub(super) from: Clock,
+    pub(super) to: Clock,
+}
+
 /// A range of times, and the place after it: "from 1 to 2pm", "between 1pm and 3pm", "1-2pm".
-pub(super) fn range(tokens: &Tokens<'_>, at: usize) -> Option<(Clock, Clock, usize)> {
+pub(super) fn range(tokens: &Tokens<'_>, at: usize) -> Option<(ClockRange, usize)> {
     match tokens.word(at) {
         "from" => {
             let (from, next) = clock(tokens, at + 1, Bare::Hour)?;
-            let joined = is_to(tokens, next) || tokens.is_dash(next);
-            let (to, end) = clock(tokens, next + 1, Bare::Hour).filter(|_| joined)?;
-            Some((from, to, end))
+            range_to(tokens, from, next)
         }
         "between" => {
             let (from, next) = clock(tokens, at + 1, Bare::Hour)?;
-            let joined = tokens.word(next) == "and";
-            let (to, end) = clock(tokens, next + 1, Bare::Hour).filter(|_| joined)?;
-            Some((from, to, end))
+            let is_joined = tokens.word(next) == "and";
+            let (to, end) = clock(tokens, next + 1, Bare::Hour).filter(|_| is_joined)?;
+            Some((ClockRange { from, to }, end))
         }
         "at" => open_range(tokens, at + 1, Bare::Hour),
         _ => open_range(tokens, at, Bare::Nothing),
     }
 }
 
-fn open_range(tokens: &Tokens<'_>, at: usize, bare: Bare) -> Option<(Clock, Clock, usize)> {
+fn open_range(tokens: &Tokens<'_>, at: usize, bare: Bare) -> Option<(ClockRange, usize)> {
     if let Some((from, next)) = clock(tokens, at, bare) {
-        let joined = is_to(tokens, next) || tokens.is_dash(next);
-        let (to, end) = clock(tokens, next + 1, Bare::Hour).filter(|_| joined)?;
-        return Some((from, to, end));
+        return range_to(tokens, from, next);
     }
     // `1-2pm`: what makes the first number an hour comes after the second.
     let hour = tokens.number(at).filter(|hour| *hour <= 12 && tokens.digits(at) <= 2)?;
@@ -129,11 +132,15 @@ fn open_range(tokens: &Tokens<'_>, at: usize, bare: Bare) -> Option<(Clock, Cloc
         return None;
     }
     let (to, end) = clock(tokens, at + 2, Bare::Nothing).filter(|(to, _)| !to.loose)?;
-    Some((Clock { loose: hour > 0, ..Clock::exact(hour, 0) }, to, end))
+    let from = Clock { loose: hour > 0, ..Clock::exact(hour, 0) };
+    Some((ClockRange { from, to }, end))
 }
 
-fn is_to(tokens: &Tokens<'_>, at: usize) -> bool {
-    matches!(tokens.word(at), "to" | "until" | "till")
+/// The range whose end is said here: "to 2pm", "-2pm".
+fn range_to(tokens: &Tokens<'_>, from: Clock, at: usize) -> Option<(ClockRange, usize)> {
+    let is_joined = matches!(tokens.word(at), "to" | "until" | "till") || tokens.is_dash(at);
+    let (to, end) = clock(tokens, at + 1, Bare::Hour).filter(|_| is_joined)?;
+    Some((ClockRange { from, to }, end))
 }
 
 /// A part of the day that is said apart from the day: "in the morning", "at night".

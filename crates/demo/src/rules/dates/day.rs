@@ -29,8 +29,16 @@ pub(super) enum Which {
     Next,
 }
 
-/// A day that begins here with the part of it that was said, and the place after both.
-pub(super) fn day(tokens: &Tokens<'_>, at: usize) -> Option<(Day, Option<Part>, usize)> {
+/// A day with the part of it that was said.
+pub(super) struct SaidDay {
+    pub(super) day: Day,
+    pub(super) part: Option<Part>,
+    /// The place after both.
+    pub(super) next: usize,
+}
+
+/// The day that begins here.
+pub(super) fn day(tokens: &Tokens<'_>, at: usize) -> Option<SaidDay> {
     let words = [tokens.word(at), tokens.word(at + 1), tokens.word(at + 2), tokens.word(at + 3)];
     let found = match words {
         ["the", "day", "after", "tomorrow"] => (Day::Offset(2), at + 4),
@@ -38,9 +46,13 @@ pub(super) fn day(tokens: &Tokens<'_>, at: usize) -> Option<(Day, Option<Part>, 
         ["today", ..] => (Day::Offset(0), at + 1),
         ["tomorrow" | "tmrw" | "tmr", ..] => (Day::Offset(1), at + 1),
         ["yesterday", ..] => (Day::Offset(-1), at + 1),
-        ["tonight", ..] => return Some((Day::Offset(0), Some(Part::Night), at + 1)),
+        ["tonight", ..] => {
+            let part = Some(Part::Night);
+            return Some(SaidDay { day: Day::Offset(0), part, next: at + 1 });
+        }
         ["this", part, ..] if Part::named(part).is_some() => {
-            return Some((Day::Offset(0), Part::named(part), at + 2));
+            let part = Part::named(part);
+            return Some(SaidDay { day: Day::Offset(0), part, next: at + 2 });
         }
         ["this" | "the", "week" | "week's", ..] => (Day::Week(Which::This), at + 2),
         ["next", "week" | "week's", ..] => (Day::Week(Which::Next), at + 2),
@@ -52,7 +64,7 @@ pub(super) fn day(tokens: &Tokens<'_>, at: usize) -> Option<(Day, Option<Part>, 
     };
     let (day, next) = found;
     let part = Part::named(tokens.word(next));
-    Some((day, part, if part.is_some() { next + 1 } else { next }))
+    Some(SaidDay { day, part, next: if part.is_some() { next + 1 } else { next } })
 }
 
 /// Whether a date in digits stands here: `2026-12-01`. A time after it is in 24 hours.

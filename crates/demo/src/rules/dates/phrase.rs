@@ -114,9 +114,9 @@ impl Phrase {
             return None;
         }
         let begin = if tokens.word(at) == "starting" { at + 1 } else { at };
-        let (from, to, next) = range(tokens, begin)?;
-        self.clock = Some(from);
-        self.end = Some(to);
+        let (range, next) = range(tokens, begin)?;
+        self.clock = Some(range.from);
+        self.end = Some(range.to);
         Some(next)
     }
 
@@ -124,12 +124,12 @@ impl Phrase {
         let (begin, bare) = joined(tokens, at);
         if self.day.is_none()
             && self.instant.is_none()
-            && let Some((day, part, next)) = day(tokens, begin)
+            && let Some(said) = day(tokens, begin)
         {
-            self.day = Some(day);
-            self.part = self.part.or(part);
+            self.day = Some(said.day);
+            self.part = self.part.or(said.part);
             self.iso = is_iso(tokens, begin);
-            return Some(next);
+            return Some(said.next);
         }
         if self.clock.is_some() || self.instant.is_some() {
             return None;

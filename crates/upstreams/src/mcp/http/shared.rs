@@ -118,12 +118,19 @@ impl Shared {
 
 /// A request under way in a version with a handshake. Unless it is done, the other side is notified
 /// that no one waits for it any more. (The stateless version needs no words: the stream is closed.)
-pub(super) struct Cancel(Option<(Arc<Shared>, Id, Manner)>);
+pub(super) struct Cancel(Option<Cancelled>);
+
+/// What is cancelled, and how that is said.
+struct Cancelled {
+    shared: Arc<Shared>,
+    id: Id,
+    manner: Manner,
+}
 
 impl Cancel {
     /// How to notify it; nothing to send where there is none.
     pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<Manner>) -> Self {
-        Self(manner.map(|manner| (shared.clone(), id.clone(), manner)))
+        Self(manner.map(|manner| Cancelled { shared: shared.clone(), id: id.clone(), manner }))
     }
 
     /// There is nothing to cancel any more.
@@ -141,10 +148,8 @@ impl Cancel {
 
 impl Drop for Cancel {
     fn drop(&mut self) {
-        let Some((shared, id, manner)) = self.0.take().filter(|(shared, ..)| !shared.is_closed())
-        else {
-            return;
-        };
+        let open = self.0.take().filter(|cancelled| !cancelled.shared.is_closed());
+        let Some(Cancelled { shared, id, manner }) = open else { return };
         let id: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
         let params = json!({"requestId": id, "reason": "no one waits for the answer any more"});
         let message = jsonrpc::notification("notifications/cancelled", &params);
