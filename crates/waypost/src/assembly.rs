@@ -1,7 +1,7 @@
 //! Puts a project and a data folder together, and tells in our words what does not fit.
 
 use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use project::folder::Project;
 use server::{AssembleError, Assembled, Extra, Lookup, ProjectPart, Setup};
@@ -56,7 +56,7 @@ pub(crate) async fn assemble(
     data: PathBuf,
     address: SocketAddr,
     keys: Keys,
-) -> Result<Assembled, Failure> {
+) -> Result<Assembled> {
     try_assemble(project, data, address, keys).await.map_err(refused)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::environment::place::shown;
 use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
 use crate::settings::{Origin, Settings};
@@ -40,7 +40,7 @@ impl Context {
         output: Output,
         project: Option<PathBuf>,
         server: Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let environment = Environment::of(project.as_deref())?;
         let (server, server_origin) = named_server(server, &environment);
         let continues = Arc::default();
@@ -50,7 +50,7 @@ impl Context {
     /// A client of the server that the command line or a variable names, else of the one that
     /// serves this folder, else of the one that its settings describe. A person is shown which one
     /// it is, unless it is the default.
-    pub(crate) async fn client(&self) -> Result<Client, Failure> {
+    pub(crate) async fn client(&self) -> Result<Client> {
         let (url, whence) = match &self.project {
             Some(project) if self.server_origin == Origin::Default => {
                 self.of_folder(project).await?
@@ -66,7 +66,7 @@ impl Context {
     }
 
     /// The server of this project, and why it is that one.
-    async fn of_folder(&self, project: &Path) -> Result<(String, String), Failure> {
+    async fn of_folder(&self, project: &Path) -> Result<(String, String)> {
         let data = project.join(DATA_FOLDER);
         let stale = match address::find(&data).await? {
             Found::Running(url) => return Ok((url, "it serves this folder".to_owned())),
@@ -93,8 +93,8 @@ impl Context {
     pub(crate) fn show<T: DeserializeOwned>(
         &self,
         body: &Value,
-        text: impl FnOnce(T) -> Result<(), Failure>,
-    ) -> Result<Exit, Failure> {
+        text: impl FnOnce(T) -> Result<()>,
+    ) -> Result<Exit> {
         self.output.either(body, || text(read(body)?))
     }
 
@@ -105,7 +105,7 @@ impl Context {
         body: &Value,
         heads: &[&str],
         row: impl FnMut(T) -> Vec<String>,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
             let mut table = Table::new(heads);
             page.items.into_iter().map(row).for_each(|cells| table.row(cells));
@@ -152,7 +152,7 @@ impl Context {
     }
 
     /// The admin key to send to that server, where there is one.
-    pub(crate) fn admin_key(&self) -> Result<Option<String>, Failure> {
+    pub(crate) fn admin_key(&self) -> Result<Option<String>> {
         let Some(key) = self.environment.get(ADMIN_KEY) else { return Ok(None) };
         // The author of the folder that we are in must not be able to have this person's key sent
         // to a server of their own.

@@ -2,7 +2,7 @@
 //! a run comes out differently than told.
 
 use crate::assembly::{Keys, assemble};
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
@@ -38,17 +38,13 @@ pub(crate) async fn run(
     project: Project,
     plans: &[Plan],
     progress: Progress,
-) -> Result<Vec<ExampleResult>, Failure> {
+) -> Result<Vec<ExampleResult>> {
     let total: usize = plans.iter().map(|plan| plan.examples.len()).sum();
     let line = Line::counting("running examples", total);
     progress.along(&line, play_all(project, plans, &line)).await
 }
 
-async fn play_all(
-    project: Project,
-    plans: &[Plan],
-    line: &Line,
-) -> Result<Vec<ExampleResult>, Failure> {
+async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<ExampleResult>> {
     let folder = TemporaryFolder::new()?;
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let assembled = assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;

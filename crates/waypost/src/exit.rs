@@ -77,6 +77,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What a command, or a part of one, comes to.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -30,7 +30,7 @@ use commands::{
 };
 use context::Context;
 use environment::place::project_folder;
-use exit::{Exit, Failure};
+use exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::meant;
 use serde_json::{Value, json};
 use std::future::Future;
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let context = |project| Context::new(output, project, cli.server.clone());
     let here = || context(Some(project_folder(None)));
     match cli.command {
@@ -215,8 +215,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit, Failure> {
 /// A command that says nothing but its result unless `LOG_LEVEL` asks for more.
 fn client_command(
     context: Context,
-    command: impl AsyncFnOnce(&Context) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
+    command: impl AsyncFnOnce(&Context) -> Result<Exit>,
+) -> Result<Exit> {
     let unless_interrupted = async {
         tokio::select! {
             biased;
@@ -231,13 +231,13 @@ fn client_command(
 fn logging(
     context: &Context,
     level: &str,
-    command: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
+    command: impl Future<Output = Result<Exit>>,
+) -> Result<Exit> {
     process::logs::start(&context.environment, process::logs::LogFormat::Text, level)?;
     on_runtime(command)
 }
 
-fn on_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn on_runtime(command: impl Future<Output = Result<Exit>>) -> Result<Exit> {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(processors.max(2))
@@ -282,7 +282,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     exit.into()
 }
 
-fn help(topic: &[String], output: Output) -> Result<Exit, Failure> {
+fn help(topic: &[String], output: Output) -> Result<Exit> {
     if topic == ["exit-codes"] {
         let code = |exit: &Exit| json!({"code": exit.number(), "meaning": exit.meaning()});
         let codes: Vec<Value> = Exit::ALL.iter().map(code).collect();

@@ -1,7 +1,7 @@
 //! What came of a run: told to people with the command that continues, to scripts by exit code.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::{Table, printable};
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(crate) fn exit_of(status: Status) -> Exit {
 
 /// Prints the answer or the open asks, and says what can be done now; with `--json` the body that
 /// the server sent.
-pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit, Failure> {
+pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
     let output = context.output;
     if output.is_json() {
         output.document(body)?;

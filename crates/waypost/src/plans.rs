@@ -2,7 +2,7 @@
 
 use crate::environment::Environment;
 use crate::environment::place::project_folder;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use crate::settings::Settings;
 use engine::PlanFile;
 use engine::catalog::schema::JsonSchemas;
@@ -54,7 +54,7 @@ pub(crate) fn folder_of(paths: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// A project that can be used, or what is wrong with its settings and files.
-pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<Project, Failure> {
+pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<Project> {
     let config = Settings::load(Some(folder), environment)?.config;
     Project::load(folder, config).map_err(|error| match error {
         ProjectError::Mistakes(mistakes) => {
@@ -68,7 +68,7 @@ pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<P
 
 impl Selection {
     /// What the command line names: a folder, or files; nothing is the present folder.
-    pub(crate) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Self> {
         let folder = folder_of(paths);
         match (paths, folder) {
             ([], Some(folder)) => Self::folder(&folder, environment),
@@ -77,7 +77,7 @@ impl Selection {
         }
     }
 
-    fn folder(folder: &Path, environment: &Environment) -> Result<Self, Failure> {
+    fn folder(folder: &Path, environment: &Environment) -> Result<Self> {
         let project = shown_from_here(load_project(folder, environment)?, folder);
         if project.plans.is_empty() {
             let what = format!("there are no plans in `{}`", folder.join("plans").display());
@@ -88,11 +88,7 @@ impl Selection {
         Ok(Self::new(project, named, environment))
     }
 
-    fn files(
-        paths: &[PathBuf],
-        folder: Option<&Path>,
-        environment: &Environment,
-    ) -> Result<Self, Failure> {
+    fn files(paths: &[PathBuf], folder: Option<&Path>, environment: &Environment) -> Result<Self> {
         let mut project = match folder {
             Some(folder) => shown_from_here(load_project(folder, environment)?, folder),
             None => {
@@ -267,7 +263,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn read_plan(path: &Path) -> Result<PlanFile, Failure> {
+fn read_plan(path: &Path) -> Result<PlanFile> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::plans::load_project;
 use crate::process::folder::TemporaryFolder;
 use crate::settings::Settings;
@@ -40,7 +40,7 @@ impl Data {
 }
 
 /// The project that the context names, else the demo, and where its data is.
-pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Data), Failure> {
+pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Data)> {
     let environment = &context.environment;
     let project = match &context.project {
         Some(folder) => load_project(folder, environment)?,

@@ -2,7 +2,7 @@
 //! that continues.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::terminal::output::printable;
 use engine::system::clock::SystemEntropy;
@@ -51,7 +51,7 @@ pub(crate) fn tell(
     body: &Value,
     thread: &str,
     answer: &ThreadAnswer,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let output = context.output;
     if output.is_json() {
         output.document(body)?;

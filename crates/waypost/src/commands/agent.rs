@@ -2,7 +2,7 @@
 //! file is checked here, with the places of its mistakes, before anything is sent.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, AGENTS};
 use crate::terminal::output::printable;
@@ -66,7 +66,7 @@ enum AgentCommand {
 }
 
 /// Runs `waypost agent`.
-pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
     match args.command {
         AgentCommand::Ls { limit } => list(context, limit).await,
         AgentCommand::Get { name } => get(context, &name).await,
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit, Fail
     }
 }
 
-async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["agents"]), limit).await?;
     let heads = ["agent", "model", "version", "default", "types", "description"];
     context.table(&body, &heads, |agent: AgentSummary| {
@@ -88,7 +88,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
     })
 }
 
-async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
+async fn get(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let body = client.get(Request::to(&["agents", name])).await;
     let body = near::or_suggest(&client, AGENTS, name, body).await?;
@@ -102,7 +102,7 @@ async fn get(context: &Context, name: &str) -> Result<Exit, Failure> {
     })
 }
 
-async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit, Failure> {
+async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     let offered = offered(context, files)?;
     let client = context.client().await?;
     for agent in &offered {
@@ -121,7 +121,7 @@ async fn store(
     context: &Context,
     client: &Client,
     agent: &Agent,
-) -> Result<(&'static str, Option<u64>), Failure> {
+) -> Result<(&'static str, Option<u64>)> {
     let name = agent.name.as_str();
     let kept = kept(client, name).await?;
     let wanted = wanted(agent, kept.as_ref());
@@ -141,7 +141,7 @@ async fn store(
     Ok((result, answer.summary.version))
 }
 
-async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
+async fn diff(context: &Context, file: &Path) -> Result<Exit> {
     let offered = offered(context, &[file.to_path_buf()])?;
     let client = context.client().await?;
     let mut exit = Exit::Ok;
@@ -170,7 +170,7 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-async fn remove(context: &Context, name: &str) -> Result<Exit, Failure> {
+async fn remove(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
     near::or_suggest(&client, AGENTS, name, client.delete(request).await).await?;
@@ -179,7 +179,7 @@ async fn remove(context: &Context, name: &str) -> Result<Exit, Failure> {
 }
 
 /// The agents of these files, all of them right.
-fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>, Failure> {
+fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>> {
     let limits = Limits::default();
     let (mut agents, mut mistakes): (Vec<Agent>, Vec<Mistake>) = (Vec::new(), Vec::new());
     for path in files {
@@ -206,7 +206,7 @@ fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>, Failure> 
 }
 
 /// The agent as the server has it, if it has one.
-async fn kept(client: &Client, name: &str) -> Result<Option<AgentAnswer>, Failure> {
+async fn kept(client: &Client, name: &str) -> Result<Option<AgentAnswer>> {
     match client.get(Request::to(&["agents", name])).await {
         Ok(body) => read(&body).map(Some),
         Err(failure) if failure.code == "not_found" => Ok(None),

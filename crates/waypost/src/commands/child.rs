@@ -2,7 +2,7 @@
 //! command itself started. Hidden: a server starts its upstreams' processes through it, and
 //! `upstreams::children` does the work on both sides.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use clap::Args;
 use engine::system::clock::SystemClock;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub(crate) struct ChildArgs {
 }
 
 /// Runs the command to its end, or to our parent's, and ends with its exit code.
-pub(crate) fn run(args: &ChildArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ChildArgs) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(Exit::Failed, "child", format!("cannot wait for signals: {error}"))

@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Origin, Setting, Settings, file_of};
 use crate::terminal::output::Table;
 use clap::{Args, Subcommand};
@@ -63,7 +63,7 @@ impl ConfigArgs {
 }
 
 /// Runs `waypost config`.
-pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit> {
     let folder = args.project();
     match &args.command {
         ConfigCommand::Show { origin, .. } => show(context, &folder, *origin),
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit, Failure>
     }
 }
 
-fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit, Failure> {
+fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit> {
     let loaded = Settings::load(Some(folder), &context.environment)?;
     // Where no server runs for this folder, clients go where its settings say.
     let named = (context.server.clone(), context.server_origin.clone());
@@ -115,7 +115,7 @@ fn as_json(setting: &Setting) -> Value {
 }
 
 /// Checks settings, variables and files as a start would, without a start.
-fn check(context: &Context, folder: &Path) -> Result<Exit, Failure> {
+fn check(context: &Context, folder: &Path) -> Result<Exit> {
     let settings = Settings::load(Some(folder), &context.environment)?;
     let data = folder.join(DATA_FOLDER);
     let environment = context.environment.with_data(&data);
@@ -165,7 +165,7 @@ fn counted(counts: &[(&str, usize)]) -> String {
     counts.iter().map(told).collect::<Vec<String>>().join(", ")
 }
 
-fn path(context: &Context, folder: &Path) -> Result<Exit, Failure> {
+fn path(context: &Context, folder: &Path) -> Result<Exit> {
     let file = file_of(folder)?;
     let path = std::path::absolute(&file).unwrap_or(file);
     let (shown, is_there) = (path.display().to_string(), path.is_file());

@@ -2,7 +2,7 @@
 //! them got there.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, is_empty, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
@@ -81,7 +81,7 @@ enum EventsCommand {
 const RESEND_SECONDS: u64 = 60;
 
 /// Runs `waypost events`.
-pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     match args.command {
         EventsCommand::Tail { after, kind } => {
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Fai
     }
 }
 
-async fn sinks(context: &Context, client: &Client) -> Result<Exit, Failure> {
+async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
     let body = client.list(Request::to(&["sinks"]), super::LIST_ITEMS_MAX).await?;
     let heads = [
         "name",
@@ -134,7 +134,7 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn deliveries(context: &Context, body: &Value) -> Result<Exit, Failure> {
+fn deliveries(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["event", "type", "status", "tried", "last", "next", "code", "error"];
     context.table(body, &heads, |delivery: Delivery| {
         let code = delivery.code.map(|code| code.to_string());
@@ -157,12 +157,7 @@ fn deliveries(context: &Context, body: &Value) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn resend(
-    context: &Context,
-    client: &Client,
-    sink: &str,
-    event: &str,
-) -> Result<Exit, Failure> {
+async fn resend(context: &Context, client: &Client, sink: &str, event: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink, "deliveries", event, "resend"]);
     let request = request.keyed(context.admin_key()?).taking(RESEND_SECONDS);
     let body = client.post(request, &json!({})).await;
@@ -176,7 +171,7 @@ async fn resend(
     Ok(if is_over_there { Exit::Ok } else { Exit::Failed })
 }
 
-async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
+async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink, "resume"]).keyed(context.admin_key()?);
     let body = client.post(request, &json!({})).await;
     let body = near::or_suggest(client, SINKS, sink, body).await?;
@@ -185,7 +180,7 @@ async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit, 
     })
 }
 
-async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit, Failure> {
+async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink]).keyed(context.admin_key()?);
     near::or_suggest(client, SINKS, sink, client.delete(request).await).await?;
     context.output.talk(&format!("the sink `{sink}` is forgotten"));

@@ -1,7 +1,7 @@
 //! `waypost inbox`: what people are asked, and their answers.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
@@ -140,7 +140,7 @@ enum Action {
 }
 
 /// Runs `waypost inbox`.
-pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     match args.command {
         InboxCommand::Ls { session, limit } => list(context, &client, session, limit).await,
@@ -168,7 +168,7 @@ async fn list(
     client: &Client,
     session: Option<String>,
     limit: usize,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let request = Request::to(&["asks"]).with("status", Some("open")).with("session", session);
     let body = client.list(request, limit).await?;
     context.show(&body, |page: Page<Ask>| {
@@ -180,7 +180,7 @@ async fn list(
     })
 }
 
-async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit> {
     let body = client.get(Request::to(&["asks", ask])).await?;
     context.show(&body, |ask: Ask| {
         context.output.text(&fields(&ask).text())?;
@@ -238,7 +238,7 @@ fn plain_name(word: &Value) -> String {
 }
 
 /// The ask as it is now: its kind says what a reply must look like.
-async fn open_ask(client: &Client, ask: &str) -> Result<Ask, Failure> {
+async fn open_ask(client: &Client, ask: &str) -> Result<Ask> {
     read(&client.get(Request::to(&["asks", ask])).await?)
 }
 
@@ -247,7 +247,7 @@ async fn send(
     client: &Client,
     (ask, reply): (&Ask, &Value),
     wait: u64,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let request = Request::to(&["asks", &ask.id]).waiting(wait);
     context.leaves_running(&ask.session.id);
     let posted = context.progress().during("waiting for the run", client.post(request, reply));
@@ -256,7 +256,7 @@ async fn send(
     outcome::tell(context, &body, &answer.run)
 }
 
-fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
     match (ask.kind, args.action) {
         (AskKind::Clarify, None) => {
             let answer = Some(clarification(ask, args)?);
@@ -288,7 +288,7 @@ fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
     }
 }
 
-fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
     match &args.json_input {
         Some(text) => input::text_or_file(text),
         None if args.text.is_empty() => Err(misfit(ask, "needs an answer")),
@@ -298,7 +298,7 @@ fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
 }
 
 /// `CALL=TEXT ..`: an answer for each question of an agent.
-fn each_question(ask: &Ask, words: &[String]) -> Result<Value, Failure> {
+fn each_question(ask: &Ask, words: &[String]) -> Result<Value> {
     let mut answers = Map::new();
     for word in words {
         let split = word.split_once('=');
@@ -314,7 +314,7 @@ fn each_question(ask: &Ask, words: &[String]) -> Result<Value, Failure> {
     }
 }
 
-fn form(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
+fn form(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
     if let Some(text) = &args.json_input {
         return input::text_or_file(text);
     }
@@ -328,7 +328,7 @@ fn form(ask: &Ask, args: &AnswerArgs) -> Result<Value, Failure> {
     input::words(&args.text)
 }
 
-fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value, Failure> {
+fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
     let action = match action {
         Action::Retry => FixAction::Retry,
         Action::Edit => FixAction::Edit,
@@ -342,7 +342,7 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value, Failure> {
     Ok(json!(FixReply { action, arguments, output }))
 }
 
-fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value, Failure> {
+fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {
     let mut edits = BTreeMap::new();
     for edit in &args.edits {
         let Some((call, arguments)) = edit.split_once('=') else {
@@ -362,7 +362,7 @@ fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value, Failure> {
     })
 }
 
-fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value, Failure> {
+fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value> {
     let named: Vec<&str> = args.calls.iter().map(String::as_str).collect();
     known_calls(ask, &named)?;
     decisions(ask, |call| {
@@ -371,7 +371,7 @@ fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value, Failure> {
     })
 }
 
-fn known_calls(ask: &Ask, named: &[&str]) -> Result<(), Failure> {
+fn known_calls(ask: &Ask, named: &[&str]) -> Result<()> {
     let unknown = |id: &&&str| !ask.calls.iter().any(|call| call.call_id == **id);
     match named.iter().find(unknown) {
         // A user who names a call of what is no approval gets that error instead.
@@ -387,7 +387,7 @@ fn known_calls(ask: &Ask, named: &[&str]) -> Result<(), Failure> {
 type Decided = (bool, Option<String>, Option<Value>);
 
 /// One decision for every call of the ask: a reply must cover the whole ask.
-fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> Decided) -> Result<Value, Failure> {
+fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> Decided) -> Result<Value> {
     if ask.kind != AskKind::Approve {
         return Err(misfit(ask, "is not about calls"));
     }

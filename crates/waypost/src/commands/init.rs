@@ -1,6 +1,6 @@
 //! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
 use clap::Args;
 use serde_json::json;
@@ -72,7 +72,7 @@ examples:
 const IGNORED: [&str; 2] = [".waypost/", ".env"];
 
 /// Writes the project.
-pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
     let dir = &args.dir;
     let present: Vec<String> = FILES
         .iter()
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+fn write_new(path: &Path, text: &str) -> Result<()> {
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         // Refuses a file that came in between: nothing is ever overwritten.
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
@@ -110,7 +110,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Adds what is not source to `.gitignore`; whether there was anything to add.
-fn ignore(path: &Path) -> Result<bool, Failure> {
+fn ignore(path: &Path) -> Result<bool> {
     let present = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

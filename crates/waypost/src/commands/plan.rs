@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::plans::{Checked, Selection, folder_of};
 use crate::remote::client::{Client, Request, read};
@@ -103,7 +103,7 @@ impl PlanArgs {
 }
 
 /// Runs `waypost plan`.
-pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
     match args.command {
         PlanCommand::Ls { limit } => list(context, limit).await,
         PlanCommand::Show { id } => show(context, &id).await,
@@ -114,18 +114,18 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failu
     }
 }
 
-async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["plans"]), limit).await?;
     context
         .table(&body, &["plan", "description"], |plan: PlanSummary| vec![plan.id, plan.description])
 }
 
-async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, id: &str) -> Result<Exit> {
     let body = context.client().await?.get(Request::to(&["plans", id])).await?;
     context.show(&body, |shown: PlanAnswer| context.output.text(&outcome::pretty(&shown.plan)))
 }
 
-async fn start(context: &Context, args: RunArgs) -> Result<Exit, Failure> {
+async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     let body = json!(RunBody {
         plan: None,
         plan_id: Some(args.id.clone()),
@@ -148,7 +148,7 @@ async fn to_pause(
     client: &Client,
     body: &Value,
     wait: Duration,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let begun = Instant::now();
     let mut pause = LOOK_MIN;
     let mut body = client.post(Request::to(&["runs"]).waiting(0), body).await?;
@@ -166,7 +166,7 @@ async fn to_pause(
     }
 }
 
-fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
+fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
     let output = context.output;
     let all = Selection::read(paths, &context.environment)?.check();
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
@@ -187,7 +187,7 @@ fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 
-fn graph(context: &Context, file: PathBuf) -> Result<Exit, Failure> {
+fn graph(context: &Context, file: PathBuf) -> Result<Exit> {
     let output = context.output;
     if file.is_dir() {
         return Err(Failure::usage(format!("`{}` is a folder", file.display()))
@@ -204,7 +204,7 @@ fn graph(context: &Context, file: PathBuf) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn test(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
+async fn test(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
     let selection = Selection::read(paths, &context.environment)?;
     let mut plans = Vec::new();
     let mut mistakes = Vec::new();
@@ -219,7 +219,7 @@ async fn test(context: &Context, paths: &[PathBuf]) -> Result<Exit, Failure> {
     tell(context.output, &results)
 }
 
-fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit, Failure> {
+fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit> {
     let failed = results.iter().filter(|result| result.difference.is_some()).count();
     let passed = results.len() - failed;
     for result in results {

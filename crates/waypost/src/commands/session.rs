@@ -1,7 +1,7 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
@@ -116,7 +116,7 @@ const HISTORY_ITEMS: usize = 20;
 const PRUNE_SECONDS: u64 = 600;
 
 /// Runs `waypost session`.
-pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     match args.command {
         SessionCommand::Ls { status, plan, limit } => {
@@ -142,17 +142,17 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit, Fa
 }
 
 /// The session of this name; where there is none, the failure names the one that was meant.
-async fn find(client: &Client, name: &str) -> Result<Session, Failure> {
+async fn find(client: &Client, name: &str) -> Result<Session> {
     read(&found(client, name).await?)
 }
 
 /// The same as the server sends it.
-async fn found(client: &Client, name: &str) -> Result<Value, Failure> {
+async fn found(client: &Client, name: &str) -> Result<Value> {
     let body = client.get(Request::to(&["sessions", name])).await;
     near::or_suggest(client, SESSIONS, name, body).await
 }
 
-fn list(context: &Context, body: &Value) -> Result<Exit, Failure> {
+fn list(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["session", "status", "plan", "step", "asks", "updated", "key"];
     context.table(body, &heads, |session: Session| {
         let status = status_word(&session).to_owned();
@@ -174,7 +174,7 @@ fn status_word(session: &Session) -> &'static str {
     if session.parked.is_some() { "parked" } else { session.status.name() }
 }
 
-async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
     let body = found(client, id).await?;
     let session: Session = read(&body)?;
     let values = client.get(Request::to(&["sessions", id, "context"])).await;
@@ -190,7 +190,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit, Fail
     output.either(&document, || output.text(&fields(session, &values, &history)?.text()))
 }
 
-fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields, Failure> {
+fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields> {
     let status = status_word(&session);
     let mut fields = Fields::default();
     fields.add("session", session.id);
@@ -222,7 +222,7 @@ fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields, F
 }
 
 /// What a session's journal says, or null where it is parked and its journal cannot be read.
-fn if_readable(session: &Session, found: Result<Value, Failure>) -> Result<Value, Failure> {
+fn if_readable(session: &Session, found: Result<Value>) -> Result<Value> {
     match found {
         Err(_) if session.parked.is_some() => Ok(Value::Null),
         found => found,
@@ -245,7 +245,7 @@ fn history_table(history: Page<HistoryEntry>) -> String {
 }
 
 /// The run that is not over yet.
-async fn active_run(client: &Client, name: &str) -> Result<String, Failure> {
+async fn active_run(client: &Client, name: &str) -> Result<String> {
     let session = find(client, name).await?;
     let (id, status) = (session.id, session.status);
     session.run.filter(|_| !status.is_over()).ok_or_else(|| {
@@ -255,7 +255,7 @@ async fn active_run(client: &Client, name: &str) -> Result<String, Failure> {
     })
 }
 
-async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Result<Exit, Failure> {
+async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Result<Exit> {
     let run = active_run(client, name).await?;
     let request = Request::to(&["runs", &run, "retry"]).waiting(wait);
     let nothing = json!({});
@@ -266,12 +266,7 @@ async fn retry(context: &Context, client: &Client, name: &str, wait: u64) -> Res
     outcome::tell(context, &body, &answer.run)
 }
 
-async fn fork(
-    context: &Context,
-    client: &Client,
-    name: &str,
-    at: Option<u64>,
-) -> Result<Exit, Failure> {
+async fn fork(context: &Context, client: &Client, name: &str, at: Option<u64>) -> Result<Exit> {
     let session = find(client, name).await?.id;
     let body = at.map_or_else(|| json!({}), |at| json!({"at": at}));
     let made = client.post(Request::to(&["sessions", &session, "fork"]), &body).await?;
@@ -283,7 +278,7 @@ async fn fork(
     })
 }
 
-async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit, Failure> {
+async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit> {
     let output = context.output;
     let session = find(client, name).await?.id;
     let exported = client.get(Request::to(&["sessions", &session, "export"]));
@@ -292,12 +287,7 @@ async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit, 
 }
 
 /// Does something to a session's active run: `pause`, `continue`, `cancel`.
-async fn move_run(
-    context: &Context,
-    client: &Client,
-    name: &str,
-    what: &str,
-) -> Result<Exit, Failure> {
+async fn move_run(context: &Context, client: &Client, name: &str, what: &str) -> Result<Exit> {
     let run = active_run(client, name).await?;
     let body = client.post(Request::to(&["runs", &run, what]), &json!({})).await?;
     context.show(&body, |answer: RunAnswer| {
@@ -310,7 +300,7 @@ async fn move_run(
     })
 }
 
-async fn prune(context: &Context, client: &Client, older_than_ms: u64) -> Result<Exit, Failure> {
+async fn prune(context: &Context, client: &Client, older_than_ms: u64) -> Result<Exit> {
     let request = Request::to(&["sessions", "prune"]);
     let request = request.taking(PRUNE_SECONDS).keyed(context.admin_key()?);
     let age = json!(PruneBody { older_than_ms });

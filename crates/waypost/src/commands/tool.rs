@@ -1,7 +1,7 @@
 //! `waypost tool`: the catalog as this caller sees it, plans included, and direct calls.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Request, read};
 use crate::terminal::input;
@@ -50,7 +50,7 @@ enum ToolCommand {
 }
 
 /// Runs `waypost tool`.
-pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
     match args.command {
         ToolCommand::Ls { limit } => list(context, limit).await,
         ToolCommand::Show { name } => show(context, &name).await,
@@ -58,14 +58,14 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit, Failu
     }
 }
 
-async fn list(context: &Context, limit: usize) -> Result<Exit, Failure> {
+async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["tools"]), limit).await?;
     context.table(&body, &["tool", "kind", "reach", "pace", "description"], |tool: Tool| {
         vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]
     })
 }
 
-async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, name: &str) -> Result<Exit> {
     let body = context.client().await?.get(Request::to(&["tools", name])).await?;
     context.show(&body, |tool: Tool| {
         let mut fields = Fields::default();
@@ -86,7 +86,7 @@ async fn show(context: &Context, name: &str) -> Result<Exit, Failure> {
     })
 }
 
-async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit, Failure> {
+async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exit> {
     let body = json!({"arguments": input::words(arguments)?});
     let request = Request::to(&["tools", name, "call"]);
     let client = context.client().await?;

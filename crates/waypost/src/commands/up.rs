@@ -3,7 +3,7 @@
 use crate::assembly::{Keys, assemble};
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::process::descriptors;
 use crate::process::logs::LogFormat;
 use crate::process::signals::Signals;
@@ -97,7 +97,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(9);
 const STARTING: &str = "still starting: it goes through what the data folder holds";
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
@@ -180,7 +180,7 @@ fn listening(address: SocketAddr, is_json: bool) -> String {
     }
 }
 
-async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener, Failure> {
+async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener> {
     let configured = &project.config.server;
     let host = match args.host.as_deref() {
         Some(host) => loopback(host)?,
@@ -190,7 +190,7 @@ async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener, Failure> 
     TcpListener::bind(address).await.map_err(|error| unbound(&error, Some(address)))
 }
 
-fn loopback(host: &str) -> Result<IpAddr, Failure> {
+fn loopback(host: &str) -> Result<IpAddr> {
     let address = match host {
         "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         _ => host.trim_matches(['[', ']']).parse::<IpAddr>().ok(),

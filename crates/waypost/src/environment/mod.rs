@@ -7,7 +7,7 @@ pub(crate) mod place;
 pub(crate) mod dotenv;
 
 use crate::environment::place::shown;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use project::folder::CONFIG_FILE;
 use project::layer::Source;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl fmt::Debug for Texts {
 
 impl Environment {
     /// The variables of this process and of this project.
-    pub(crate) fn of(project: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn of(project: Option<&Path>) -> Result<Self> {
         let mut environment = Self::default();
         for (name, text) in std::env::vars_os() {
             // What is no text is no value of ours.
@@ -138,7 +138,7 @@ impl Environment {
     }
 
     /// Adds what the file sets and no one before it; without a file nothing.
-    fn read(&mut self, path: &Path) -> Result<(), Failure> {
+    fn read(&mut self, path: &Path) -> Result<()> {
         let file = shown(path);
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -148,7 +148,7 @@ impl Environment {
         self.add(&file, &text)
     }
 
-    fn add(&mut self, file: &str, text: &str) -> Result<(), Failure> {
+    fn add(&mut self, file: &str, text: &str) -> Result<()> {
         let assignments = dotenv::parse(text).map_err(|fault| {
             Failure::usage(format!("there is a mistake in `{file}`"))
                 .lines(vec![format!("{file}:{}: error: {}", fault.line, fault.what)])

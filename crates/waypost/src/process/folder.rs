@@ -1,6 +1,6 @@
 //! A private temporary folder that goes with its owner.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use std::fs::DirBuilder;
@@ -14,7 +14,7 @@ pub(crate) struct TemporaryFolder {
 
 impl TemporaryFolder {
     /// Makes a new one under the system's folder for such things.
-    pub(crate) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self> {
         let name = format!("waypost-{:032x}", SystemEntropy.bits());
         let path = std::env::temp_dir().join(name);
         // Fails when the path exists: a folder that someone else prepared is never used.

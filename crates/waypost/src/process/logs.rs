@@ -3,7 +3,7 @@
 //! a line, begin another or steer a terminal.
 
 use crate::environment::{Environment, LOG_LEVEL};
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use clap::ValueEnum;
 use serde::Serializer;
 use serde_json::{Map, Value, json};
@@ -29,11 +29,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Starts logging for the life of the process; `level` holds where `LOG_LEVEL` says nothing.
-pub(crate) fn start(
-    environment: &Environment,
-    format: LogFormat,
-    level: &str,
-) -> Result<(), Failure> {
+pub(crate) fn start(environment: &Environment, format: LogFormat, level: &str) -> Result<()> {
     let level = environment.text(LOG_LEVEL).unwrap_or(level);
     let filter = filter(level).ok_or_else(|| {
         Failure::usage(format!("`{LOG_LEVEL}={level}` is no log level"))

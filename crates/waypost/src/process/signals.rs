@@ -1,8 +1,8 @@
 //! What a service manager and a person at a terminal say to a process: stop.
 
+use crate::exit::Result;
 #[cfg(unix)]
-use crate::exit::Exit;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// SIGTERM and SIGINT, each delivered to every listener.
 #[cfg(unix)]
@@ -14,7 +14,7 @@ pub(crate) struct Signals {
 #[cfg(unix)]
 impl Signals {
     /// Listens from now on.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
             signal(kind).map_err(|error| {
@@ -44,7 +44,7 @@ pub(crate) struct Signals;
 #[cfg(not(unix))]
 impl Signals {
     /// Listens from now on.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self> {
         Ok(Self)
     }
 

@@ -2,7 +2,7 @@
 //! address beside the data: a process that finds the folder held knows whom to ask, and a client in
 //! the project's folder finds the project's own server.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
@@ -96,7 +96,7 @@ pub(crate) enum Found {
 
 /// Finds the server of this folder by the address that it left, and has it prove that it is the
 /// one. Fails where it may be that server, but does not answer.
-pub(crate) async fn find(data: &Path) -> Result<Found, Failure> {
+pub(crate) async fn find(data: &Path) -> Result<Found> {
     let Some(Left { pid, url, .. }) = read(data) else { return Ok(Found::Nothing) };
     match ask(&url, data).await {
         Ok(Answering { is_ours: true, .. }) => Ok(Found::Running(url)),
@@ -122,7 +122,7 @@ pub(crate) struct Answering {
 }
 
 /// Which server answers at this URL, and whether it is the one of this data folder.
-pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering, Failure> {
+pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering> {
     let challenge = format!("{:032x}", SystemEntropy.bits());
     let instance = Client::new(url)?.instance(&challenge).await?;
     let token = read(data).and_then(|left| left.token);

@@ -1,7 +1,7 @@
 //! The way to a running server: `/api/v1` over HTTP. A problem that the server tells becomes a
 //! failure with its words, its hint and the exit code that fits.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use outbound::client::ClientOptions;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -98,7 +98,7 @@ impl<'a> Request<'a> {
 
 impl Client {
     /// A client of the server at this address.
-    pub(crate) fn new(server: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(server: &str) -> Result<Self> {
         let base = Url::parse(server)
             .ok()
             .filter(|url| url.has_host() && ["http", "https"].contains(&url.scheme()));
@@ -116,39 +116,34 @@ impl Client {
     }
 
     /// Reads.
-    pub(crate) async fn get(&self, request: Request<'_>) -> Result<Value, Failure> {
+    pub(crate) async fn get(&self, request: Request<'_>) -> Result<Value> {
         let builder = self.builder(Method::GET, &request).timeout(ANSWER_LIMIT + request.wait);
         self.answer(builder).await
     }
 
     /// Changes something.
-    pub(crate) async fn post(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn post(&self, request: Request<'_>, body: &Value) -> Result<Value> {
         self.sent(Method::POST, request, body).await
     }
 
     /// Stores something under its name.
-    pub(crate) async fn put(&self, request: Request<'_>, body: &Value) -> Result<Value, Failure> {
+    pub(crate) async fn put(&self, request: Request<'_>, body: &Value) -> Result<Value> {
         self.sent(Method::PUT, request, body).await
     }
 
-    async fn sent(
-        &self,
-        method: Method,
-        request: Request<'_>,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    async fn sent(&self, method: Method, request: Request<'_>, body: &Value) -> Result<Value> {
         let builder = self.builder(method, &request).timeout(ANSWER_LIMIT + request.wait);
         self.answer(carrying(builder, body)).await
     }
 
     /// Removes something.
-    pub(crate) async fn delete(&self, request: Request<'_>) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self, request: Request<'_>) -> Result<()> {
         let builder = self.builder(Method::DELETE, &request).timeout(ANSWER_LIMIT + request.wait);
         self.opened(builder).await.map(drop)
     }
 
     /// Reads a list, page by page, until it holds so many items: `{items, nextCursor}`.
-    pub(crate) async fn list(&self, request: Request<'_>, limit: usize) -> Result<Value, Failure> {
+    pub(crate) async fn list(&self, request: Request<'_>, limit: usize) -> Result<Value> {
         let mut items: Vec<Value> = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
@@ -165,7 +160,7 @@ impl Client {
     }
 
     /// Whether the server can take work.
-    pub(crate) async fn ready(&self) -> Result<(), Failure> {
+    pub(crate) async fn ready(&self) -> Result<()> {
         let url = self.at_root("readyz");
         let answer = self.answer(self.http.get(url).timeout(ANSWER_LIMIT)).await?;
         if answer["status"] == "ready" {
@@ -176,7 +171,7 @@ impl Client {
     }
 
     /// Which server it is, by what it answers to this challenge.
-    pub(crate) async fn instance(&self, challenge: &str) -> Result<Instance, Failure> {
+    pub(crate) async fn instance(&self, challenge: &str) -> Result<Instance> {
         let builder = self.http.get(self.at_root("livez")).header(CHALLENGE, challenge);
         let answer = self.answer(builder.timeout(INSTANCE_LIMIT)).await?;
         let health: Health = read(&answer)?;
@@ -191,7 +186,7 @@ impl Client {
         &self,
         request: Request<'_>,
         last_event_id: Option<&str>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response> {
         let mut builder = self.builder(Method::GET, &request).header(ACCEPT, "text/event-stream");
         if let Some(id) = last_event_id {
             builder = builder.header("Last-Event-ID", id);
@@ -201,12 +196,7 @@ impl Client {
 
     /// Says something in a thread, or answers in one: `door` is `run` or `resume`. The answer comes
     /// once the run ended or paused, at the latest after so many seconds.
-    pub(crate) async fn thread(
-        &self,
-        door: &str,
-        wait: u64,
-        body: &Value,
-    ) -> Result<Value, Failure> {
+    pub(crate) async fn thread(&self, door: &str, wait: u64, body: &Value) -> Result<Value> {
         let mut url = self.at_root(door);
         url.query_pairs_mut().append_pair("wait", &wait.to_string());
         let builder = self.http.post(url).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
@@ -214,11 +204,7 @@ impl Client {
     }
 
     /// The same as a stream of events, for as long as it takes.
-    pub(crate) async fn thread_stream(
-        &self,
-        door: &str,
-        body: &Value,
-    ) -> Result<Response, Failure> {
+    pub(crate) async fn thread_stream(&self, door: &str, body: &Value) -> Result<Response> {
         let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
         self.opened(carrying(builder, body)).await
     }
@@ -231,7 +217,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> Result<(u16, Value), Failure> {
+    ) -> Result<(u16, Value)> {
         let url = self.base.join(path).map_err(|error| {
             Failure::usage(format!("`{path}` is not a path of a server: {error}"))
         })?;
@@ -286,7 +272,7 @@ impl Client {
         }
     }
 
-    async fn answer(&self, builder: RequestBuilder) -> Result<Value, Failure> {
+    async fn answer(&self, builder: RequestBuilder) -> Result<Value> {
         let response = self.opened(builder).await?;
         let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -297,7 +283,7 @@ impl Client {
     }
 
     /// Sends a request; an answer that refuses it is a failure.
-    async fn opened(&self, builder: RequestBuilder) -> Result<Response, Failure> {
+    async fn opened(&self, builder: RequestBuilder) -> Result<Response> {
         let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
@@ -326,7 +312,7 @@ fn carrying(builder: RequestBuilder, body: &Value) -> RequestBuilder {
 }
 
 /// An answer as what it should be.
-pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T> {
     T::deserialize(body).map_err(|error| {
         let what = format!("the server's answer reads differently than expected: {error}");
         Failure::new(Exit::Upstream, "answer", what)

@@ -1,6 +1,6 @@
 //! "Did you mean": a name that the server does not know, beside the names that it does.
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::remote::client::{Client, Request};
 use kernel::definition::plan::mistake::meant;
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub(crate) async fn or_suggest<T>(
     client: &Client,
     names: Names,
     word: &str,
-    answer: Result<T, Failure>,
-) -> Result<T, Failure> {
+    answer: Result<T>,
+) -> Result<T> {
     let mut failure = match answer {
         Err(failure) => failure,
         found => return found,

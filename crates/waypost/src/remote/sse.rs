@@ -1,6 +1,6 @@
 //! The events of an answer of our server, and a request in a thread, followed as it goes.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use outbound::sse::{Event, SseReader};
 use reqwest::Response;
@@ -28,7 +28,7 @@ impl SseStream {
 
     /// The next event, or why the stream was cut. It may be asked for again at any time: nothing is
     /// lost.
-    pub(crate) async fn next(&mut self) -> Result<Result<Event, String>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Result<Event, String>> {
         loop {
             let next = self.reader.next_event();
             let next =
@@ -57,7 +57,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Says something in a thread, or answers in one: `door` is `run` or `resume`.
-    pub(crate) async fn begin(client: &Client, door: &str, body: &Value) -> Result<Self, Failure> {
+    pub(crate) async fn begin(client: &Client, door: &str, body: &Value) -> Result<Self> {
         let response = client.thread_stream(door, body).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let run = location.and_then(|path| path.rsplit('/').next()).map(str::to_owned);
@@ -65,7 +65,7 @@ impl Stream {
     }
 
     /// The next event. It may be asked for again at any time: nothing is lost.
-    pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Event> {
         self.events.next().await?.map_err(|why| cut(&why))
     }
 }

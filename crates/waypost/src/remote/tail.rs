@@ -1,7 +1,7 @@
 //! Follows a stream of events until it ends: opens it again where it is cut, after the last event
 //! that was printed, so that each is printed once.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request};
 use crate::remote::sse::SseStream;
 use crate::terminal::output::{Output, printable};
@@ -60,7 +60,7 @@ pub(crate) async fn follow(
     client: &Client,
     request: &Request<'_>,
     look: Look,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let mut tail = Tail { output, look, last: None, opened: false, ended: false, cuts: 0 };
     loop {
         let opened = client.stream(request.clone(), tail.last.as_deref()).await;
@@ -85,7 +85,7 @@ pub(crate) async fn follow(
 
 impl Tail {
     /// Prints events until the stream ends or is cut; then why.
-    async fn follow(&mut self, mut events: SseStream) -> Result<String, Failure> {
+    async fn follow(&mut self, mut events: SseStream) -> Result<String> {
         self.opened = true;
         while !self.ended {
             match events.next().await? {
@@ -96,7 +96,7 @@ impl Tail {
         Ok(String::new())
     }
 
-    fn take(&mut self, event: Event) -> Result<(), Failure> {
+    fn take(&mut self, event: Event) -> Result<()> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         match event.kind() {
             // It comes again whenever the stream is opened again.
@@ -123,7 +123,7 @@ impl Tail {
     }
 
     /// Where things stand at the begin and at the end: data for programs, talk for people.
-    fn frame(&self, name: &str, data: &Value) -> Result<(), Failure> {
+    fn frame(&self, name: &str, data: &Value) -> Result<()> {
         if self.output.is_json() {
             return self.output.document(&json!({"type": name, "data": data}));
         }
@@ -137,7 +137,7 @@ impl Tail {
         Ok(())
     }
 
-    fn print(&self, mut event: Value) -> Result<(), Failure> {
+    fn print(&self, mut event: Value) -> Result<()> {
         let id = self.last.as_deref();
         if !self.output.is_json() {
             return self.output.text(&(self.look.line)(id, &event));

@@ -6,7 +6,7 @@ mod variables;
 
 use crate::environment::place::{Roots, shown};
 use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SECRET_KEY};
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits};
 use project::config::{AdminRule, Config};
@@ -63,22 +63,18 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// The settings that hold for this project; without one, those that hold for all.
-    pub(crate) fn load(project: Option<&Path>, environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) fn load(project: Option<&Path>, environment: &Environment) -> Result<Self> {
         Self::read(project, environment, &Roots::of_this_machine())
     }
 
     /// The settings that hold for the demo: what its example says, below those that hold for all.
-    pub(crate) fn of_demo(environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) fn of_demo(environment: &Environment) -> Result<Self> {
         let (file, text) = DEMO_SETTINGS;
         let example = vec![Layer::file(file, text)];
         Self::over(example, None, environment, &Roots::of_this_machine())
     }
 
-    fn read(
-        project: Option<&Path>,
-        environment: &Environment,
-        roots: &Roots,
-    ) -> Result<Self, Failure> {
+    fn read(project: Option<&Path>, environment: &Environment, roots: &Roots) -> Result<Self> {
         Self::over(Vec::new(), project, environment, roots)
     }
 
@@ -88,7 +84,7 @@ impl Settings {
         project: Option<&Path>,
         environment: &Environment,
         roots: &Roots,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let mut files = roots.files();
         if let Some(folder) = project {
             files.push(file_of(folder)?);
@@ -155,7 +151,7 @@ impl Settings {
 }
 
 /// The file of this project: where it is, or would be.
-pub(crate) fn file_of(folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn file_of(folder: &Path) -> Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder.join(CONFIG_FILE));
     }
@@ -164,7 +160,7 @@ pub(crate) fn file_of(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// What a file says; nothing where there is none.
-fn layer(path: &Path) -> Result<Option<Layer>, Failure> {
+fn layer(path: &Path) -> Result<Option<Layer>> {
     let file = shown(path);
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(Layer::file(&file, &text))),
@@ -304,7 +300,7 @@ mod tests {
             Self { folder }
         }
 
-        fn read(&self, environment: &Environment) -> Result<Settings, Failure> {
+        fn read(&self, environment: &Environment) -> Result<Settings> {
             let root = |name: &str| Some(self.folder.path().join(name));
             let roots = Roots { system: root("etc"), user: root("config") };
             Settings::read(root("shop").as_deref(), environment, &roots)

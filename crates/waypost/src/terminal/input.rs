@@ -1,12 +1,12 @@
 //! What people type as data: `key=value ..`, a JSON text, `@file` or `@-` for standard input.
 
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use serde_json::{Map, Value};
 use std::io::Read;
 
 /// Words of a command line as one JSON value: nothing is `{}`, `key=value ..` an object, one JSON
 /// text or `@file` is itself.
-pub(crate) fn words(words: &[String]) -> Result<Value, Failure> {
+pub(crate) fn words(words: &[String]) -> Result<Value> {
     match words {
         [] => Ok(Value::Object(Map::new())),
         [word] if !is_pair(word) => text_or_file(word),
@@ -15,7 +15,7 @@ pub(crate) fn words(words: &[String]) -> Result<Value, Failure> {
 }
 
 /// A JSON text, `@file` or `@-`.
-pub(crate) fn text_or_file(word: &str) -> Result<Value, Failure> {
+pub(crate) fn text_or_file(word: &str) -> Result<Value> {
     let (text, whence) = match word.strip_prefix('@') {
         Some("-") => (standard_input()?, "standard input".to_owned()),
         Some(path) => (file(path)?, format!("`{path}`")),
@@ -27,7 +27,7 @@ pub(crate) fn text_or_file(word: &str) -> Result<Value, Failure> {
     })
 }
 
-fn object(pairs: &[String]) -> Result<Value, Failure> {
+fn object(pairs: &[String]) -> Result<Value> {
     let mut object = Map::new();
     for pair in pairs {
         let split = pair.split_once('=').filter(|(key, _)| !key.is_empty());
@@ -50,12 +50,12 @@ fn is_pair(word: &str) -> bool {
     !begins_like_json && word.contains('=')
 }
 
-fn file(path: &str) -> Result<String, Failure> {
+fn file(path: &str) -> Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read `{path}`: {error}")))
 }
 
-fn standard_input() -> Result<String, Failure> {
+fn standard_input() -> Result<String> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)

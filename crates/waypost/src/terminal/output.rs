@@ -2,7 +2,7 @@
 //! one JSON document per line and a failure is one JSON line. Everything else goes through
 //! `printable` on its way out: much of it was written by others.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use kernel::values::visible;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
@@ -31,12 +31,12 @@ impl Output {
     }
 
     /// Prints a JSON document on one line, whatever `--json` says.
-    pub(crate) fn document(self, value: &Value) -> Result<(), Failure> {
+    pub(crate) fn document(self, value: &Value) -> Result<()> {
         to_stdout(&format!("{value}\n"))
     }
 
     /// Prints lines of text that cannot steer a terminal, ended by a line break.
-    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(self, text: &str) -> Result<()> {
         to_stdout(&format!("{}\n", printable(text)))
     }
 
@@ -44,8 +44,8 @@ impl Output {
     pub(crate) fn either(
         self,
         document: &Value,
-        text: impl FnOnce() -> Result<(), Failure>,
-    ) -> Result<Exit, Failure> {
+        text: impl FnOnce() -> Result<()>,
+    ) -> Result<Exit> {
         if self.json {
             self.document(document)?
         } else {
@@ -55,7 +55,7 @@ impl Output {
     }
 
     /// Prints a piece of a line as it comes, and no line break.
-    pub(crate) fn piece(self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn piece(self, text: &str) -> Result<()> {
         to_stdout(&printable(text))
     }
 
@@ -86,7 +86,7 @@ impl Output {
 }
 
 /// One write and one flush: a reader of a stream sees whole lines as they come.
-fn to_stdout(text: &str) -> Result<(), Failure> {
+fn to_stdout(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(unwritten)

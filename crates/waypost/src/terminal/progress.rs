@@ -3,7 +3,7 @@
 //! the failure when it fails. Programs never see it: it is silent with `--json` and `--quiet`, and
 //! where standard error is no terminal or a dumb one.
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::terminal::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::future::Future;
@@ -43,8 +43,8 @@ impl Progress {
     pub(crate) async fn during<T>(
         self,
         what: impl Into<String>,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         self.along(&Line::spinning(what), work).await
     }
 
@@ -52,8 +52,8 @@ impl Progress {
     pub(crate) async fn along<T>(
         self,
         line: &Line,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let Some(output) = self.output else { return work.await };
         let (done, steady) = line.along(ProgressDrawTarget::stderr, QUICK, work).await;
         if let Some(steady) = steady {
@@ -67,8 +67,8 @@ impl Progress {
     pub(crate) async fn told_if_slow<T>(
         self,
         notice: &'static str,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let Some(output) = self.output else { return work.await };
         let _notice = Notice(tokio::spawn(async move {
             tokio::time::sleep(SLOW).await;

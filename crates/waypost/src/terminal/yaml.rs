@@ -1,6 +1,6 @@
 //! Agents as YAML: what is read comes first, and long texts stand as blocks.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// An agent as YAML, ended by a line break.
-pub(crate) fn agent(source: &Value) -> Result<String, Failure> {
+pub(crate) fn agent(source: &Value) -> Result<String> {
     serde_saphyr::to_string(&Ordered(source)).map_err(|error| {
         let what = format!("the agent cannot be written as YAML: {error}");
         Failure::new(Exit::Failed, "yaml", what).hint("`--json` shows it as it is")

@@ -5,7 +5,7 @@ use crate::assembly::refused;
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
 use crate::settings::Origin;
@@ -39,7 +39,7 @@ pub(crate) struct BackupArgs {
 const BACKUP_SECONDS: u64 = 3_600;
 
 /// Writes a backup and says what is in it.
-pub(crate) async fn run(args: BackupArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: BackupArgs, context: &Context) -> Result<Exit> {
     let into = std::path::absolute(&args.dir).map_err(|error| {
         Failure::usage(format!("`{}` is not a path: {error}", args.dir.display()))
     })?;
@@ -48,11 +48,7 @@ pub(crate) async fn run(args: BackupArgs, context: &Context) -> Result<Exit, Fai
     tell(context.output, &made)
 }
 
-async fn written(
-    data: Option<&Path>,
-    into: PathBuf,
-    context: &Context,
-) -> Result<BackupAnswer, Failure> {
+async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Result<BackupAnswer> {
     // A server that is named is meant, unless the data is named.
     if data.is_none() && context.server_origin != Origin::Default {
         return asked(&context.client().await?, &into, context).await;
@@ -73,7 +69,7 @@ async fn written(
 }
 
 /// Has the server write it, on its own machine.
-async fn asked(client: &Client, into: &Path, context: &Context) -> Result<BackupAnswer, Failure> {
+async fn asked(client: &Client, into: &Path, context: &Context) -> Result<BackupAnswer> {
     let Some(dir) = into.to_str() else {
         let what = format!("`{}` cannot be sent to the server: it is no text", into.display());
         return Err(Failure::usage(what).hint("choose another name"));
@@ -83,7 +79,7 @@ async fn asked(client: &Client, into: &Path, context: &Context) -> Result<Backup
     read(&client.post(request, &body).await?)
 }
 
-fn tell(output: Output, made: &BackupAnswer) -> Result<Exit, Failure> {
+fn tell(output: Output, made: &BackupAnswer) -> Result<Exit> {
     let BackupAnswer { dir, taken_at, files, bytes, beside, left_out } = made;
     let text = format!("{dir}: {files} files, {bytes} bytes, as of {taken_at}");
     output.either(&json!(made), || output.text(&text))?;

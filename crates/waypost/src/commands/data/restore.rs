@@ -4,7 +4,7 @@ use super::backup::unmade;
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
 use crate::environment::place::{project_folder, shown};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use clap::Args;
 use kernel::contracts::backup::BackupError;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(crate) struct RestoreArgs {
 }
 
 /// Checks the backup, and makes a data folder of it.
-pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit> {
     let data = args.data.unwrap_or_else(|| project_folder(None).join(DATA_FOLDER));
     let into = data.clone();
     let working = tokio::task::spawn_blocking(move || server::restore(&args.dir, &into));

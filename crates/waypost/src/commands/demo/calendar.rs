@@ -1,13 +1,13 @@
 //! An assistant for a calendar: what it wants to change is shown first, and waits for a yes.
 
 use super::stage::{Asked, Stage, text_at};
-use crate::exit::Failure;
+use crate::exit::Result;
 use serde_json::json;
 
 const THREAD: &str = "demo-calendar";
 const LOOK: &str = "what is on my calendar tomorrow?";
 
-pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
+pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let said = |text: &str| json!({"thread_id": THREAD, "user_request": text});
     let short = ["/status", "/response"];
     stage

@@ -11,7 +11,7 @@ mod tools;
 
 use crate::assembly::{Keys, assemble};
 use crate::environment::Environment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
 use crate::process::signals::Signals;
 use crate::terminal::output::{Output, Table};
@@ -77,7 +77,7 @@ impl Story {
         }
     }
 
-    async fn tell(self, stage: &Stage) -> Result<(), Failure> {
+    async fn tell(self, stage: &Stage) -> Result<()> {
         stage.begin(self.name(), self.about()).await?;
         match self {
             Story::Plans => plans::tell(stage).await,
@@ -89,7 +89,7 @@ impl Story {
 }
 
 /// Tells the stories.
-pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
     if args.list {
         return list(output);
     }
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit, Failure>
     told.map(|()| Exit::Ok)
 }
 
-async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<(), Failure> {
+async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<()> {
     let stage = Stage::new(format!("http://{address}"), Teller::new(output, args.fast))?;
     let stories = Story::ALL.into_iter();
     for story in stories.filter(|story| args.story.is_none_or(|chosen| chosen == *story)) {
@@ -133,7 +133,7 @@ async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<()
 }
 
 /// The embedded examples, with nothing of this machine's settings: neither keys nor other servers.
-fn project() -> Result<Project, Failure> {
+fn project() -> Result<Project> {
     let (file, text) = DEMO_SETTINGS;
     let config = Config::parse(file, text).map_err(|mistakes| {
         Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(mistakes)
@@ -141,7 +141,7 @@ fn project() -> Result<Project, Failure> {
     Ok(Project::demo_with(config))
 }
 
-fn list(output: Output) -> Result<Exit, Failure> {
+fn list(output: Output) -> Result<Exit> {
     let story = |story: Story| json!({"story": story.name(), "about": story.about()});
     let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
     let mut table = Table::new(&["story", "about"]);

@@ -1,12 +1,12 @@
 //! A plan with a person in it: it waits, takes only what fits, and of two answers one wins.
 
 use super::stage::{Asked, Stage, text_at};
-use crate::exit::Failure;
+use crate::exit::Result;
 use serde_json::json;
 
 const PLAN: &str = "interaction::greeting";
 
-pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
+pub(super) async fn tell(stage: &Stage) -> Result<()> {
     stage
         .say("A plan is data: steps, and what comes after each. This one asks for a name.")
         .await?;

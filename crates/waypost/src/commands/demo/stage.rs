@@ -1,7 +1,7 @@
 //! Where stories happen: requests to the server, each shown as the command that does the same.
 
 use super::telling::Teller;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -63,23 +63,23 @@ impl<'a> Asked<'a> {
 }
 
 impl Stage {
-    pub(super) fn new(url: String, teller: Teller) -> Result<Self, Failure> {
+    pub(super) fn new(url: String, teller: Teller) -> Result<Self> {
         let client = Client::new(&url)?;
         Ok(Self { url, client, teller })
     }
 
     /// Begins a story.
-    pub(super) async fn begin(&self, name: &str, about: &str) -> Result<(), Failure> {
+    pub(super) async fn begin(&self, name: &str, about: &str) -> Result<()> {
         self.teller.title(name, about).await
     }
 
     /// Says what comes next.
-    pub(super) async fn say(&self, text: &str) -> Result<(), Failure> {
+    pub(super) async fn say(&self, text: &str) -> Result<()> {
         self.teller.say(text).await
     }
 
     /// The last words.
-    pub(super) async fn end(&self) -> Result<(), Failure> {
+    pub(super) async fn end(&self) -> Result<()> {
         self.say(
             "That was it: the server ends now, and its folder is removed. `waypost up --demo` \
              serves the same for you to try, `waypost init` begins a project of your own.",
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     /// Sends a request, shows it and its answer, and gives the whole answer.
-    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Value, Failure> {
+    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Value> {
         let curl = asked.curl(&self.url);
         self.teller.command(&curl)?;
         let method = if asked.body.is_some() { Method::POST } else { Method::GET };
@@ -104,7 +104,7 @@ impl Stage {
 }
 
 /// A text of an answer that the story continues with.
-pub(super) fn text_at(answer: &Value, pointer: &str) -> Result<String, Failure> {
+pub(super) fn text_at(answer: &Value, pointer: &str) -> Result<String> {
     answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| {
         let what = format!("there is no `{pointer}` in the answer of the demo's server");
         Failure::new(Exit::Failed, "demo", what)

@@ -1,7 +1,7 @@
 //! How a story is shown: sentences, the command that does the same, the answer in short. Pauses are
 //! for a person at a terminal; with `--json` each is one line.
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::outcome;
 use crate::terminal::output::{Output, printable};
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ impl Teller {
     }
 
     /// The head of a story.
-    pub(super) async fn title(self, name: &str, about: &str) -> Result<(), Failure> {
+    pub(super) async fn title(self, name: &str, about: &str) -> Result<()> {
         if self.output.is_json() {
             return self.output.document(&json!({"story": name, "about": about}));
         }
@@ -42,7 +42,7 @@ impl Teller {
     }
 
     /// A sentence.
-    pub(super) async fn say(self, text: &str) -> Result<(), Failure> {
+    pub(super) async fn say(self, text: &str) -> Result<()> {
         if self.output.is_json() {
             return self.output.document(&json!({"say": text}));
         }
@@ -52,7 +52,7 @@ impl Teller {
     }
 
     /// The command that is about to be done.
-    pub(super) fn command(self, curl: &str) -> Result<(), Failure> {
+    pub(super) fn command(self, curl: &str) -> Result<()> {
         if self.output.is_json() {
             return Ok(());
         }
@@ -60,12 +60,7 @@ impl Teller {
     }
 
     /// The outcome.
-    pub(super) async fn answer(
-        self,
-        curl: &str,
-        status: u16,
-        answer: &Value,
-    ) -> Result<(), Failure> {
+    pub(super) async fn answer(self, curl: &str, status: u16, answer: &Value) -> Result<()> {
         let answer = shortened(answer, DEPTH_MAX);
         if self.output.is_json() {
             let told = json!({"curl": curl, "status": status, "answer": answer});

@@ -1,7 +1,7 @@
 //! Tools and plans for MCP clients: one endpoint, no handshake in the newest version.
 
 use super::stage::{Asked, Stage};
-use crate::exit::Failure;
+use crate::exit::Result;
 use serde_json::{Value, json};
 
 const VERSION: &str = "2026-07-28";
@@ -9,7 +9,7 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
 const NEWEST: (&str, &str) = ("MCP-Protocol-Version", VERSION);
 
-pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
+pub(super) async fn tell(stage: &Stage) -> Result<()> {
     stage
         .say(
             "All tools and plans are MCP tools as well. A client lists them: calendar tools of a \

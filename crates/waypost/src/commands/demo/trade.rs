@@ -2,13 +2,13 @@
 //! what was counted.
 
 use super::stage::{Asked, Stage, text_at};
-use crate::exit::Failure;
+use crate::exit::Result;
 use serde_json::json;
 
 /// The demo's pipeline for them.
 const PIPELINE: &str = "trade-failures";
 
-pub(super) async fn tell(stage: &Stage) -> Result<(), Failure> {
+pub(super) async fn tell(stage: &Stage) -> Result<()> {
     stage
         .say(
             "A pipeline takes cases over a route of its own. For each reason that it knows it has \

@@ -11,7 +11,7 @@ mod sessions;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::environment::place::{project_folder, shown};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::plans::{Selection, load_project};
 use crate::settings::{Settings, file_of};
 use clap::Args;
@@ -52,7 +52,7 @@ impl DoctorArgs {
 }
 
 /// Looks, tells, and fails when something does not work.
-pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     let folder = args.project();
     let data = args.data.unwrap_or_else(|| folder.join(".waypost"));
     let (mut findings, mut config) = project(&folder, &context.environment);
@@ -130,7 +130,7 @@ fn plans(folder: &Path, environment: &Environment) -> Finding {
     }
 }
 
-fn tell(context: &Context, findings: &[Finding]) -> Result<Exit, Failure> {
+fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
     let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
     let (fails, warnings) = (count(Level::Fail), count(Level::Warn));
     let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();

@@ -1,6 +1,6 @@
 //! `waypost completions`: the script that teaches a shell our commands.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::terminal::output::Output;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::{generate, shells};
@@ -49,11 +49,7 @@ impl Shell {
 }
 
 /// Prints the script for one shell.
-pub(crate) fn run(
-    args: &CompletionsArgs,
-    mut command: Command,
-    output: Output,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompletionsArgs, mut command: Command, output: Output) -> Result<Exit> {
     let script = script(args.shell, &mut command);
     let document = json!({"shell": args.shell.name(), "script": script});
     output.either(&document, || output.text(script.trim_end()))

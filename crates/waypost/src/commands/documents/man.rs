@@ -1,6 +1,6 @@
 //! `waypost man`: the manual pages, one for every command, out of the same text as `--help`.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
 use clap::{Args, Command};
 use clap_mangen::Man;
@@ -24,7 +24,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the main page, or writes all of them.
-pub(crate) fn run(args: &ManArgs, mut command: Command, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ManArgs, mut command: Command, output: Output) -> Result<Exit> {
     // Gives every command its full name and the global options.
     command.build();
     let Some(dir) = &args.dir else {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ManArgs, mut command: Command, output: Output) -> Resul
 }
 
 /// Writes the pages of a command and of all below it.
-fn write(command: &Command, dir: &Path, written: &mut Vec<String>) -> Result<(), Failure> {
+fn write(command: &Command, dir: &Path, written: &mut Vec<String>) -> Result<()> {
     let path = dir.join(man(command).get_filename());
     page(command)
         .and_then(|page| fs::write(&path, page))

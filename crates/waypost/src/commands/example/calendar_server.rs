@@ -6,7 +6,7 @@
 use super::pages;
 use crate::assembly::{assemble_only, refused};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::process::signals::Signals;
 use axum::Router;
 use clap::Args;
@@ -70,7 +70,7 @@ const HELD_WAIT: Duration = Duration::from_secs(3);
 const HELD_LOOK: Duration = Duration::from_millis(50);
 
 /// Serves until the client closes standard input, or until SIGTERM or SIGINT.
-pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<Exit> {
     let way = args.way()?;
     let mut stop = Signals::listen()?;
     let zone = args.zone()?;
@@ -110,7 +110,7 @@ pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<
 }
 
 impl CalendarServerArgs {
-    fn way(&self) -> Result<Way, Failure> {
+    fn way(&self) -> Result<Way> {
         match (self.stdio, self.http) {
             (_, Some(address)) => Ok(Way::Http(address)),
             (true, None) => Ok(Way::Stdio),
@@ -119,7 +119,7 @@ impl CalendarServerArgs {
         }
     }
 
-    fn zone(&self) -> Result<Zone, Failure> {
+    fn zone(&self) -> Result<Zone> {
         let Some(name) = &self.zone else { return Ok(Zone::of_this_machine()) };
         Zone::named(name).ok_or_else(|| {
             Failure::usage(format!("`{name}` is no time zone"))
@@ -127,7 +127,7 @@ impl CalendarServerArgs {
         })
     }
 
-    fn login(&self) -> Result<Option<Arc<Login>>, Failure> {
+    fn login(&self) -> Result<Option<Arc<Login>>> {
         if !self.oauth {
             return Ok(None);
         }
@@ -138,7 +138,7 @@ impl CalendarServerArgs {
 
 /// Where HTTP comes in: all of it, or only the pages of a login. Those are where they were before,
 /// if that is free, so that a page that was shown before a restart is still there.
-async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>, Failure> {
+async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>> {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let bound = match (way, login) {
         (Way::Http(address), _) => TcpListener::bind(address).await,
@@ -154,7 +154,7 @@ async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>
 }
 
 /// The server, as soon as no other process holds its folder.
-async fn assembled(offer: Offer, data: &Path, address: SocketAddr) -> Result<Assembled, Failure> {
+async fn assembled(offer: Offer, data: &Path, address: SocketAddr) -> Result<Assembled> {
     let deadline = Instant::now() + HELD_WAIT;
     loop {
         let Offer { tools, routes } = offer.clone();

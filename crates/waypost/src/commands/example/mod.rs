@@ -4,7 +4,7 @@ mod pages;
 mod calendar_server;
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 
 /// What `waypost example` takes.
@@ -21,7 +21,7 @@ enum ExampleCommand {
 }
 
 /// Runs `waypost example`.
-pub(crate) async fn run(args: ExampleArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ExampleArgs, context: &Context) -> Result<Exit> {
     match args.command {
         ExampleCommand::CalendarServer(args) => calendar_server::run(&args, context).await,
     }

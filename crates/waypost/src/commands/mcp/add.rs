@@ -4,7 +4,7 @@ use super::upstream::lookup;
 use super::writing::{Beside, append};
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::settings::Settings;
 use clap::Args;
 use project::layer::Place;
@@ -62,7 +62,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 /// Writes it.
-pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let table = table(args)?;
     let folder = project_folder(args.dir.as_deref());
     let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn table(args: &AddArgs) -> Result<Moved, Failure> {
+fn table(args: &AddArgs) -> Result<Moved> {
     let place = Place::whole("the command line");
     let is_url =
         |url: &str| ["http://", "https://", "${"].iter().any(|begin| url.starts_with(begin));

@@ -6,7 +6,7 @@ use super::upstream::lookup;
 use super::writing::{Beside, append};
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::settings::Settings;
 use crate::terminal::output::Table;
@@ -52,7 +52,7 @@ struct Candidate {
 }
 
 /// Finds them, tells of them, and writes them where that is wanted.
-pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
     let folder = project_folder(args.dir.as_deref());
     let project = load_project(&folder, &context.environment)?;
     let found = found(args, &folder)?;
@@ -85,14 +85,14 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit, Failure>
     Ok(Exit::Ok)
 }
 
-fn write(folder: &Path, tables: &[Moved], context: &Context) -> Result<String, Failure> {
+fn write(folder: &Path, tables: &[Moved], context: &Context) -> Result<String> {
     let settings = Settings::load(Some(folder), &context.environment)?;
     let variables = lookup(&context.environment);
     append(tables, &Beside { folder, settings: &settings, variables: &variables })
 }
 
 /// What the files hold that the command line names.
-fn found(args: &ImportArgs, folder: &Path) -> Result<Found, Failure> {
+fn found(args: &ImportArgs, folder: &Path) -> Result<Found> {
     let home = std::env::home_dir().unwrap_or_default();
     let Some(files) = files_of(&args.from, folder, &home) else {
         return read(Path::new(&args.from), folder).and_then(|found| {
@@ -141,7 +141,7 @@ fn files_of(client: &str, folder: &Path, home: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// What a file holds; none where there is no such file.
-fn read(path: &Path, folder: &Path) -> Result<Option<Found>, Failure> {
+fn read(path: &Path, folder: &Path) -> Result<Option<Found>> {
     let file = shown(path);
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -197,7 +197,7 @@ fn unusable(table: &Moved) -> Option<String> {
     mistake.map(|mistake| mistake.message)
 }
 
-fn tell(context: &Context, all: &[Candidate]) -> Result<(), Failure> {
+fn tell(context: &Context, all: &[Candidate]) -> Result<()> {
     let mut table = Table::new(&["name", "kind", "target", "from", "left out"]);
     for Candidate { entry, table: moved, left_out } in all {
         let facts = entry.facts();

@@ -3,7 +3,7 @@
 
 use super::browser;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::output::printable;
 use clap::Args;
@@ -41,7 +41,7 @@ const BEGIN_SECONDS: u64 = 30;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Begins a login, and waits until it is done.
-pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     let (client, output) = (context.client().await?, context.output);
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(BEGIN_SECONDS).keyed(context.admin_key()?);
@@ -82,7 +82,7 @@ enum Progress {
 }
 
 impl Watch<'_> {
-    async fn until_ready(&self, context: &Context) -> Result<Upstream, Failure> {
+    async fn until_ready(&self, context: &Context) -> Result<Upstream> {
         let begun = Instant::now();
         let first = self.look(context).await?;
         let mut upstream = first.clone();
@@ -99,7 +99,7 @@ impl Watch<'_> {
         }
     }
 
-    async fn look(&self, context: &Context) -> Result<Upstream, Failure> {
+    async fn look(&self, context: &Context) -> Result<Upstream> {
         let request = Request::to(&["upstreams", self.name]).keyed(context.admin_key()?);
         read(&self.client.get(request).await?)
     }

@@ -1,7 +1,7 @@
 //! `waypost mcp logout`: the server forgets what a login at an upstream brought.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use clap::Args;
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(crate) struct LogoutArgs {
 const END_SECONDS: u64 = 30;
 
 /// Has the server forget it.
-pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit> {
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
     context.client().await?.delete(request).await?;

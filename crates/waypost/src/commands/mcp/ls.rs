@@ -4,7 +4,7 @@
 use super::upstream::{is_nobody_there, of_project};
 use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::{Request, is_empty};
 use clap::Args;
 use project::upstream_entries::shown;
@@ -31,7 +31,7 @@ pub(crate) struct LsArgs {
 const STOPPED: &str = "stopped";
 
 /// Lists them.
-pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
     let asked = async {
         let client = context.client().await?;
         client.list(Request::to(&["upstreams"]), LIST_ITEMS_MAX).await
@@ -62,7 +62,7 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit, Failu
 }
 
 /// What the project's files say, in the shape of a server's answer.
-fn configured(context: &Context) -> Result<Value, Failure> {
+fn configured(context: &Context) -> Result<Value> {
     let (_, upstreams) = of_project(context)?;
     let item = |entry: &project::upstream_entries::Entry| {
         let mut item = shown(&entry.facts(), None);

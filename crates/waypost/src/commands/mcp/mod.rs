@@ -16,7 +16,7 @@ mod import;
 
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ impl McpArgs {
 }
 
 /// Runs `waypost mcp`.
-pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
     match args.command {
         McpCommand::Serve(args) => serve::run(&args, context).await,
         McpCommand::Snippet(args) => snippet::run(&args, context),

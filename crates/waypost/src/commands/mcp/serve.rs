@@ -6,7 +6,7 @@ use super::relay;
 use crate::assembly::{Keys, refused, try_assemble};
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::Client;
@@ -47,7 +47,7 @@ const WAITING: &str = "waiting for MCP messages on standard input; clients start
                        see `waypost mcp snippet --help`";
 
 /// Serves until the client closes standard input, or until SIGTERM or SIGINT.
-pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     if !args.stdio {
         return Err(Failure::usage(
             "`waypost mcp serve` speaks over standard input and output only",
@@ -94,7 +94,7 @@ async fn served(assembled: Assembled, mut stop: Signals) {
     }
 }
 
-async fn relayed(client: Client, mut stop: Signals) -> Result<Exit, Failure> {
+async fn relayed(client: Client, mut stop: Signals) -> Result<Exit> {
     let stopped = async move { stop.next().await };
     relay::run(client, (tokio::io::stdin(), tokio::io::stdout()), stopped).await;
     Ok(Exit::Ok)
@@ -102,7 +102,7 @@ async fn relayed(client: Client, mut stop: Signals) -> Result<Exit, Failure> {
 
 /// A client of the server that holds the data folder; the failure as it is where that is not why,
 /// or where the holder cannot be reached.
-fn holder(error: AssembleError, data: &Data) -> Result<Client, Failure> {
+fn holder(error: AssembleError, data: &Data) -> Result<Client> {
     let Some(pid) = error.holder().map(|holder| holder.pid) else { return Err(refused(error)) };
     match address::of_holder(data.path(), pid) {
         Some(url) => {

@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use crate::settings::{Origin, Settings};
 use clap::{Args, ValueEnum};
@@ -119,7 +119,7 @@ enum Way {
 const NAME: &str = "waypost";
 
 /// Prints the snippet, and where it belongs.
-pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
     let program = args.client;
     let way = if program.takes_url() && !args.stdio {
         Way::Url(url(context)?)
@@ -153,7 +153,7 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit, Failure
 }
 
 /// The endpoint of the server that the command line names, else of the one that this project is.
-fn url(context: &Context) -> Result<String, Failure> {
+fn url(context: &Context) -> Result<String> {
     let server = match context.server_origin {
         Origin::Default => {
             let settings = Settings::load(context.project.as_deref(), &context.environment)?;
@@ -171,7 +171,7 @@ fn url(context: &Context) -> Result<String, Failure> {
 }
 
 /// What the client starts: a bridge to the server that the command line names, else the project.
-fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>, Failure> {
+fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>> {
     let mut arguments = vec!["mcp".to_owned(), "serve".to_owned(), "--stdio".to_owned()];
     match &context.server_origin {
         Origin::Flag(_) | Origin::At(_) => {

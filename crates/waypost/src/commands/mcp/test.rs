@@ -5,7 +5,7 @@ use super::upstream::{is_nobody_there, lookup, mistaken, of_project};
 use crate::assembly::refused;
 use crate::context::Context;
 use crate::environment::SECRET_KEY;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
 use crate::settings::Origin;
@@ -44,7 +44,7 @@ const CHECK_SECONDS: u64 = 60;
 
 /// Connects, and fails with 6 where that cannot be done, with 4 where a user must log in first or
 /// what the settings give is not taken.
-pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit> {
     let connecting = "connecting";
     let upstream = match context.progress().during(connecting, there(args, context)).await {
         Err(failure) if is_nobody_there(context, &failure) => {
@@ -77,11 +77,11 @@ fn is_new(args: &TestArgs, context: &Context, failure: &Failure) -> bool {
 }
 
 /// Has the server connect.
-async fn there(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+async fn there(args: &TestArgs, context: &Context) -> Result<Upstream> {
     asked(&context.client().await?, args, context).await
 }
 
-async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream> {
     let request = Request::to(&["upstreams", args.name.as_str(), "check"]);
     let request = request.taking(CHECK_SECONDS).keyed(context.admin_key()?);
     read(&client.post(request, &json!({})).await?)
@@ -89,7 +89,7 @@ async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Up
 
 /// Connects from this process, unless another one holds the data folder: what a login brought is
 /// renewed now and then, and two who renew it take it from each other.
-async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
+async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
     let given = context.environment.text(SECRET_KEY);
     let data = context.project.as_ref().map(|folder| folder.join(".waypost"));
     let held = data.as_deref().map_or(Ok(None), |data| HeldVault::take(data, given));
@@ -108,11 +108,7 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream, Failure> {
 }
 
 /// Connects with what logins brought, where anything did.
-async fn alone(
-    args: &TestArgs,
-    context: &Context,
-    held: Option<HeldVault>,
-) -> Result<Upstream, Failure> {
+async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> Result<Upstream> {
     let name = args.name.as_str();
     let (project, upstreams) = of_project(context)?;
     let variables = lookup(&context.environment);

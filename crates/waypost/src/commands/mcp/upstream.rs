@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::settings::{Origin, Settings};
 use kernel::definition::plan::mistake::Mistake;
@@ -10,7 +10,7 @@ use project::folder::Project;
 use project::upstream_entries::Upstreams;
 
 /// The project that the context names, and the upstreams that its files and variables name.
-pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams), Failure> {
+pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams)> {
     let environment = &context.environment;
     let project = match &context.project {
         Some(folder) => load_project(folder, environment)?,

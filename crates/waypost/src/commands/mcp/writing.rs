@@ -3,7 +3,7 @@
 
 use super::upstream::mistaken;
 use crate::environment::place::shown;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use crate::settings::{Settings, file_of};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
@@ -23,7 +23,7 @@ pub(super) struct Beside<'a> {
 }
 
 /// Adds these tables to the project's settings; where.
-pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String, Failure> {
+pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
     let path = file_of(beside.folder)?;
     let file = shown(&path);
     let added = |present: &str| addition((file.as_str(), present), tables, beside);
@@ -56,7 +56,7 @@ impl From<io::Error> for Unwritten {
 }
 
 /// Writes what is to be added to the end of what the file says now.
-fn write(path: &Path, added: &dyn Fn(&str) -> Result<String, Failure>) -> Result<(), Unwritten> {
+fn write(path: &Path, added: &dyn Fn(&str) -> Result<String>) -> Result<(), Unwritten> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     // Two who add at once take turns, and the second reads what the first wrote. Where the system
     // has no such locks there is nothing to wait for.
@@ -78,7 +78,7 @@ fn addition(
     (file, present): (&str, &str),
     tables: &[Moved],
     beside: &Beside<'_>,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let of_all = |text: &str| beside.settings.with_file(file, text);
     let before = of_all(present).map_err(|found| unread(file, &found))?;
     for table in tables {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    fn append(folder: &Path, tables: &[Moved]) -> Result<String, Failure> {
+    fn append(folder: &Path, tables: &[Moved]) -> Result<String> {
         let variables = |name: &str| (name == "ASSISTANT_MCP_URL").then(|| "http://a".to_owned());
         let settings = Settings::default();
         super::append(tables, &Beside { folder, settings: &settings, variables: &variables })

@@ -8,7 +8,7 @@ mod stats;
 
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ impl PipelineArgs {
 }
 
 /// Runs `waypost pipeline`.
-pub(crate) async fn run(args: PipelineArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: PipelineArgs, context: &Context) -> Result<Exit> {
     match args.command {
         PipelineCommand::Ls { limit } => ls::run(context, limit).await,
         PipelineCommand::Test(args) => test::run(context, &args),

@@ -2,7 +2,7 @@
 //! that of `waypost run` does.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::outcome;
 use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
@@ -25,7 +25,7 @@ pub(super) struct SendArgs {
 /// A pipeline says itself how long its requests take; this limits how long a client waits.
 const ANSWER_SECONDS: u64 = super::super::WAIT_SECONDS_MAX;
 
-pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit> {
     let case = read(&args.case)?;
     let client = context.client().await?;
     let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
@@ -37,14 +37,14 @@ pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit, Failu
 }
 
 /// A case as the command line gives it.
-pub(super) fn read(words: &[String]) -> Result<Value, Failure> {
+pub(super) fn read(words: &[String]) -> Result<Value> {
     match words {
         [word] if word == "-" => input::text_or_file("@-"),
         words => input::words(words),
     }
 }
 
-fn tell(context: &Context, answer: &Value) -> Result<(), Failure> {
+fn tell(context: &Context, answer: &Value) -> Result<()> {
     let output: Output = context.output;
     output.text(&outcome::pretty(answer))?;
     let ask: Option<Ask> = serde_json::from_value(answer["ask"].clone()).ok();

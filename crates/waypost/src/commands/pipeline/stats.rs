@@ -2,7 +2,7 @@
 //! reasons that no one handles, the most frequent first.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
 use crate::terminal::output::{Fields, Table, one_line};
@@ -12,7 +12,7 @@ use wire::rest::{PipelineStats, ReasonCount};
 /// So many reasons are worth a hint.
 const HINTS_MAX: usize = 3;
 
-pub(super) async fn run(context: &Context, name: &str) -> Result<Exit, Failure> {
+pub(super) async fn run(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let body = client.get(Request::to(&["pipelines", name, "stats"])).await;
     let body = near::or_suggest(&client, PIPELINES, name, body).await?;

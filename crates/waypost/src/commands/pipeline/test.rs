@@ -4,7 +4,7 @@
 use super::send;
 use crate::context::Context;
 use crate::environment::place::project_folder;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::plans::{Known, load_project};
 use crate::terminal::output::Table;
 use clap::Args;
@@ -55,7 +55,7 @@ impl Checked {
     }
 }
 
-pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit, Failure> {
+pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
     let file = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
@@ -186,7 +186,7 @@ impl Road {
     }
 }
 
-fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Result<(), Failure> {
+fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Result<()> {
     let output = context.output;
     let errors = checked.mistakes.iter().filter(|mistake| mistake.is_error()).count();
     if output.is_json() {

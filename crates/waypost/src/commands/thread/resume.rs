@@ -2,7 +2,7 @@
 
 use crate::commands::wait;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
 use crate::threads;
@@ -59,7 +59,7 @@ pub(crate) struct ResumeArgs {
 }
 
 /// Runs `waypost resume`.
-pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     let body = body(&client, &args).await?;
     let says_something = body.approvals.is_some()
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit, Fai
 }
 
 /// What the options say, as the server takes it.
-async fn body(client: &Client, args: &ResumeArgs) -> Result<ResumeThread, Failure> {
+async fn body(client: &Client, args: &ResumeArgs) -> Result<ResumeThread> {
     let mut approvals = Vec::new();
     let approval = |call_id: &str, approved| Approval {
         call_id: call_id.to_owned(),
@@ -104,7 +104,7 @@ async fn body(client: &Client, args: &ResumeArgs) -> Result<ResumeThread, Failur
     })
 }
 
-fn elicited(args: &ResumeArgs) -> Result<Vec<ElicitationResponse>, Failure> {
+fn elicited(args: &ResumeArgs) -> Result<Vec<ElicitationResponse>> {
     let response = |id: &str, action, content| ElicitationResponse {
         elicitation_id: id.to_owned(),
         action,
@@ -122,10 +122,7 @@ fn elicited(args: &ResumeArgs) -> Result<Vec<ElicitationResponse>, Failure> {
     Ok(elicited)
 }
 
-async fn answers(
-    client: &Client,
-    args: &ResumeArgs,
-) -> Result<Vec<ClarificationResponse>, Failure> {
+async fn answers(client: &Client, args: &ResumeArgs) -> Result<Vec<ClarificationResponse>> {
     let mut answers = Vec::new();
     for answer in &args.answer {
         let (call_id, text) = match answer.split_once('=').filter(|(id, _)| is_id(id)) {
@@ -143,7 +140,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The one question that a thread asks.
-async fn only_question(client: &Client, thread: &str) -> Result<String, Failure> {
+async fn only_question(client: &Client, thread: &str) -> Result<String> {
     match pending(client, thread).await?.1 {
         Some(PendingAction::Clarification { clarifications }) if clarifications.len() == 1 => {
             Ok(clarifications[0].call_id.clone())
@@ -158,7 +155,7 @@ async fn only_question(client: &Client, thread: &str) -> Result<String, Failure>
 }
 
 /// What a thread waits for, and the session as the server shows it.
-async fn pending(client: &Client, thread: &str) -> Result<(Value, Option<PendingAction>), Failure> {
+async fn pending(client: &Client, thread: &str) -> Result<(Value, Option<PendingAction>)> {
     let request = Request::to(&["sessions", thread]).with("space", Some("thread"));
     let body = client.get(request).await?;
     let session: Session = read(&body)?;
@@ -166,7 +163,7 @@ async fn pending(client: &Client, thread: &str) -> Result<(Value, Option<Pending
     Ok((body, state.and_then(|state| state.pending_action)))
 }
 
-async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit> {
     let (body, action) = pending(client, thread).await?;
     let Some(action) = action else {
         let show = context.command(&format!("waypost session show {thread}"));
@@ -181,7 +178,7 @@ async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit, 
 }
 
 /// `ID=VALUE`.
-fn named<'a>(text: &'a str, usage: &str) -> Result<(&'a str, &'a str), Failure> {
+fn named<'a>(text: &'a str, usage: &str) -> Result<(&'a str, &'a str)> {
     let split = text.split_once('=').filter(|(id, _)| is_id(id));
     split.ok_or_else(|| {
         Failure::usage(format!("`{text}` names no call and no ask")).hint(format!("give `{usage}`"))

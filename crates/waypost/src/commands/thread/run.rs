@@ -2,7 +2,7 @@
 
 use crate::commands::wait;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::read;
 use crate::threads;
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Runs `waypost run`.
-pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit> {
     let (agent, text) = match args.words.as_slice() {
         [agent, text] => (Some(agent.clone()), text.clone()),
         words => (None, words.join(" ")),

@@ -4,7 +4,7 @@
 
 use super::paste::{Paste, PasteMode, Typed};
 use crate::environment::place::state_folder;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Lines {
 
     /// The next line; none at the end. All lines of a paste are one. A person is shown what is
     /// asked for, and Ctrl-C only says how to leave.
-    pub(super) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>, Failure> {
+    pub(super) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
         if !self.is_person {
             let line = self.typed.next_line().await.map_err(unreadable)?;
             return Ok(line.map(Typed::by_hand));
@@ -68,7 +68,7 @@ impl Lines {
 
     /// Drops all that a person typed up to now: it was typed before they saw what is asked next.
     /// Whether there was anything. What a program wrote stays.
-    pub(super) async fn drop_typed_ahead(&mut self) -> Result<bool, Failure> {
+    pub(super) async fn drop_typed_ahead(&mut self) -> Result<bool> {
         if !self.is_person {
             return Ok(false);
         }

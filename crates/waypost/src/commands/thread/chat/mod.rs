@@ -6,7 +6,7 @@ mod lines;
 mod cards;
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, problem, read};
 use crate::remote::sse::Stream;
 use crate::terminal::input;
@@ -57,7 +57,7 @@ pub(crate) struct ChatArgs {
 }
 
 /// Runs `waypost chat`.
-pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
     let thread = args.thread.unwrap_or_else(threads::new_id);
     let client = context.client().await?;
     client.ready().await?;
@@ -99,7 +99,7 @@ enum Came {
 }
 
 impl Chat {
-    async fn go(&mut self) -> Result<Exit, Failure> {
+    async fn go(&mut self) -> Result<Exit> {
         loop {
             let Some(typed) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
             let line = match self.meant(typed.text.trim())? {
@@ -121,7 +121,7 @@ impl Chat {
     }
 
     /// What a line is for.
-    fn meant(&self, line: &str) -> Result<Meant, Failure> {
+    fn meant(&self, line: &str) -> Result<Meant> {
         if let Some(number) = line.strip_prefix('!').and_then(|number| number.parse().ok()) {
             let again = self.lines.nth(number).map(str::to_owned);
             return Ok(again.map_or(Meant::Nothing, Meant::Say));
@@ -142,7 +142,7 @@ impl Chat {
     }
 
     /// Says something, and answers what is asked until it is done.
-    async fn say(&mut self, text: &str) -> Result<Came, Failure> {
+    async fn say(&mut self, text: &str) -> Result<Came> {
         let body = RunThread {
             thread_id: self.thread.clone(),
             user_request: text.to_owned(),
@@ -164,7 +164,7 @@ impl Chat {
     }
 
     /// Follows a request to its answer, and prints what is heard on the way.
-    async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer, Failure> {
+    async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer> {
         (self.spoken, self.turn) = (String::new(), 0);
         let begun = Stream::begin(&self.client, door, body).await;
         let mut stream = begun.map_err(|failure| threads::refused(&self.busy_hint, failure))?;
@@ -193,7 +193,7 @@ impl Chat {
         }
     }
 
-    fn heard(&mut self, event: &Event) -> Result<(), Failure> {
+    fn heard(&mut self, event: &Event) -> Result<()> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if self.output.is_json() {
             return self.output.document(&json!({"event": event.kind(), "data": data}));
@@ -231,7 +231,7 @@ impl Chat {
     }
 
     /// Ends a line that was printed piece by piece.
-    fn end_line(&mut self) -> Result<(), Failure> {
+    fn end_line(&mut self) -> Result<()> {
         if std::mem::take(&mut self.spoken).is_empty() {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl Chat {
     }
 
     /// The answer, printed where it was not heard already.
-    fn result(&mut self, event: &Event) -> Result<ThreadAnswer, Failure> {
+    fn result(&mut self, event: &Event) -> Result<ThreadAnswer> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if self.output.is_json() {
             self.output.document(&json!({"event": "result", "data": data}))?;
@@ -261,7 +261,7 @@ impl Chat {
     }
 
     /// What a person answers to what is asked; none where there is nothing more to read.
-    async fn answered(&mut self, action: PendingAction) -> Result<Option<ResumeThread>, Failure> {
+    async fn answered(&mut self, action: PendingAction) -> Result<Option<ResumeThread>> {
         let mut body = ResumeThread { thread_id: self.thread.clone(), ..ResumeThread::default() };
         match action {
             PendingAction::Clarification { clarifications } => {
@@ -288,12 +288,12 @@ impl Chat {
     }
 
     /// Prints a card; a program has it in the event already.
-    fn show(&self, card: &str) -> Result<(), Failure> {
+    fn show(&self, card: &str) -> Result<()> {
         if self.output.is_json() { Ok(()) } else { self.output.text(card) }
     }
 
     /// The same with what has to be answered: no one can have answered it before they saw it.
-    async fn show_anew(&mut self, card: &str) -> Result<(), Failure> {
+    async fn show_anew(&mut self, card: &str) -> Result<()> {
         self.show(card)?;
         if self.lines.drop_typed_ahead().await? {
             self.output.talk("(what was typed before this is dropped)");
@@ -304,7 +304,7 @@ impl Chat {
     async fn clarify(
         &mut self,
         asked: &[ClarificationInfo],
-    ) -> Result<Option<Vec<ClarificationResponse>>, Failure> {
+    ) -> Result<Option<Vec<ClarificationResponse>>> {
         let mut answers = Vec::new();
         for one in asked {
             self.show_anew(&cards::question(one)).await?;
@@ -314,7 +314,7 @@ impl Chat {
         Ok(Some(answers))
     }
 
-    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Result<Option<Vec<Approval>>, Failure> {
+    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Result<Option<Vec<Approval>>> {
         let mut approvals = Vec::new();
         let mut all = false;
         for (index, call) in calls.iter().enumerate() {
@@ -350,7 +350,7 @@ impl Chat {
         Ok(Some(approvals))
     }
 
-    async fn choice(&mut self) -> Result<Option<Said>, Failure> {
+    async fn choice(&mut self) -> Result<Option<Said>> {
         loop {
             let Some(typed) = self.lines.ask("run it? [y]es [n]o [e]dit [a]ll> ").await? else {
                 return Ok(None);
@@ -368,7 +368,7 @@ impl Chat {
     }
 
     /// A line that says something.
-    async fn words(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
+    async fn words(&mut self, prompt: &str) -> Result<Option<String>> {
         loop {
             match self.lines.ask(prompt).await? {
                 Some(typed) if typed.text.trim().is_empty() => {}
@@ -379,7 +379,7 @@ impl Chat {
 
     /// The arguments with which a call may run. A person who has typed `e` may paste them; lines
     /// that came together with the `e` do not count.
-    async fn arguments(&mut self) -> Result<Option<Value>, Failure> {
+    async fn arguments(&mut self) -> Result<Option<Value>> {
         self.lines.drop_typed_ahead().await?;
         loop {
             let Some(line) = self.words("arguments, JSON or @file> ").await? else {
@@ -393,7 +393,7 @@ impl Chat {
     }
 
     /// What a form is filled in with; the inner none declines it.
-    async fn fill(&mut self) -> Result<Option<Option<Value>>, Failure> {
+    async fn fill(&mut self) -> Result<Option<Option<Value>>> {
         loop {
             let Some(line) = self.words("name=value .., JSON or @file> ").await? else {
                 return Ok(None);
@@ -413,7 +413,7 @@ impl Chat {
     }
 
     /// Shows the page, and waits until the run continues by itself.
-    async fn await_login(&mut self, message: &str, url: &str) -> Result<ThreadAnswer, Failure> {
+    async fn await_login(&mut self, message: &str, url: &str) -> Result<ThreadAnswer> {
         self.show(&format!("[login] {}\n  {}", printable(message), printable(url)))?;
         self.output.talk("waiting for the login; Ctrl-C gives it up");
         loop {
@@ -438,7 +438,7 @@ impl Chat {
         }
     }
 
-    async fn session(&self) -> Result<Session, Failure> {
+    async fn session(&self) -> Result<Session> {
         let request = Request::to(&["sessions", &self.thread]).with("space", Some("thread"));
         read(&self.client.get(request).await?)
     }
