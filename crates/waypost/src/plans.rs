@@ -28,8 +28,7 @@ pub(crate) struct Selection {
     pub(crate) project: Project,
     /// The files of the named plans.
     named: Vec<String>,
-    /// How the tools of upstreams begin: which there are is known only to a server.
-    awaited: Vec<String>,
+    known: Known,
 }
 
 /// A plan file and what is wrong with it.
@@ -115,32 +114,19 @@ impl Selection {
     }
 
     fn new(project: Project, named: Vec<String>, environment: &Environment) -> Self {
-        // What is wrong with upstreams is reported where they are used, and keeps no plan from a
-        // check.
-        let upstreams = project.upstreams(&|name: &str| environment.any(name));
-        let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
-        Self { project, named, awaited }
+        let known = Known::of(&project, environment);
+        Self { project, named, known }
     }
 
     /// Checks the named plans.
     pub(crate) fn check(&self) -> Vec<Checked> {
-        let config = &self.project.config;
-        let rules = &config.tools;
-        let builtin = tools::builtin(config.http.clone());
-        // What the rules keep out is not there, here as in the server.
-        let (tools, withheld): (BTreeMap<ToolName, Arc<ToolSpec>>, BTreeMap<_, _>) = builtin
-            .iter()
-            .map(|tool| (tool.spec().name.clone(), tool.spec().clone()))
-            .partition(|(name, _)| rules.allows(name.as_str()));
+        let Known { tools, withheld, plans: ids, .. } = &self.known;
         let agents = self.agents();
-        let ids = ids_of(&self.project);
         let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| withheld.contains_key(name),
-            awaited: &|name: &ToolName| {
-                self.awaited.iter().any(|beginning| may_come(name.as_str(), beginning))
-            },
+            awaited: &|name: &ToolName| self.known.awaits(name.as_str()),
             plans: &|id: &PlanId| ids.contains(id),
             agents: &|name: &AgentName| agents.contains(name),
             agent_names: &|| agents.clone(),
@@ -148,7 +134,7 @@ impl Selection {
             schemas: &schemas,
         };
         let mut all = Vec::new();
-        for (index, (file, id)) in self.project.plans.iter().zip(&ids).enumerate() {
+        for (index, (file, id)) in self.project.plans.iter().zip(ids).enumerate() {
             if !self.named.contains(&file.file) {
                 continue;
             }
@@ -181,10 +167,12 @@ impl Selection {
     }
 }
 
-/// What a pipeline of a project may name.
+/// What the plans and pipelines of a project may name, as far as it is known without a server.
 #[derive(Debug)]
 pub(crate) struct Known {
-    tools: Vec<String>,
+    tools: BTreeMap<ToolName, Arc<ToolSpec>>,
+    /// What the rules keep out is not there, here as in the server.
+    withheld: BTreeMap<ToolName, Arc<ToolSpec>>,
     /// How the tools of upstreams begin: which there are is known only to a server.
     awaited: Vec<String>,
     plans: Vec<PlanId>,
@@ -193,21 +181,24 @@ pub(crate) struct Known {
 impl Known {
     /// What there is in this project.
     pub(crate) fn of(project: &Project, environment: &Environment) -> Self {
-        let config = &project.config;
-        let builtin = tools::builtin(config.http.clone());
-        let names = builtin.iter().map(|tool| tool.spec().name.to_string());
+        let rules = &project.config.tools;
+        let builtin = tools::builtin(project.config.http.clone());
+        let specs = builtin.iter().map(|tool| (tool.spec().name.clone(), tool.spec().clone()));
+        let (tools, withheld) = specs.partition(|(name, _)| rules.allows(name.as_str()));
+        // What is wrong with upstreams is reported where they are used, and keeps nothing from a
+        // check.
         let upstreams = project.upstreams(&|name: &str| environment.any(name));
-        Self {
-            tools: names.filter(|name| config.tools.allows(name)).collect(),
-            awaited: upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default(),
-            plans: ids_of(project),
-        }
+        let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
+        Self { tools, withheld, awaited, plans: ids_of(project) }
     }
 
     /// Whether there is such a tool, or may be once other servers are heard.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
-        let may_come = || self.awaited.iter().any(|beginning| may_come(name, beginning));
-        self.tools.iter().any(|tool| tool == name) || may_come()
+        self.tools.contains_key(name) || self.awaits(name)
+    }
+
+    fn awaits(&self, name: &str) -> bool {
+        self.awaited.iter().any(|beginning| may_come(name, beginning))
     }
 
     /// Whether there is such a plan.
@@ -217,7 +208,7 @@ impl Known {
 
     /// The tools, for "did you mean".
     pub(crate) fn tools(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(String::as_str)
+        self.tools.keys().map(ToolName::as_str)
     }
 
     /// The plans, for the same.

@@ -42,17 +42,9 @@ impl TestArgs {
 
 /// A pipeline's file and all that is wrong with it.
 struct Checked {
+    /// None where an error keeps it from being used.
     pipeline: Option<Pipeline>,
     mistakes: Vec<Mistake>,
-}
-
-impl Checked {
-    fn add(&mut self, mistake: Mistake) {
-        if mistake.is_error() {
-            self.pipeline = None;
-        }
-        self.mistakes.push(mistake);
-    }
 }
 
 pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
@@ -65,12 +57,14 @@ pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
     // Among the others: names, routes and ports are one pipeline's.
     let known = project.add_pipeline(&args.file);
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
-    let mut checked = check(&text, &args.file, context, &project);
+    let Checked { pipeline, mut mistakes } = check(&text, &args.file, context, &project);
     let variables = |name: &str| context.environment.any(name);
     for mistake in check_pipeline(&project, &known, &variables) {
         let is_its = mistake.file.as_ref() == Some(&known);
-        checked.add(if is_its { Mistake { file: Some(file.clone()), ..mistake } } else { mistake });
+        mistakes.push(if is_its { in_file(mistake, &file) } else { mistake });
     }
+    let pipeline = pipeline.filter(|_| !mistakes.iter().any(Mistake::is_error));
+    let checked = Checked { pipeline, mistakes };
     let cases: Vec<Road> = match &checked.pipeline {
         Some(pipeline) => given.iter().map(|case| Road::of(pipeline, case)).collect(),
         None => Vec::new(),
@@ -90,12 +84,14 @@ fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Check
     };
     let known = Known::of(project, &context.environment);
     let node = Node::parse(text, limits).ok();
-    let mut missing = Vec::new();
+    let mut add = |key: &str, word: &str, mistake: Mistake| {
+        let mistake = placed(mistake, node.as_ref(), key, word);
+        mistakes.push(in_file(mistake, &file.display().to_string()));
+    };
     for tool in pipeline.tools.iter().filter(|tool| !known.has_tool(tool)) {
         let hint = meant(tool, known.tools())
             .unwrap_or_else(|| "`waypost tool ls` lists those of a server".to_owned());
-        let mistake = Mistake::error(format!("there is no tool `{tool}`")).hint(hint);
-        missing.push(placed(mistake, node.as_ref(), ("tools", tool.as_str())));
+        add("tools", tool, Mistake::error(format!("there is no tool `{tool}`")).hint(hint));
     }
     for handler in &pipeline.handlers {
         let HandlerKind::Plan(plan) = &handler.kind else { continue };
@@ -103,20 +99,19 @@ fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Check
             let hint = meant(plan.as_str(), known.plans())
                 .unwrap_or_else(|| "`waypost plan validate` checks the project's".to_owned());
             let mistake = Mistake::error(format!("there is no plan `{plan}`")).hint(hint);
-            missing.push(placed(mistake, node.as_ref(), ("handlers", plan.as_str())));
+            add("handlers", plan.as_str(), mistake);
         }
     }
-    for mistake in &mut missing {
-        mistake.file = Some(file.display().to_string());
-    }
-    mistakes.extend(missing);
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    let is_right = !mistakes.iter().any(Mistake::is_error);
-    Checked { pipeline: is_right.then_some(pipeline), mistakes }
+    Checked { pipeline: Some(pipeline), mistakes }
+}
+
+fn in_file(mistake: Mistake, file: &str) -> Mistake {
+    Mistake { file: Some(file.to_owned()), ..mistake }
 }
 
 /// The mistake where the file says this word below this key.
-fn placed(mistake: Mistake, node: Option<&Node>, (key, word): (&str, &str)) -> Mistake {
+fn placed(mistake: Mistake, node: Option<&Node>, key: &str, word: &str) -> Mistake {
     let found = node.and_then(|node| find(node.get(key)?, word));
     match found {
         Some(found) => mistake.at(found.begin(), format!("/{key}")),
@@ -250,7 +245,7 @@ llm: {type: stub}
     fn what_is_missing_is_shown_where_it_is_named() {
         let node = Node::parse(FILE, &Limits::default()).unwrap();
         let place = |key: &str, word: &str| {
-            let mistake = placed(Mistake::error("gone"), Some(&node), (key, word));
+            let mistake = placed(Mistake::error("gone"), Some(&node), key, word);
             (mistake.line, mistake.column)
         };
         assert_eq!(place("handlers", "desk/greet").0, 6);
