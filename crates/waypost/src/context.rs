@@ -6,7 +6,7 @@ use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER}
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
-use crate::settings::{Origin, Settings};
+use crate::settings::{Located, Origin, Settings};
 use crate::terminal::output::{Output, Table};
 use crate::terminal::progress::Progress;
 use project::layer::Source;
@@ -27,9 +27,7 @@ pub(crate) struct Context {
     /// The folder of the project; none for the demo.
     pub(crate) project: Option<PathBuf>,
     /// Where the server is, as the command line or a variable says it; else the default.
-    pub(crate) server: String,
-    /// Who says so.
-    pub(crate) server_origin: Origin,
+    pub(crate) server: Located,
     /// What continues on the server when this command ends, and how to follow and end it.
     continues: Arc<Mutex<Option<String>>>,
 }
@@ -42,9 +40,13 @@ impl Context {
         server: Option<String>,
     ) -> Result<Self> {
         let environment = Environment::of(project.as_deref())?;
-        let (server, server_origin) = named_server(server, &environment);
-        let continues = Arc::default();
-        Ok(Self { output, environment, project, server, server_origin, continues })
+        let server = named_server(server, &environment);
+        Ok(Self { output, environment, project, server, continues: Arc::default() })
+    }
+
+    /// Whether the command line or a variable names the server.
+    pub(crate) fn has_named_server(&self) -> bool {
+        self.server.origin != Origin::Default
     }
 
     /// A client of the server that the command line or a variable names, else of the one that
@@ -52,10 +54,8 @@ impl Context {
     /// it is, unless it is the default.
     pub(crate) async fn client(&self) -> Result<Client> {
         let (url, whence) = match &self.project {
-            Some(project) if self.server_origin == Origin::Default => {
-                self.of_folder(project).await?
-            }
-            _ => (self.server.clone(), self.server_origin.to_string()),
+            Some(project) if !self.has_named_server() => self.of_folder(project).await?,
+            _ => (self.server.url.clone(), self.server.origin.to_string()),
         };
         let client = Client::new(&url)?;
         if url.trim_end_matches('/') != DEFAULT_SERVER {
@@ -74,7 +74,7 @@ impl Context {
             Found::Nothing => None,
         };
         let settings = Settings::load(Some(project), &self.environment)?;
-        let Some((url, origin)) = settings.served_at() else {
+        let Some(Located { url, origin }) = settings.served_at() else {
             let why = stale.map(|why| format!(": {why}")).unwrap_or_default();
             let what = format!("no server of this folder is known{why}");
             return Err(Failure::new(Exit::Unreachable, "unreachable", what).hint(
@@ -145,8 +145,8 @@ impl Context {
 
     /// A command of ours, `waypost ..`, so that it reaches the same server as this one does.
     pub(crate) fn command(&self, command: &str) -> String {
-        match (&self.server_origin, command.strip_prefix("waypost ")) {
-            (Origin::Flag(_), Some(rest)) => format!("waypost --server {} {rest}", self.server),
+        match (&self.server.origin, command.strip_prefix("waypost ")) {
+            (Origin::Flag(_), Some(rest)) => format!("waypost --server {} {rest}", self.server.url),
             _ => command.to_owned(),
         }
     }
@@ -157,12 +157,12 @@ impl Context {
         // The author of the folder that we are in must not be able to have this person's key sent
         // to a server of their own.
         if let (Origin::At(named @ Source::Line { .. }), Source::Variable(_)) =
-            (&self.server_origin, &key.source)
+            (&self.server.origin, &key.source)
         {
             let what =
                 format!("the {ADMIN_KEY} of this shell is not sent to a server that {named}");
             return Err(Failure::usage(format!("{what} names"))
-                .hint(format!("name the server yourself: `--server {}`", self.server)));
+                .hint(format!("name the server yourself: `--server {}`", self.server.url)));
         }
         Ok(Some(key.text.clone()))
     }
@@ -177,12 +177,13 @@ impl Context {
     }
 }
 
-fn named_server(flag: Option<String>, environment: &Environment) -> (String, Origin) {
-    match (flag, environment.get(SERVER)) {
+fn named_server(flag: Option<String>, environment: &Environment) -> Located {
+    let (url, origin) = match (flag, environment.get(SERVER)) {
         (Some(url), _) => (url, Origin::Flag("--server")),
         (None, Some(found)) => (found.text.clone(), Origin::At(found.source.clone())),
         (None, None) => (DEFAULT_SERVER.to_owned(), Origin::Default),
-    }
+    };
+    Located { url, origin }
 }
 
 #[cfg(test)]
@@ -191,16 +192,16 @@ mod tests {
 
     fn context(flag: Option<&str>, process: &[(&str, &str)], file: &str) -> Context {
         let environment = Environment::of_test(process, file);
-        let (server, server_origin) = named_server(flag.map(str::to_owned), &environment);
+        let server = named_server(flag.map(str::to_owned), &environment);
         let output = Output::new(false);
         let (project, continues) = (None, Arc::default());
-        Context { output, environment, project, server, server_origin, continues }
+        Context { output, environment, project, server, continues }
     }
 
     #[test]
     fn a_flag_goes_before_a_variable_and_that_before_the_file() {
         let process = [(SERVER, "http://b")];
-        let told = |context: Context| format!("{} {}", context.server, context.server_origin);
+        let told = |context: Context| format!("{} {}", context.server.url, context.server.origin);
         let file = "WAYPOST_SERVER=http://c";
         assert_eq!(told(context(Some("http://a"), &process, file)), "http://a flag --server");
         assert_eq!(told(context(None, &process, file)), "http://b environment WAYPOST_SERVER");

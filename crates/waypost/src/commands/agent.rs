@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, AGENTS};
 use crate::terminal::output::printable;
-use crate::terminal::unified::unified;
+use crate::terminal::unified::{Titled, unified};
 use crate::terminal::yaml;
 use clap::{Args, Subcommand};
 use kernel::definition::agent::Agent;
@@ -157,7 +157,8 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
             None => (format!("{name} (not stored)"), String::new()),
         };
         let new_name = file.display().to_string();
-        let difference = unified((&old_name, &old), (&new_name, &new));
+        let old = Titled { name: &old_name, text: &old };
+        let difference = unified(old, Titled { name: &new_name, text: &new });
         let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
         let Some(difference) = difference else {
             context.output.either(&line, || Ok(()))?;

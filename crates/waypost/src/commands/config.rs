@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
-use crate::settings::{Origin, Setting, Settings, file_of};
+use crate::settings::{Setting, Settings, file_of};
 use crate::terminal::output::Table;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
@@ -75,13 +75,11 @@ pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit> {
 fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit> {
     let loaded = Settings::load(Some(folder), &context.environment)?;
     // Where no server runs for this folder, clients go where its settings say.
-    let named = (context.server.clone(), context.server_origin.clone());
-    let (url, whence) = match loaded.served_at() {
-        Some(described) if named.1 == Origin::Default => described,
-        _ => named,
+    let server = match loaded.served_at() {
+        Some(described) if !context.has_named_server() => described,
+        _ => context.server.clone(),
     };
-    let server = (url.as_str(), &whence);
-    let settings = loaded.all(server, &context.environment);
+    let settings = loaded.all(&server, &context.environment);
     if context.output.is_json() {
         let path = file_of(folder)?;
         context.output.document(&json!({

@@ -147,18 +147,15 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
         InboxCommand::Show { ask } => show(context, &client, &ask).await,
         InboxCommand::Answer(args) => {
             let ask = open_ask(&client, &args.ask).await?;
-            let reply = answer(&ask, &args)?;
-            send(context, &client, (&ask, &reply), args.wait).await
+            send(context, &client, &ask, &answer(&ask, &args)?, args.wait).await
         }
         InboxCommand::Approve(args) => {
             let ask = open_ask(&client, &args.ask).await?;
-            let reply = approval(&ask, &args)?;
-            send(context, &client, (&ask, &reply), args.wait).await
+            send(context, &client, &ask, &approval(&ask, &args)?, args.wait).await
         }
         InboxCommand::Reject(args) => {
             let ask = open_ask(&client, &args.ask).await?;
-            let reply = rejection(&ask, &args)?;
-            send(context, &client, (&ask, &reply), args.wait).await
+            send(context, &client, &ask, &rejection(&ask, &args)?, args.wait).await
         }
     }
 }
@@ -245,7 +242,8 @@ async fn open_ask(client: &Client, ask: &str) -> Result<Ask> {
 async fn send(
     context: &Context,
     client: &Client,
-    (ask, reply): (&Ask, &Value),
+    ask: &Ask,
+    reply: &Value,
     wait: u64,
 ) -> Result<Exit> {
     let request = Request::to(&["asks", &ask.id]).waiting(wait);
@@ -358,7 +356,9 @@ fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {
     decisions(ask, |call| {
         let id = call.call_id.as_str();
         let approve = args.calls.is_empty() || named.contains(&id);
-        (approve, (!approve).then(|| args.feedback.clone()), edits.get(id).cloned())
+        let feedback = (!approve).then(|| args.feedback.clone());
+        let arguments = edits.get(id).cloned();
+        CallDecision { call_id: id.to_owned(), approve, feedback, arguments }
     })
 }
 
@@ -366,8 +366,10 @@ fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value> {
     let named: Vec<&str> = args.calls.iter().map(String::as_str).collect();
     known_calls(ask, &named)?;
     decisions(ask, |call| {
-        let reject = named.is_empty() || named.contains(&call.call_id.as_str());
-        (!reject, reject.then(|| args.feedback.clone()), None)
+        let id = call.call_id.as_str();
+        let reject = named.is_empty() || named.contains(&id);
+        let feedback = reject.then(|| args.feedback.clone());
+        CallDecision { call_id: id.to_owned(), approve: !reject, feedback, arguments: None }
     })
 }
 
@@ -383,19 +385,12 @@ fn known_calls(ask: &Ask, named: &[&str]) -> Result<()> {
     }
 }
 
-/// Whether a call may run, a person's words, and other arguments.
-type Decided = (bool, Option<String>, Option<Value>);
-
 /// One decision for every call of the ask: a reply must cover the whole ask.
-fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> Decided) -> Result<Value> {
+fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> CallDecision) -> Result<Value> {
     if ask.kind != AskKind::Approve {
         return Err(misfit(ask, "is not about calls"));
     }
-    let decision = |call: &AskedCall| {
-        let (approve, feedback, arguments) = decide(call);
-        CallDecision { call_id: call.call_id.clone(), approve, feedback, arguments }
-    };
-    Ok(json!(ApproveReply { decisions: ask.calls.iter().map(decision).collect() }))
+    Ok(json!(ApproveReply { decisions: ask.calls.iter().map(decide).collect() }))
 }
 
 fn misfit(ask: &Ask, why: &str) -> Failure {

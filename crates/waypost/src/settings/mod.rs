@@ -41,6 +41,15 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Where a server is, and who says so.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    /// Its address.
+    pub(crate) url: String,
+    /// Who says so.
+    pub(crate) origin: Origin,
+}
+
 /// One setting.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
@@ -113,7 +122,7 @@ impl Settings {
 
     /// Where a server with these settings listens, and who says so; none where the system chooses
     /// its port.
-    pub(crate) fn served_at(&self) -> Option<(String, Origin)> {
+    pub(crate) fn served_at(&self) -> Option<Located> {
         let server = &self.config.server;
         let said = |key: &str| {
             let mut settings = self.layers.iter().rev().flat_map(written);
@@ -122,7 +131,7 @@ impl Settings {
         let origin = said("server.port").or_else(|| said("server.host"));
         let address = SocketAddr::new(server.host, server.port);
         let origin = origin.unwrap_or(Origin::Default);
-        (server.port != 0).then(|| (format!("http://{address}"), origin))
+        (server.port != 0).then(|| Located { url: format!("http://{address}"), origin })
     }
 
     /// The files that were read, the one that goes first at the end.
@@ -137,7 +146,7 @@ impl Settings {
     }
 
     /// Every setting, in the order of the reference; `server` is what the client talks to.
-    pub(crate) fn all(&self, server: (&str, &Origin), environment: &Environment) -> Vec<Setting> {
+    pub(crate) fn all(&self, server: &Located, environment: &Environment) -> Vec<Setting> {
         let mut settings = defaults();
         for setting in self.layers.iter().flat_map(written) {
             match settings.iter_mut().find(|known| known.key == setting.key) {
@@ -208,7 +217,7 @@ fn written(layer: &Layer) -> Vec<Setting> {
     // Both read well: the text was read as settings before.
     let values: Map<String, Value> = toml::from_str(&layer.text).unwrap_or_default();
     if let Ok(table) = DeTable::parse(&layer.text) {
-        collect(layer, (table.get_ref(), &Value::Object(values)), &[], &mut all);
+        collect(layer, table.get_ref(), &Value::Object(values), &[], &mut all);
     }
     let is_fixed = |setting: &Setting| {
         setting.key.strip_prefix("limits.").is_some_and(|name| FIXED.contains(&name))
@@ -219,7 +228,8 @@ fn written(layer: &Layer) -> Vec<Setting> {
 
 fn collect(
     layer: &Layer,
-    (table, values): (&DeTable<'_>, &Value),
+    table: &DeTable<'_>,
+    values: &Value,
     path: &[&str],
     all: &mut Vec<Setting>,
 ) {
@@ -228,7 +238,7 @@ fn collect(
         let inner = &values[name];
         let path = [path, &[name]].concat();
         match value.get_ref().as_table() {
-            Some(table) => collect(layer, (table, inner), &path, all),
+            Some(table) => collect(layer, table, inner, &path, all),
             None => {
                 let origin = Origin::At(layer.origin(&key.span()));
                 all.push(Setting { key: path.join("."), value: told(&path, inner), origin });
@@ -257,7 +267,7 @@ fn told(path: &[&str], value: &Value) -> Value {
 }
 
 /// What no file holds: where the client looks, how much is logged, and whether there is a key.
-fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<Setting> {
+fn beside_the_files(server: &Located, environment: &Environment) -> Vec<Setting> {
     let origin = |name: &str| {
         environment.get(name).map_or(Origin::Default, |found| Origin::At(found.source.clone()))
     };
@@ -269,7 +279,7 @@ fn beside_the_files(server: (&str, &Origin), environment: &Environment) -> Vec<S
         origin,
     };
     vec![
-        setting("client.server", server.0, server.1.clone()),
+        setting("client.server", &server.url, server.origin.clone()),
         setting("log.level", level, origin(LOG_LEVEL)),
         setting("admin.key", told(ADMIN_KEY), origin(ADMIN_KEY)),
         setting("secret.key", told(SECRET_KEY), origin(SECRET_KEY)),
@@ -282,6 +292,10 @@ mod tests {
     use crate::remote::client::DEFAULT_SERVER;
     use std::fs;
     use tempfile::TempDir;
+
+    fn usual_server() -> Located {
+        Located { url: DEFAULT_SERVER.to_owned(), origin: Origin::Default }
+    }
 
     /// A machine with files of its own, and a project on it.
     struct Machine {
@@ -309,7 +323,7 @@ mod tests {
         /// The value of a setting and its origin, without the folder of this machine.
         fn setting(&self, environment: &Environment, key: &str) -> (Value, String) {
             let settings = self.read(environment).unwrap();
-            let all = settings.all((DEFAULT_SERVER, &Origin::Default), environment);
+            let all = settings.all(&usual_server(), environment);
             let found = all.into_iter().find(|setting| setting.key == key).unwrap();
             (found.value, self.masked(&found.origin.to_string()))
         }
@@ -352,7 +366,9 @@ mod tests {
         let served_at = |files: &[(&str, &str)], environment: &Environment| {
             let machine = Machine::new(files);
             let found = machine.read(environment).unwrap().served_at();
-            found.map(|(url, origin)| format!("{url} {}", machine.masked(&origin.to_string())))
+            found.map(|Located { url, origin }| {
+                format!("{url} {}", machine.masked(&origin.to_string()))
+            })
         };
         let at = |text: &str| Some(text.to_owned());
         assert_eq!(served_at(&[], &none), at("http://127.0.0.1:8420 default"));
@@ -377,7 +393,7 @@ mod tests {
         let settings = machine.read(&none).unwrap();
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
-        let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
+        let all = settings.all(&usual_server(), &none);
         assert_eq!(all.len(), 9 + Limits::NAMES.len() + 4);
     }
 
@@ -411,7 +427,7 @@ mod tests {
         let names: Vec<&str> =
             settings.config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
         assert!(names.contains(&"calendar"), "{names:?}");
-        let all = settings.all((DEFAULT_SERVER, &Origin::Default), &none);
+        let all = settings.all(&usual_server(), &none);
         let command = all.iter().find(|setting| setting.key == "mcp.servers.calendar.command");
         assert_eq!(command.unwrap().value, "${WAYPOST_BIN}");
     }

@@ -29,13 +29,19 @@ fn shown(line: &Line<'_>) -> String {
     }
 }
 
-/// The changes from one text to another, each with the name of whose it is; nothing where there are
-/// none.
-pub(crate) fn unified(old: (&str, &str), new: (&str, &str)) -> Option<String> {
+/// A text and the name under which its changes are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Titled<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) text: &'t str,
+}
+
+/// The changes from one text to another; nothing where there are none.
+pub(crate) fn unified(old: Titled<'_>, new: Titled<'_>) -> Option<String> {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
-        (old.1.lines().collect(), new.1.lines().collect());
+        (old.text.lines().collect(), new.text.lines().collect());
     let lines = compared(&old_lines, &new_lines);
-    let mut parts = vec![format!("--- {}", old.0), format!("+++ {}", new.0)];
+    let mut parts = vec![format!("--- {}", old.name), format!("+++ {}", new.name)];
     for (begin, end) in hunks(&lines) {
         let place = |is: fn(&Line<'_>) -> bool| {
             let of = |lines: &[Line<'_>]| lines.iter().filter(|line| is(line)).count();
@@ -119,8 +125,12 @@ fn searched<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
 mod tests {
     use super::*;
 
+    fn changes(old: &str, new: &str) -> Option<String> {
+        unified(Titled { name: "a", text: old }, Titled { name: "b", text: new })
+    }
+
     fn diff(old: &str, new: &str) -> String {
-        unified(("a", old), ("b", new)).unwrap_or_default()
+        changes(old, new).unwrap_or_default()
     }
 
     #[test]
@@ -138,8 +148,8 @@ mod tests {
 
     #[test]
     fn nothing_is_no_difference_and_all_of_nothing_is_one() {
-        assert_eq!(unified(("a", "x\n"), ("b", "x")), None, "the last line break does not count");
-        assert_eq!(unified(("a", ""), ("b", "")), None);
+        assert_eq!(changes("x\n", "x"), None, "the last line break does not count");
+        assert_eq!(changes("", ""), None);
         assert_eq!(diff("", "x\n"), "--- a\n+++ b\n@@ -0,0 +1,1 @@\n+x");
     }
 

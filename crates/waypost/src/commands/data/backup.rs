@@ -8,7 +8,6 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
-use crate::settings::Origin;
 use crate::terminal::output::Output;
 use clap::Args;
 use kernel::contracts::backup::BackupError;
@@ -50,7 +49,7 @@ pub(crate) async fn run(args: BackupArgs, context: &Context) -> Result<Exit> {
 
 async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Result<BackupAnswer> {
     // A server that is named is meant, unless the data is named.
-    if data.is_none() && context.server_origin != Origin::Default {
+    if data.is_none() && context.has_named_server() {
         return asked(&context.client().await?, &into, context).await;
     }
     let usual = || project_folder(None).join(DATA_FOLDER);

@@ -62,9 +62,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     findings.push(surroundings::port(&config, &data).await);
     findings.push(server.finding);
     findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
-    findings.extend(
-        sinks::look((folder.as_path(), data.as_path()), context, server.client.as_ref()).await,
-    );
+    findings.extend(sinks::look(&folder, &data, context, server.client.as_ref()).await);
     if let Some(client) = &server.client {
         findings.extend(sessions::look(client).await);
     }

@@ -19,7 +19,8 @@ const LOOKED_AT: usize = 200;
 /// What there is to say of them; nothing where the project cannot be read, which is reported
 /// already.
 pub(super) async fn look(
-    (folder, data): (&Path, &Path),
+    folder: &Path,
+    data: &Path,
     context: &Context,
     client: Option<&Client>,
 ) -> Vec<Finding> {

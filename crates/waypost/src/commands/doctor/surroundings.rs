@@ -6,7 +6,6 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::remote::address::{self, Answering, Found};
 use crate::remote::client::Client;
-use crate::settings::Origin;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
@@ -39,8 +38,8 @@ impl Served {
 /// Asks the server that `--server` names, else the one that serves this folder, else the one that
 /// listens where this folder's would.
 pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> Served {
-    if context.server_origin != Origin::Default {
-        return looked_at(&context.server).await;
+    if context.has_named_server() {
+        return looked_at(&context.server.url).await;
     }
     match address::find(data).await {
         Ok(Found::Running(url)) => looked_at(&url).await,

@@ -11,7 +11,6 @@ use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::Client;
 use crate::served::{Data, Kept, sources};
-use crate::settings::Origin;
 use clap::Args;
 use server::{AssembleError, Assembled};
 use std::io::IsTerminal;
@@ -59,8 +58,8 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     }
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let mut stop = Signals::listen()?;
-    if context.server_origin != Origin::Default {
-        return relayed(Client::new(&context.server)?, stop).await;
+    if context.has_named_server() {
+        return relayed(Client::new(&context.server.url)?, stop).await;
     }
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
@@ -96,7 +95,7 @@ async fn served(assembled: Assembled, mut stop: Signals) {
 
 async fn relayed(client: Client, mut stop: Signals) -> Result<Exit> {
     let stopped = async move { stop.next().await };
-    relay::run(client, (tokio::io::stdin(), tokio::io::stdout()), stopped).await;
+    relay::run(client, tokio::io::stdin(), tokio::io::stdout(), stopped).await;
     Ok(Exit::Ok)
 }
 

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
-use crate::settings::{Origin, Settings};
+use crate::settings::Settings;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
@@ -154,37 +154,30 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
 
 /// The endpoint of the server that the command line names, else of the one that this project is.
 fn url(context: &Context) -> Result<String> {
-    let server = match context.server_origin {
-        Origin::Default => {
-            let settings = Settings::load(context.project.as_deref(), &context.environment)?;
-            let Some((url, _)) = settings.served_at() else {
-                let what = "the settings leave the server's port to the system";
-                return Err(Failure::usage(format!("{what}, so no URL can be written down"))
-                    .hint("name the server: `--server http://127.0.0.1:PORT`"));
-            };
-            url
-        }
-        Origin::At(_) | Origin::Flag(_) => context.server.clone(),
-    };
-    let client = Client::new(&server)?;
-    Ok(client.mcp_url().to_string())
+    if context.has_named_server() {
+        return Ok(Client::new(&context.server.url)?.mcp_url().to_string());
+    }
+    let settings = Settings::load(context.project.as_deref(), &context.environment)?;
+    let described = settings.served_at().ok_or_else(|| {
+        let what = "the settings leave the server's port to the system";
+        Failure::usage(format!("{what}, so no URL can be written down"))
+            .hint("name the server: `--server http://127.0.0.1:PORT`")
+    })?;
+    Ok(Client::new(&described.url)?.mcp_url().to_string())
 }
 
 /// What the client starts: a bridge to the server that the command line names, else the project.
 fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>> {
     let mut arguments = vec!["mcp".to_owned(), "serve".to_owned(), "--stdio".to_owned()];
-    match &context.server_origin {
-        Origin::Flag(_) | Origin::At(_) => {
-            // Refuses what is no address.
-            Client::new(&context.server)?;
-            arguments.extend(["--server".to_owned(), context.server.clone()]);
-        }
-        Origin::Default => {
-            let folder = project_folder(args.dir.as_deref());
-            // A client starts us in a folder of its own.
-            let folder = std::path::absolute(&folder).unwrap_or(folder);
-            arguments.push(folder.display().to_string());
-        }
+    if context.has_named_server() {
+        // Refuses what is no address.
+        Client::new(&context.server.url)?;
+        arguments.extend(["--server".to_owned(), context.server.url.clone()]);
+    } else {
+        let folder = project_folder(args.dir.as_deref());
+        // A client starts us in a folder of its own.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        arguments.push(folder.display().to_string());
     }
     Ok(arguments)
 }

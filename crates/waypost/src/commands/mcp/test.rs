@@ -8,7 +8,6 @@ use crate::environment::SECRET_KEY;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
-use crate::settings::Origin;
 use crate::terminal::output::Fields;
 use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
@@ -69,7 +68,7 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit> {
 /// Whether the project's files have one that their server does not know: it was added since that
 /// was started.
 fn is_new(args: &TestArgs, context: &Context, failure: &Failure) -> bool {
-    let is_unknown = failure.code == "not_found" && context.server_origin == Origin::Default;
+    let is_unknown = failure.code == "not_found" && !context.has_named_server();
     let is_here = |(_, upstreams): (Project, Upstreams)| {
         upstreams.entries().iter().any(|entry| entry.name == args.name)
     };

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
-use crate::settings::{Origin, Settings};
+use crate::settings::Settings;
 use kernel::definition::plan::mistake::Mistake;
 use project::folder::Project;
 use project::upstream_entries::Upstreams;
@@ -33,5 +33,5 @@ pub(super) fn mistaken(mistakes: &[Mistake]) -> Failure {
 
 /// Whether no server runs, and no one named one: then the project's files are asked.
 pub(super) fn is_nobody_there(context: &Context, failure: &Failure) -> bool {
-    failure.exit == Exit::Unreachable && context.server_origin == Origin::Default
+    failure.exit == Exit::Unreachable && !context.has_named_server()
 }

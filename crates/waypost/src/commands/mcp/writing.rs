@@ -26,7 +26,7 @@ pub(super) struct Beside<'a> {
 pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
     let path = file_of(beside.folder)?;
     let file = shown(&path);
-    let added = |present: &str| addition((file.as_str(), present), tables, beside);
+    let added = |present: &str| addition(&file, present, tables, beside);
     let present = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -74,11 +74,7 @@ fn write(path: &Path, added: &dyn Fn(&str) -> Result<String>) -> Result<(), Unwr
 }
 
 /// What is added to this text of the file, if all of it can be used then.
-fn addition(
-    (file, present): (&str, &str),
-    tables: &[Moved],
-    beside: &Beside<'_>,
-) -> Result<String> {
+fn addition(file: &str, present: &str, tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
     let of_all = |text: &str| beside.settings.with_file(file, text);
     let before = of_all(present).map_err(|found| unread(file, &found))?;
     for table in tables {

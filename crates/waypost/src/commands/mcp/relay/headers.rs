@@ -31,8 +31,11 @@ impl Repeated {
         for tool in answer["result"]["tools"].as_array().into_iter().flatten() {
             let Some(name) = tool["name"].as_str() else { continue };
             let properties = tool["inputSchema"]["properties"].as_object();
-            let arguments: Vec<Argument> =
-                properties.into_iter().flatten().filter_map(argument).collect();
+            let arguments: Vec<Argument> = properties
+                .into_iter()
+                .flatten()
+                .filter_map(|(name, property)| argument(name, property))
+                .collect();
             if arguments.is_empty() {
                 self.tools.remove(name);
             } else {
@@ -65,10 +68,10 @@ impl Repeated {
     }
 }
 
-fn argument((name, property): (&String, &Value)) -> Option<Argument> {
+fn argument(name: &str, property: &Value) -> Option<Argument> {
     let suffix = property.get(ANNOTATION)?.as_str().filter(|suffix| !suffix.is_empty())?;
     let header = HeaderName::try_from(format!("{HEADER_PARAM}{suffix}")).ok()?;
-    Some(Argument { name: name.clone(), header })
+    Some(Argument { name: name.to_owned(), header })
 }
 
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {

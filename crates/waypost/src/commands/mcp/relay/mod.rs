@@ -51,11 +51,8 @@ const CANCELLED: &str = "notifications/cancelled";
 const LISTEN: &str = "subscriptions/listen";
 
 /// Relays between these lines and this server until the input ends or `stop` is done.
-pub(super) async fn run<R, W>(
-    client: Client,
-    (input, output): (R, W),
-    stop: impl Future<Output = ()>,
-) where
+pub(super) async fn run<R, W>(client: Client, input: R, output: W, stop: impl Future<Output = ()>)
+where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
@@ -221,7 +218,7 @@ impl Relay {
     async fn answer(self: &Arc<Self>, message: &Message, id: &Id, method: &str) {
         let answered = match self.send(message).await {
             Ok(response) if response.status().is_success() => {
-                self.pass(Answers::of(response), (id, method)).await
+                self.pass(Answers::of(response), id, method).await
             }
             Ok(response) => {
                 self.say(refusal(id, response).await).await;
@@ -236,7 +233,7 @@ impl Relay {
 
     /// Passes on what comes before the answer, and the answer. A stream that is cut is taken up
     /// again where it has events that can be named.
-    async fn pass(&self, mut from: Answers, (id, method): (&Id, &str)) -> Result<(), RpcError> {
+    async fn pass(&self, mut from: Answers, id: &Id, method: &str) -> Result<(), RpcError> {
         let asked = key(id);
         let mut tries = 0;
         loop {

@@ -148,7 +148,7 @@ impl Peer {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (bridge_input, bridge_output) = tokio::io::split(theirs);
         let bridge = tokio::spawn(async move {
-            run(client, (bridge_input, bridge_output), std::future::pending()).await;
+            run(client, bridge_input, bridge_output, std::future::pending()).await;
         });
         let (output, input) = tokio::io::split(ours);
         Self { input, output: BufReader::new(output).lines(), bridge }

@@ -33,7 +33,7 @@ impl Said {
 }
 
 /// A call as a card: which of how many, the tool, and exactly what would be sent.
-pub(super) fn call(call: &ToolCallInfo, (index, count): (usize, usize)) -> String {
+pub(super) fn call(call: &ToolCallInfo, index: usize, count: usize) -> String {
     let place = if count > 1 { format!(" {} of {count}", index + 1) } else { String::new() };
     let arguments = indented(&outcome::pretty(&call.arguments));
     format!("[approve{place}] {}\n{arguments}", exposed(&call.tool_name))
@@ -78,19 +78,19 @@ mod tests {
             tool_name: "create_event".to_owned(),
             arguments: json!({"name": "Stand\u{1b}[2Jup"}),
         };
-        let card = call(&shown, (1, 2));
+        let card = call(&shown, 1, 2);
         assert_eq!(
             card,
             "[approve 2 of 2] create_event\n  {\n    \"name\": \"Stand\\u001b[2Jup\"\n  }"
         );
-        assert!(call(&shown, (0, 1)).starts_with("[approve] create_event\n"));
+        assert!(call(&shown, 0, 1).starts_with("[approve] create_event\n"));
         let hiding = ToolCallInfo {
             tool_name: "send\u{200b}mail".to_owned(),
             arguments: json!({"to": "alice\u{202e}moc.live@bob\u{e0041}\u{200d}"}),
             ..shown
         };
         assert_eq!(
-            call(&hiding, (0, 1)),
+            call(&hiding, 0, 1),
             "[approve] send\\u{200b}mail\n  {\n    \
              \"to\": \"alice\\u202emoc.live@bob\\udb40\\udc41\\u200d\"\n  }"
         );

@@ -324,7 +324,7 @@ impl Chat {
                 feedback: None,
                 arguments: None,
             };
-            let card = cards::call(call, (index, calls.len()));
+            let card = cards::call(call, index, calls.len());
             let said = if all {
                 self.show(&card)?;
                 Some(Said::Yes)
