@@ -5,9 +5,9 @@ use crate::environment::place::shown;
 use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
-use crate::remote::client::{Client, DEFAULT_SERVER, read};
+use crate::remote::client::{Client, DEFAULT_SERVER, is_empty, read};
 use crate::settings::{Located, Origin, Settings};
-use crate::terminal::output::{Output, Table};
+use crate::terminal::output::{Output, table};
 use crate::terminal::progress::Progress;
 use project::layer::Source;
 use project::upstream_entries::shown_url;
@@ -107,10 +107,23 @@ impl Context {
         row: impl FnMut(T) -> Vec<String>,
     ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
-            let mut table = Table::new(heads);
-            page.items.into_iter().map(row).for_each(|cells| table.row(cells));
-            self.output.text(&table.text())
+            self.output.text(&table(heads, page.items.into_iter().map(row)))
         })
+    }
+
+    /// The same; where there are no items, a person is told this as well.
+    pub(crate) fn table_or<T: DeserializeOwned>(
+        &self,
+        body: &Value,
+        heads: &[&str],
+        none: &str,
+        row: impl FnMut(T) -> Vec<String>,
+    ) -> Result<Exit> {
+        let exit = self.table(body, heads, row)?;
+        if is_empty(body) {
+            self.output.talk(none);
+        }
+        Ok(exit)
     }
 
     /// From now on a run of this session continues on the server, whatever becomes of this command.

@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
-use terminal::output::{Output, Table};
+use terminal::output::{Output, table};
 
 /// A request is many small allocations on several threads; the system's allocator took a quarter of
 /// a gateway's time.
@@ -286,11 +286,9 @@ fn help(topic: &[String], output: Output) -> Result<Exit> {
     if topic == ["exit-codes"] {
         let code = |exit: &Exit| json!({"code": exit.number(), "meaning": exit.meaning()});
         let codes: Vec<Value> = Exit::ALL.iter().map(code).collect();
-        let mut table = Table::new(&["code", "meaning"]);
-        for exit in Exit::ALL {
-            table.row(vec![exit.number().to_string(), exit.meaning().to_owned()]);
-        }
-        return output.either(&json!({"items": codes}), || output.text(&table.text()));
+        let row = |exit: &Exit| vec![exit.number().to_string(), exit.meaning().to_owned()];
+        let text = table(&["code", "meaning"], Exit::ALL.iter().map(row));
+        return output.data(&json!({"items": codes}), &text);
     }
     let mut command = Cli::command();
     // Gives every command its full name and the global options.

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
-use crate::terminal::output::{Table, printable};
+use crate::terminal::output::{printable, table};
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};
@@ -54,18 +54,17 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
 
 /// Asks in a list.
 pub(crate) fn asks_table(asks: &[Ask]) -> String {
-    let mut table = Table::new(&["ask", "kind", "session", "step", "created", "title"]);
-    for ask in asks {
-        table.row(vec![
+    let row = |ask: &Ask| {
+        vec![
             ask.id.clone(),
             ask.kind.name().to_owned(),
             ask.session.key.clone(),
             ask.step.clone(),
             ask.created_at.clone(),
             ask.title.clone(),
-        ]);
-    }
-    table.text()
+        ]
+    };
+    table(&["ask", "kind", "session", "step", "created", "title"], asks.iter().map(row))
 }
 
 /// Tells a person the commands that answer this ask, each of them enough.

@@ -4,6 +4,7 @@ use crate::environment::Environment;
 use crate::environment::place::project_folder;
 use crate::exit::{Failure, Result};
 use crate::settings::Settings;
+use crate::terminal::input;
 use engine::PlanFile;
 use engine::catalog::schema::JsonSchemas;
 use kernel::definition::agent_reader::read_text;
@@ -255,9 +256,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn read_plan(path: &Path) -> Result<PlanFile> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
+    let (file, text) = (path.display().to_string(), input::file(path)?);
     let default_id = Origin::of_file(&file).default_id.unwrap_or_else(|| PlanId::from("plan"));
     Ok(PlanFile { file, text, default_id })
 }

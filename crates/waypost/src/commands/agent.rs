@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, AGENTS};
+use crate::terminal::input;
 use crate::terminal::output::printable;
 use crate::terminal::unified::{Titled, unified};
 use crate::terminal::yaml;
@@ -90,8 +91,8 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
 
 async fn get(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
-    let body = client.get(Request::to(&["agents", name])).await;
-    let body = near::or_suggest(&client, AGENTS, name, body).await?;
+    let asked = client.get(Request::to(&["agents", name]));
+    let body = near::or_suggest(&client, AGENTS, name, asked).await?;
     context.show(&body, |answer: AgentAnswer| {
         context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
         context.output.talk(&match answer.summary.version {
@@ -111,7 +112,7 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
         let line = json!({"refName": name, "result": result, "version": version});
         let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
         let text = format!("{result:<9}  {name}  {version}");
-        context.output.either(&line, || context.output.text(&text))?;
+        context.output.data(&line, &text)?;
     }
     Ok(Exit::Ok)
 }
@@ -161,11 +162,10 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
         let difference = unified(old, Titled { name: &new_name, text: &new });
         let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
         let Some(difference) = difference else {
-            context.output.either(&line, || Ok(()))?;
-            context.output.talk(&format!("`{name}` is as the file says"));
+            context.output.done(&line, &format!("`{name}` is as the file says"))?;
             continue;
         };
-        context.output.either(&line, || context.output.text(&printable(&difference)))?;
+        context.output.data(&line, &printable(&difference))?;
         exit = Exit::Failed;
     }
     Ok(exit)
@@ -174,9 +174,9 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
 async fn remove(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
-    near::or_suggest(&client, AGENTS, name, client.delete(request).await).await?;
-    context.output.talk(&format!("removed `{name}`"));
-    context.output.either(&json!({"refName": name, "removed": true}), || Ok(()))
+    near::or_suggest(&client, AGENTS, name, client.delete(request)).await?;
+    let document = json!({"refName": name, "removed": true});
+    context.output.done(&document, &format!("removed `{name}`"))
 }
 
 /// The agents of these files, all of them right.
@@ -185,9 +185,7 @@ fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>> {
     let (mut agents, mut mistakes): (Vec<Agent>, Vec<Mistake>) = (Vec::new(), Vec::new());
     for path in files {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
-        match read_text(&text, &file, &limits) {
+        match read_text(&input::file(path)?, &file, &limits) {
             Ok((agent, warnings)) => {
                 warnings.iter().for_each(|warning| context.output.talk(&warning.to_string()));
                 if agents.iter().any(|known| known.name == agent.name) {

@@ -6,7 +6,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Setting, Settings, file_of};
-use crate::terminal::output::Table;
+use crate::terminal::output::table;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
@@ -80,28 +80,20 @@ fn show(context: &Context, folder: &Path, origin: bool) -> Result<Exit> {
         _ => context.server.clone(),
     };
     let settings = loaded.all(&server, &context.environment);
-    if context.output.is_json() {
-        let path = file_of(folder)?;
-        context.output.document(&json!({
-            "path": shown(&path),
-            "there": path.is_file(),
-            "files": loaded.files(),
-            "settings": settings.iter().map(as_json).collect::<Vec<Value>>(),
-        }))?;
-        return Ok(Exit::Ok);
-    }
-    let heads: &[&str] =
-        if origin { &["setting", "value", "origin"] } else { &["setting", "value"] };
-    let mut table = Table::new(heads);
-    for setting in settings {
-        let mut row = vec![setting.key, setting.value.to_string()];
-        if origin {
-            row.push(setting.origin.to_string());
-        }
-        table.row(row);
-    }
-    context.output.text(&table.text())?;
-    Ok(Exit::Ok)
+    let path = file_of(folder)?;
+    let document = json!({
+        "path": shown(&path),
+        "there": path.is_file(),
+        "files": loaded.files(),
+        "settings": settings.iter().map(as_json).collect::<Vec<Value>>(),
+    });
+    let columns = if origin { 3 } else { 2 };
+    let row = |setting: &Setting| {
+        let cells = [setting.key.clone(), setting.value.to_string(), setting.origin.to_string()];
+        cells[..columns].to_vec()
+    };
+    let heads = &["setting", "value", "origin"][..columns];
+    context.output.data(&document, &table(heads, settings.iter().map(row)))
 }
 
 fn as_json(setting: &Setting) -> Value {
@@ -136,7 +128,7 @@ fn check(context: &Context, folder: &Path) -> Result<Exit> {
     for warning in warnings {
         context.output.talk(&warning.to_string());
     }
-    context.output.either(&found, || context.output.text(&format!("ok: {}", counted(&counts))))
+    context.output.data(&found, &format!("ok: {}", counted(&counts)))
 }
 
 fn refused(errors: &[&Mistake], has_data: bool) -> Failure {
@@ -168,7 +160,7 @@ fn path(context: &Context, folder: &Path) -> Result<Exit> {
     let path = std::path::absolute(&file).unwrap_or(file);
     let (shown, is_there) = (path.display().to_string(), path.is_file());
     let document = json!({"path": shown, "there": is_there});
-    context.output.either(&document, || context.output.text(&shown))?;
+    context.output.data(&document, &shown)?;
     if !is_there {
         context.output.talk("there is no such file; the defaults hold");
     }

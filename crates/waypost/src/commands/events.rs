@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
-use crate::remote::client::{Client, Request, is_empty, read};
+use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
 use crate::terminal::output::one_line;
@@ -93,8 +93,8 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
         EventsCommand::Sinks => sinks(context, &client).await,
         EventsCommand::Deliveries { sink, status, limit } => {
             let request = Request::to(&["sinks", &sink, "deliveries"]).with("status", status);
-            let body = client.list(request, limit).await;
-            deliveries(context, &near::or_suggest(&client, SINKS, &sink, body).await?)
+            let asked = client.list(request, limit);
+            deliveries(context, &near::or_suggest(&client, SINKS, &sink, asked).await?)
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
         EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
@@ -115,7 +115,8 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
         "target",
         "last error",
     ];
-    context.table(&body, &heads, |sink: Sink| {
+    let none = "`[events.sinks.<name>]` in waypost.toml adds some";
+    context.table_or(&body, &heads, none, |sink: Sink| {
         vec![
             sink.name,
             sink.kind,
@@ -127,16 +128,13 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
             sink.target.unwrap_or_else(|| "-".to_owned()),
             sink.last_error.unwrap_or_default(),
         ]
-    })?;
-    if is_empty(&body) {
-        context.output.talk("`[events.sinks.<name>]` in waypost.toml adds some");
-    }
-    Ok(Exit::Ok)
+    })
 }
 
 fn deliveries(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["event", "type", "status", "tried", "last", "next", "code", "error"];
-    context.table(body, &heads, |delivery: Delivery| {
+    let none = "webhooks have a line for each delivery, other sinks for those that fail";
+    context.table_or(body, &heads, none, |delivery: Delivery| {
         let code = delivery.code.map(|code| code.to_string());
         vec![
             delivery.event,
@@ -148,33 +146,27 @@ fn deliveries(context: &Context, body: &Value) -> Result<Exit> {
             code.unwrap_or_else(|| "-".to_owned()),
             delivery.error.unwrap_or_default(),
         ]
-    })?;
-    if is_empty(body) {
-        context
-            .output
-            .talk("webhooks have a line for each delivery, other sinks for those that fail");
-    }
-    Ok(Exit::Ok)
+    })
 }
 
 async fn resend(context: &Context, client: &Client, sink: &str, event: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink, "deliveries", event, "resend"]);
     let request = request.keyed(context.admin_key()?).taking(RESEND_SECONDS);
-    let body = client.post(request, &json!({})).await;
-    let body = near::or_suggest(client, SINKS, sink, body).await?;
+    let nothing = json!({});
+    let body = near::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
     let delivery: Delivery = read(&body)?;
     let is_over_there = delivery.status == DeliveryStatus::Delivered;
     let (event, status) = (&delivery.event, delivery.status.name());
     let why = delivery.error.filter(|_| !is_over_there);
     let why = why.map(|why| format!(": {}", one_line(&why))).unwrap_or_default();
-    context.output.either(&body, || context.output.text(&format!("{status}  {event}{why}")))?;
+    context.output.data(&body, &format!("{status}  {event}{why}"))?;
     Ok(if is_over_there { Exit::Ok } else { Exit::Failed })
 }
 
 async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink, "resume"]).keyed(context.admin_key()?);
-    let body = client.post(request, &json!({})).await;
-    let body = near::or_suggest(client, SINKS, sink, body).await?;
+    let nothing = json!({});
+    let body = near::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
     context.show(&body, |sink: Sink| {
         context.output.text(&format!("{}  {}", sink.status.name(), sink.name))
     })
@@ -182,9 +174,9 @@ async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit> 
 
 async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink]).keyed(context.admin_key()?);
-    near::or_suggest(client, SINKS, sink, client.delete(request).await).await?;
-    context.output.talk(&format!("the sink `{sink}` is forgotten"));
-    context.output.either(&json!({"name": sink, "forgotten": true}), || Ok(()))
+    near::or_suggest(client, SINKS, sink, client.delete(request)).await?;
+    let document = json!({"name": sink, "forgotten": true});
+    context.output.done(&document, &format!("the sink `{sink}` is forgotten"))
 }
 
 /// Reads `--type`.

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
         created.push(dir.join(".gitignore").display().to_string());
     }
     let place = dir.display();
-    output.either(&json!({"created": created}), || output.text(&created.join("\n")))?;
+    output.data(&json!({"created": created}), &created.join("\n"))?;
     output.talk(&format!("now try: waypost plan test {place}\n         waypost up {place}"));
     Ok(Exit::Ok)
 }

@@ -135,8 +135,8 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     });
     let client = context.client().await?;
     let run = to_pause(context, &client, &body, Duration::from_secs(args.wait));
-    let body = context.progress().during("waiting for the run", run).await;
-    let body = near::or_suggest(&client, PLANS, &args.id, body).await?;
+    let waiting = context.progress().during("waiting for the run", run);
+    let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
     outcome::tell(context, &body, &answer.run)
 }
@@ -199,7 +199,7 @@ fn graph(context: &Context, file: PathBuf) -> Result<Exit> {
         };
         let drawing = mermaid(&plan);
         let document = json!({"plan": plan.id, "mermaid": drawing});
-        output.either(&document, || output.text(drawing.trim_end()))?;
+        output.data(&document, drawing.trim_end())?;
     }
     Ok(Exit::Ok)
 }

@@ -6,7 +6,7 @@ use crate::outcome;
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
-use crate::terminal::output::{Fields, Table, one_line, printable};
+use crate::terminal::output::{Fields, one_line, printable, table};
 use clap::{Args, Subcommand};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -148,8 +148,8 @@ async fn find(client: &Client, name: &str) -> Result<Session> {
 
 /// The same as the server sends it.
 async fn found(client: &Client, name: &str) -> Result<Value> {
-    let body = client.get(Request::to(&["sessions", name])).await;
-    near::or_suggest(client, SESSIONS, name, body).await
+    let asked = client.get(Request::to(&["sessions", name]));
+    near::or_suggest(client, SESSIONS, name, asked).await
 }
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
@@ -233,15 +233,14 @@ fn history_table(history: Page<HistoryEntry>) -> String {
     if history.items.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["finished", "step", "tool", "result"]);
-    for entry in history.items {
+    let rows = history.items.into_iter().map(|entry| {
         let result = match (entry.error, entry.output) {
             (Some(fault), _) => format!("error: {}: {}", fault.name, fault.message),
             (None, output) => output.unwrap_or_default().to_string(),
         };
-        table.row(vec![entry.finished_at, entry.step, entry.tool, result]);
-    }
-    table.text()
+        vec![entry.finished_at, entry.step, entry.tool, result]
+    });
+    table(&["finished", "step", "tool", "result"], rows)
 }
 
 /// The run that is not over yet.

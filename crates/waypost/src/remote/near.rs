@@ -34,9 +34,9 @@ pub(crate) async fn or_suggest<T>(
     client: &Client,
     names: Names,
     word: &str,
-    answer: Result<T>,
+    answer: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let mut failure = match answer {
+    let mut failure = match answer.await {
         Err(failure) => failure,
         found => return found,
     };

@@ -3,6 +3,7 @@
 use crate::exit::{Failure, Result};
 use serde_json::{Map, Value};
 use std::io::Read;
+use std::path::Path;
 
 /// Words of a command line as one JSON value: nothing is `{}`, `key=value ..` an object, one JSON
 /// text or `@file` is itself.
@@ -18,7 +19,7 @@ pub(crate) fn words(words: &[String]) -> Result<Value> {
 pub(crate) fn text_or_file(word: &str) -> Result<Value> {
     let (text, whence) = match word.strip_prefix('@') {
         Some("-") => (standard_input()?, "standard input".to_owned()),
-        Some(path) => (file(path)?, format!("`{path}`")),
+        Some(path) => (file(Path::new(path))?, format!("`{path}`")),
         None => (word.to_owned(), format!("`{word}`")),
     };
     serde_json::from_str(&text).map_err(|error| {
@@ -50,9 +51,10 @@ fn is_pair(word: &str) -> bool {
     !begins_like_json && word.contains('=')
 }
 
-fn file(path: &str) -> Result<String> {
+/// The text of a file that the command line names.
+pub(crate) fn file(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{path}`: {error}")))
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
 fn standard_input() -> Result<String> {

@@ -54,6 +54,17 @@ impl Output {
         Ok(Exit::Ok)
     }
 
+    /// The same where what people read is a text.
+    pub(crate) fn data(self, document: &Value, text: &str) -> Result<Exit> {
+        self.either(document, || self.text(text))
+    }
+
+    /// Says that something is done: as this document with `--json`, else as talk.
+    pub(crate) fn done(self, document: &Value, talk: &str) -> Result<Exit> {
+        self.talk(talk);
+        self.either(document, || Ok(()))
+    }
+
     /// Prints a piece of a line as it comes, and no line break.
     pub(crate) fn piece(self, text: &str) -> Result<()> {
         to_stdout(&printable(text))
@@ -107,43 +118,30 @@ fn to_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Rows under a head, in aligned columns.
-#[derive(Debug)]
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
-}
-
 const GAP: &str = "  ";
 /// The last column ends here; the whole text is one `show` away.
 const CELL_CHARS_MAX: usize = 100;
 
-impl Table {
-    /// A table with these column heads.
-    pub(crate) fn new(heads: &[&str]) -> Self {
-        Self { rows: vec![heads.iter().map(|head| head.to_uppercase()).collect()] }
+/// Rows under heads, in aligned columns, without trailing spaces.
+pub(crate) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let heads: Vec<String> = heads.iter().map(|head| head.to_uppercase()).collect();
+    let mut lines = vec![heads];
+    for row in rows {
+        lines.push(row.iter().map(|cell| one_line(cell)).collect());
     }
-
-    /// Adds a row.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.iter().map(|cell| one_line(cell)).collect());
-    }
-
-    /// The table as text, without trailing spaces.
-    pub(crate) fn text(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
-            cells.join(GAP).trim_end().to_owned()
-        };
-        let lines: Vec<String> = self.rows.iter().map(line).collect();
-        lines.join("\n")
-    }
+    let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        cells.join(GAP).trim_end().to_owned()
+    };
+    let lines: Vec<String> = lines.iter().map(line).collect();
+    lines.join("\n")
 }
 
 /// Names and values under each other, the values aligned; values of several lines are indented.
@@ -208,17 +206,14 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_lines_do_not_trail() {
-        let mut table = Table::new(&["name", "what"]);
-        table.row(vec!["math::add".to_owned(), "adds\ntwo".to_owned()]);
-        table.row(vec!["é".to_owned(), String::new()]);
-        assert_eq!(table.text(), "NAME       WHAT\nmath::add  adds two\né");
+        let rows = [["math::add", "adds\ntwo"], ["é", ""]];
+        let rows = rows.map(|cells| cells.map(str::to_owned).to_vec());
+        assert_eq!(table(&["name", "what"], rows), "NAME       WHAT\nmath::add  adds two\né");
     }
 
     #[test]
     fn a_long_cell_is_cut() {
-        let mut table = Table::new(&["a"]);
-        table.row(vec!["x".repeat(CELL_CHARS_MAX + 1)]);
-        let text = table.text();
+        let text = table(&["a"], [vec!["x".repeat(CELL_CHARS_MAX + 1)]]);
         assert_eq!(text.lines().nth(1).map(|line| line.chars().count()), Some(CELL_CHARS_MAX));
         assert!(text.ends_with('…'));
     }

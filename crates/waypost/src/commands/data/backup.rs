@@ -81,7 +81,7 @@ async fn asked(client: &Client, into: &Path, context: &Context) -> Result<Backup
 fn tell(output: Output, made: &BackupAnswer) -> Result<Exit> {
     let BackupAnswer { dir, taken_at, files, bytes, beside, left_out } = made;
     let text = format!("{dir}: {files} files, {bytes} bytes, as of {taken_at}");
-    output.either(&json!(made), || output.text(&text))?;
+    output.data(&json!(made), &text)?;
     if !beside.is_empty() {
         output.talk(&format!("it holds secrets, keep it like them: {}", beside.join(", ")));
     }

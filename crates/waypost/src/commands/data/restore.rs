@@ -39,7 +39,7 @@ pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit> {
     let data = shown(&data);
     let text = format!("{data}: {} files, as of {}", made.files, made.taken_at);
     let document = json!({"data": data, "backup": made});
-    context.output.either(&document, || context.output.text(&text))?;
+    context.output.data(&document, &text)?;
     context.output.talk(
         "what happened after that moment is not known here: look at `waypost inbox ls` after the \
          start, and at the other systems",

@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
 use crate::process::signals::Signals;
-use crate::terminal::output::{Output, Table};
+use crate::terminal::output::{Output, table};
 use clap::{Args, ValueEnum};
 use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
@@ -144,11 +144,9 @@ fn project() -> Result<Project> {
 fn list(output: Output) -> Result<Exit> {
     let story = |story: Story| json!({"story": story.name(), "about": story.about()});
     let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
-    let mut table = Table::new(&["story", "about"]);
-    for story in Story::ALL {
-        table.row(vec![story.name().to_owned(), story.about().to_owned()]);
-    }
-    output.either(&json!({"items": stories}), || output.text(&table.text()))
+    let row = |story: Story| vec![story.name().to_owned(), story.about().to_owned()];
+    let text = table(&["story", "about"], Story::ALL.into_iter().map(row));
+    output.data(&json!({"items": stories}), &text)
 }
 
 fn unbound(error: &std::io::Error) -> Failure {

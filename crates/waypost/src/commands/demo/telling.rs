@@ -33,22 +33,13 @@ impl Teller {
 
     /// The head of a story.
     pub(super) async fn title(self, name: &str, about: &str) -> Result<()> {
-        if self.output.is_json() {
-            return self.output.document(&json!({"story": name, "about": about}));
-        }
-        self.output.text(&format!("== {name}: {about} ==\n"))?;
-        self.pause(SENTENCE).await;
-        Ok(())
+        let text = format!("== {name}: {about} ==\n");
+        self.tell(&json!({"story": name, "about": about}), &text, SENTENCE).await
     }
 
     /// A sentence.
     pub(super) async fn say(self, text: &str) -> Result<()> {
-        if self.output.is_json() {
-            return self.output.document(&json!({"say": text}));
-        }
-        self.output.text(&format!("{}\n", wrapped(text)))?;
-        self.pause(SENTENCE).await;
-        Ok(())
+        self.tell(&json!({"say": text}), &format!("{}\n", wrapped(text)), SENTENCE).await
     }
 
     /// The command that is about to be done.
@@ -62,20 +53,19 @@ impl Teller {
     /// The outcome.
     pub(super) async fn answer(self, curl: &str, status: u16, answer: &Value) -> Result<()> {
         let answer = shortened(answer, DEPTH_MAX);
-        if self.output.is_json() {
-            let told = json!({"curl": curl, "status": status, "answer": answer});
-            return self.output.document(&told);
-        }
+        let told = json!({"curl": curl, "status": status, "answer": answer});
         let text = printable(&outcome::pretty(&answer));
-        self.output.text(&format!("{}\n", indented(&format!("HTTP {status}\n{text}"))))?;
-        self.pause(ANSWER).await;
-        Ok(())
+        let text = format!("{}\n", indented(&format!("HTTP {status}\n{text}")));
+        self.tell(&told, &text, ANSWER).await
     }
 
-    async fn pause(self, time: Duration) {
+    /// Prints it, and leaves a reader this long for it.
+    async fn tell(self, document: &Value, text: &str, time: Duration) -> Result<()> {
+        self.output.data(document, text)?;
         if self.has_pauses {
             tokio::time::sleep(time).await;
         }
+        Ok(())
     }
 }
 

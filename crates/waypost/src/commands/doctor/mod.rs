@@ -134,7 +134,7 @@ fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
     let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
     let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
     let document = json!({"healthy": fails == 0, "checks": checks});
-    context.output.either(&document, || context.output.text(&lines.join("\n")))?;
+    context.output.data(&document, &lines.join("\n"))?;
     let looked = findings.len();
     context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
     Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })

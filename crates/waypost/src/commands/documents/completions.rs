@@ -52,7 +52,7 @@ impl Shell {
 pub(crate) fn run(args: &CompletionsArgs, mut command: Command, output: Output) -> Result<Exit> {
     let script = script(args.shell, &mut command);
     let document = json!({"shell": args.shell.name(), "script": script});
-    output.either(&document, || output.text(script.trim_end()))
+    output.data(&document, script.trim_end())
 }
 
 fn script(shell: Shell, command: &mut Command) -> String {

@@ -29,12 +29,12 @@ pub(crate) fn run(args: &ManArgs, mut command: Command, output: Output) -> Resul
     command.build();
     let Some(dir) = &args.dir else {
         let page = page(&command).map_err(|error| unwritable(Path::new("-"), &error))?;
-        return output.either(&json!({"page": page}), || output.text(page.trim_end()));
+        return output.data(&json!({"page": page}), page.trim_end());
     };
     let mut written = Vec::new();
     fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
     write(&command, dir, &mut written)?;
-    output.either(&json!({"written": written}), || output.text(&written.join("\n")))
+    output.data(&json!({"written": written}), &written.join("\n"))
 }
 
 /// Writes the pages of a command and of all below it.

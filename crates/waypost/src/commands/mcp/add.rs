@@ -71,7 +71,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let file = append(std::slice::from_ref(&table), &beside)?;
     let output = context.output;
     let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
-    output.either(&json!({"name": table.name, "file": file}), || output.text(&text))?;
+    output.data(&json!({"name": table.name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
     output.talk("a server that runs takes it up when it is started again");
     output.talk(&format!("now try: waypost mcp test {}", args.name));

@@ -9,7 +9,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::settings::Settings;
-use crate::terminal::output::Table;
+use crate::terminal::output::table;
 use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
     let servers: Vec<Value> = candidates.iter().map(as_json).collect();
     let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
     let report = json!({"servers": servers, "written": written, "warnings": warnings});
-    context.output.either(&report, || tell(context, &candidates))?;
+    context.output.data(&report, &listed(&candidates))?;
     for warning in &warnings {
         context.output.talk(warning);
     }
@@ -197,15 +197,14 @@ fn unusable(table: &Moved) -> Option<String> {
     mistake.map(|mistake| mistake.message)
 }
 
-fn tell(context: &Context, all: &[Candidate]) -> Result<()> {
-    let mut table = Table::new(&["name", "kind", "target", "from", "left out"]);
-    for Candidate { entry, table: moved, left_out } in all {
-        let facts = entry.facts();
-        let name = moved.as_ref().map_or(facts.name, |moved| moved.name.clone());
-        let why = left_out.clone().unwrap_or_default();
-        table.row(vec![name, facts.kind.to_owned(), facts.target, facts.origin, why]);
-    }
-    context.output.text(&table.text())
+fn listed(all: &[Candidate]) -> String {
+    let row = |candidate: &Candidate| {
+        let facts = candidate.entry.facts();
+        let name = candidate.table.as_ref().map_or(facts.name, |table| table.name.clone());
+        let why = candidate.left_out.clone().unwrap_or_default();
+        vec![name, facts.kind.to_owned(), facts.target, facts.origin, why]
+    };
+    table(&["name", "kind", "target", "from", "left out"], all.iter().map(row))
 }
 
 fn as_json(candidate: &Candidate) -> Value {

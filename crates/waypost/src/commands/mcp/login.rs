@@ -48,7 +48,7 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     let login: UpstreamLogin = read(&client.post(request, &json!({})).await?)?;
     output.talk(&format!("log in at `{}` on this page:", args.name));
     let document = json!({"name": args.name, "url": login.url});
-    output.either(&document, || output.text(&printable(&login.url)))?;
+    output.data(&document, &printable(&login.url))?;
     if !args.no_browser && browser::open(&login.url, context) {
         output.talk("your browser opens it");
     }
@@ -58,8 +58,8 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     let watch = Watch { client, name: &args.name, login: &login, wait_s: args.wait };
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
-    output.talk(&format!("`{}` is ready: {} tools", upstream.name, upstream.tools));
-    output.either(&json!(upstream), || Ok(()))
+    let talk = format!("`{}` is ready: {} tools", upstream.name, upstream.tools);
+    output.done(&json!(upstream), &talk)
 }
 
 /// An upstream that a user logs in at.

@@ -30,6 +30,6 @@ pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit> {
     let place = ["upstreams", args.name.as_str(), "login"];
     let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
     context.client().await?.delete(request).await?;
-    context.output.talk(&format!("the login at `{}` is forgotten", args.name));
-    context.output.either(&json!({"name": args.name}), || Ok(()))
+    let talk = format!("the login at `{}` is forgotten", args.name);
+    context.output.done(&json!({"name": args.name}), &talk)
 }

@@ -5,7 +5,7 @@ use super::upstream::{is_nobody_there, of_project};
 use crate::commands::LIST_ITEMS_MAX;
 use crate::context::Context;
 use crate::exit::{Exit, Result};
-use crate::remote::client::{Request, is_empty};
+use crate::remote::client::Request;
 use clap::Args;
 use project::upstream_entries::shown;
 use serde_json::{Value, json};
@@ -45,7 +45,8 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         Err(failure) => return Err(failure),
     };
     let heads = ["name", "kind", "state", "era", "tools", "last error"];
-    context.table(&body, &heads, |upstream: Upstream| {
+    let none = "`waypost mcp add` and `waypost mcp import` add some";
+    context.table_or(&body, &heads, none, |upstream: Upstream| {
         let error = if upstream.state == UpstreamState::Login.word() {
             format!("log in: waypost mcp login {}", upstream.name)
         } else {
@@ -54,11 +55,7 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         let era = upstream.era.unwrap_or_else(|| "-".to_owned());
         let tools = upstream.tools.to_string();
         vec![upstream.name, upstream.kind, upstream.state, era, tools, error]
-    })?;
-    if is_empty(&body) {
-        context.output.talk("`waypost mcp add` and `waypost mcp import` add some");
-    }
-    Ok(Exit::Ok)
+    })
 }
 
 /// What the project's files say, in the shape of a server's answer.

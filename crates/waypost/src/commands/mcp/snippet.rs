@@ -138,7 +138,7 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
     if let Some(command) = &command {
         document["command"] = json!(command);
     }
-    output.either(&document, || output.text(&snippet))?;
+    output.data(&document, &snippet)?;
     output.talk(&format!("put this into {}, {}", program.file(), program.place()));
     if let Some(command) = command {
         output.talk(&format!("or run: {command}"));

@@ -62,7 +62,7 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit> {
     if upstream.state != UpstreamState::Ready.word() {
         return Err(unreachable(&upstream));
     }
-    context.output.either(&json!(upstream), || context.output.text(&told(upstream)))
+    context.output.data(&json!(upstream), &told(upstream))
 }
 
 /// Whether the project's files have one that their server does not know: it was added since that

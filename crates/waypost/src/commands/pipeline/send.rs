@@ -31,7 +31,7 @@ pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit> {
     let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
     context.leaves_work("the case");
     let sent = context.progress().during("waiting for the case", client.post(request, &case));
-    let answer = near::or_suggest(&client, PIPELINES, &args.name, sent.await).await?;
+    let answer = near::or_suggest(&client, PIPELINES, &args.name, sent).await?;
     context.output.either(&answer, || tell(context, &answer))?;
     Ok(exit_of(&answer))
 }

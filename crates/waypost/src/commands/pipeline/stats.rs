@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
-use crate::terminal::output::{Fields, Table, one_line};
+use crate::terminal::output::{Fields, one_line, table};
 use kernel::definition::pipeline::OTHER_REASONS;
 use wire::rest::{PipelineStats, ReasonCount};
 
@@ -14,8 +14,8 @@ const HINTS_MAX: usize = 3;
 
 pub(super) async fn run(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
-    let body = client.get(Request::to(&["pipelines", name, "stats"])).await;
-    let body = near::or_suggest(&client, PIPELINES, name, body).await?;
+    let asked = client.get(Request::to(&["pipelines", name, "stats"]));
+    let body = near::or_suggest(&client, PIPELINES, name, asked).await?;
     context.show(&body, |mut stats: PipelineStats| {
         stats.unknown.sort_by_key(|reason| std::cmp::Reverse(reason.count));
         context.output.text(&text(&stats))?;
@@ -34,21 +34,17 @@ fn text(stats: &PipelineStats) -> String {
     fields.add("agent", shared(stats.agent, stats.total));
     let mut parts = vec![fields.text()];
     if !stats.handlers.is_empty() {
-        let mut table = Table::new(&["handler", "type", "cases", "last"]);
-        for handler in &stats.handlers {
+        let rows = stats.handlers.iter().map(|handler| {
             let last = handler.last_at.clone().unwrap_or_default();
-            let count = handler.count.to_string();
-            table.row(vec![handler.reason.clone(), handler.kind.clone(), count, last]);
-        }
-        parts.push(table.text());
+            vec![handler.reason.clone(), handler.kind.clone(), handler.count.to_string(), last]
+        });
+        parts.push(table(&["handler", "type", "cases", "last"], rows));
     }
     if !stats.unknown.is_empty() {
-        let mut table = Table::new(&["unknown reason", "cases", "last"]);
-        for unknown in &stats.unknown {
-            let count = unknown.count.to_string();
-            table.row(vec![unknown.reason.clone(), count, unknown.last_at.clone()]);
-        }
-        parts.push(table.text());
+        let rows = stats.unknown.iter().map(|unknown| {
+            vec![unknown.reason.clone(), unknown.count.to_string(), unknown.last_at.clone()]
+        });
+        parts.push(table(&["unknown reason", "cases", "last"], rows));
     }
     parts.join("\n\n")
 }

@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{Known, load_project};
-use crate::terminal::output::Table;
+use crate::terminal::input;
+use crate::terminal::output::table;
 use clap::Args;
 use kernel::definition::pipeline::{Case, HandlerKind, Pipeline};
 use kernel::definition::pipeline_reader::read_text;
@@ -49,8 +50,7 @@ struct Checked {
 
 pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
     let file = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
+    let text = input::file(&args.file)?;
     let given: Vec<Value> = args.cases.chunks(1).map(send::read).collect::<Result<_, _>>()?;
     let folder = context.project.clone().unwrap_or_else(|| args.project());
     let mut project = load_project(&folder, &context.environment)?;
@@ -197,11 +197,8 @@ fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Res
         output.text(&mistake.to_string())?;
     }
     if !roads.is_empty() {
-        let mut table = Table::new(&["case", "reason", "path"]);
-        for road in roads {
-            table.row(vec![road.id.clone(), road.reason.clone(), road.text()]);
-        }
-        output.text(&table.text())?;
+        let row = |road: &Road| vec![road.id.clone(), road.reason.clone(), road.text()];
+        output.text(&table(&["case", "reason", "path"], roads.iter().map(row)))?;
     }
     let warnings = checked.mistakes.len() - errors;
     let handlers = checked.pipeline.as_ref().map_or(0, |pipeline| pipeline.handlers.len());
