@@ -132,6 +132,12 @@ impl Failure {
         self
     }
 
+    /// The same with more for programs.
+    pub(crate) fn problem(mut self, problem: Value) -> Self {
+        self.problem = Some(Box::new(problem));
+        self
+    }
+
     /// The failure as the one line that `--json` writes to standard error.
     pub(crate) fn to_json(&self) -> Value {
         let mut line = json!({

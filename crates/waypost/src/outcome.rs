@@ -153,7 +153,7 @@ pub(crate) fn pretty(value: &Value) -> String {
 fn failed(run: &Run, show: &str) -> Failure {
     let Run { id, status, .. } = run;
     let status = status.name();
-    let mut failure = match &run.last_error {
+    let failure = match &run.last_error {
         Some(fault) => {
             let what = format!("{id} {status}: {}: {}", fault.name, printable(&fault.message));
             Failure::new(Exit::Failed, &fault.name, what)
@@ -162,6 +162,5 @@ fn failed(run: &Run, show: &str) -> Failure {
     };
     let told = run.last_error.as_ref().and_then(|fault| fault.hint.clone());
     let look = || format!("`{show}` shows what happened");
-    failure.hint = Some(told.unwrap_or_else(look));
-    failure
+    failure.hint(told.unwrap_or_else(look))
 }

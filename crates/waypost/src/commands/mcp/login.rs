@@ -107,10 +107,9 @@ impl Watch<'_> {
     fn overdue(&self, upstream: &Upstream) -> Failure {
         let (name, wait_s) = (self.name, self.wait_s);
         let what = format!("no one has logged in at `{name}` within {wait_s} s");
-        let mut failure = Failure::new(Exit::Timeout, "login_overdue", what)
-            .hint("the page is good for a while: the server continues by itself when you are back");
-        failure.problem = Some(Box::new(json!(upstream)));
-        failure
+        Failure::new(Exit::Timeout, "login_overdue", what)
+            .hint("the page is good for a while: the server continues by itself when you are back")
+            .problem(json!(upstream))
     }
 }
 
@@ -131,10 +130,9 @@ fn failed(upstream: &Upstream) -> Failure {
     let Upstream { name, last_error, .. } = upstream;
     let why = last_error.as_ref().map_or("it is failing", |fault| fault.message.as_str());
     let what = format!("upstream `{name}` cannot be used after the login: {why}");
-    let mut failure = Failure::new(Exit::Upstream, "upstream_failing", what);
-    failure.hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
-    failure.problem = Some(Box::new(json!(upstream)));
-    failure
+    let hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
+    let failure = Failure::new(Exit::Upstream, "upstream_failing", what).problem(json!(upstream));
+    Failure { hint, ..failure }
 }
 
 #[cfg(test)]

@@ -163,10 +163,9 @@ fn nothing() -> Arc<dyn Vault> {
 fn unknown_there(upstream: &Upstream) -> Failure {
     let Upstream { name, origin, .. } = upstream;
     let what = format!("upstream `{name}` ({origin}) requires a login");
-    let mut failure = Failure::new(Exit::Auth, "upstream_login", what);
-    failure.hint = Some(format!("with a server that runs: `waypost mcp login {name}`"));
-    failure.problem = Some(Box::new(json!(upstream)));
-    failure
+    Failure::new(Exit::Auth, "upstream_login", what)
+        .hint(format!("with a server that runs: `waypost mcp login {name}`"))
+        .problem(json!(upstream))
 }
 
 /// How the fault is called of a server that does not know us: it wants a login that cannot be had
@@ -181,10 +180,8 @@ fn unreachable(upstream: &Upstream) -> Failure {
         Some(_) | None => (Exit::Unreachable, "upstream_unreachable"),
     };
     let what = format!("upstream `{name}` ({origin}) cannot be used: {why}");
-    let mut failure = Failure::new(exit, code, what);
-    failure.hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
-    failure.problem = Some(Box::new(json!(upstream)));
-    failure
+    let hint = last_error.as_ref().and_then(|fault| fault.hint.clone());
+    Failure { hint, ..Failure::new(exit, code, what).problem(json!(upstream)) }
 }
 
 fn told(upstream: Upstream) -> String {
