@@ -21,10 +21,17 @@ pub(crate) mod documents;
 pub(crate) mod data;
 pub(crate) mod thread;
 
+use clap::ValueEnum;
+
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;
 /// A user who needs more than this reads pages.
 const LIST_ITEMS_MAX: usize = 10_000;
+
+/// The word by which a choice is named on the command line.
+fn word(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
 
 /// Reads `--wait`.
 fn wait(text: &str) -> Result<u64, String> {

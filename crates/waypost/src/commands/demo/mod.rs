@@ -10,6 +10,7 @@ mod calendar;
 mod tools;
 
 use crate::assembly::{Keys, assemble};
+use crate::commands::word;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
@@ -57,17 +58,6 @@ enum Story {
 }
 
 impl Story {
-    const ALL: [Story; 4] = [Story::Plans, Story::Trade, Story::Calendar, Story::Tools];
-
-    fn name(self) -> &'static str {
-        match self {
-            Story::Plans => "plans",
-            Story::Trade => "trade",
-            Story::Calendar => "calendar",
-            Story::Tools => "tools",
-        }
-    }
-
     fn about(self) -> &'static str {
         match self {
             Story::Plans => "a plan that asks a person, and waits as long as it takes",
@@ -78,7 +68,7 @@ impl Story {
     }
 
     async fn tell(self, stage: &Stage) -> Result<()> {
-        stage.begin(self.name(), self.about()).await?;
+        stage.begin(&word(&self), self.about()).await?;
         match self {
             Story::Plans => plans::tell(stage).await,
             Story::Trade => trade::tell(stage).await,
@@ -125,8 +115,8 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
 
 async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<()> {
     let stage = Stage::new(format!("http://{address}"), Teller::new(output, args.fast))?;
-    let stories = Story::ALL.into_iter();
-    for story in stories.filter(|story| args.story.is_none_or(|chosen| chosen == *story)) {
+    let stories = Story::value_variants().iter();
+    for story in stories.filter(|story| args.story.is_none_or(|chosen| chosen == **story)) {
         story.tell(&stage).await?;
     }
     stage.end().await
@@ -142,11 +132,11 @@ fn project() -> Result<Project> {
 }
 
 fn list(output: Output) -> Result<Exit> {
-    let story = |story: Story| json!({"story": story.name(), "about": story.about()});
-    let stories: Vec<_> = Story::ALL.into_iter().map(story).collect();
-    let row = |story: Story| vec![story.name().to_owned(), story.about().to_owned()];
-    let text = table(&["story", "about"], Story::ALL.into_iter().map(row));
-    output.data(&json!({"items": stories}), &text)
+    let stories = Story::value_variants().iter();
+    let item = |story: &Story| json!({"story": word(story), "about": story.about()});
+    let items: Vec<_> = stories.clone().map(item).collect();
+    let row = |story: &Story| vec![word(story), story.about().to_owned()];
+    output.data(&json!({"items": items}), &table(&["story", "about"], stories.map(row)))
 }
 
 fn unbound(error: &std::io::Error) -> Failure {

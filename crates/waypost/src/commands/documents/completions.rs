@@ -1,5 +1,6 @@
 //! `waypost completions`: the script that teaches a shell our commands.
 
+use crate::commands::word;
 use crate::exit::{Exit, Result};
 use crate::terminal::output::Output;
 use clap::{Args, Command, ValueEnum};
@@ -35,23 +36,10 @@ enum Shell {
     Zsh,
 }
 
-impl Shell {
-    fn name(self) -> &'static str {
-        match self {
-            Shell::Bash => "bash",
-            Shell::Elvish => "elvish",
-            Shell::Fish => "fish",
-            Shell::Nushell => "nushell",
-            Shell::Powershell => "powershell",
-            Shell::Zsh => "zsh",
-        }
-    }
-}
-
 /// Prints the script for one shell.
 pub(crate) fn run(args: &CompletionsArgs, mut command: Command, output: Output) -> Result<Exit> {
     let script = script(args.shell, &mut command);
-    let document = json!({"shell": args.shell.name(), "script": script});
+    let document = json!({"shell": word(&args.shell), "script": script});
     output.data(&document, script.trim_end())
 }
 
@@ -66,16 +54,4 @@ fn script(shell: Shell, command: &mut Command) -> String {
         Shell::Zsh => generate(shells::Zsh, command, "waypost", &mut script),
     }
     String::from_utf8_lossy(&script).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_is_named_as_it_is_asked_for() {
-        for shell in Shell::value_variants() {
-            assert_eq!(Shell::from_str(shell.name(), false), Ok(*shell));
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! `waypost mcp snippet`: what a client's settings need to find us. By URL where a client takes
 //! one, since then all clients share one server; by command where it does not.
 
+use crate::commands::word;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -45,16 +46,6 @@ enum Program {
 }
 
 impl Program {
-    fn name(self) -> &'static str {
-        match self {
-            Program::ClaudeCode => "claude-code",
-            Program::ClaudeDesktop => "claude-desktop",
-            Program::Cursor => "cursor",
-            Program::Vscode => "vscode",
-            Program::Codex => "codex",
-        }
-    }
-
     /// The file that takes the snippet.
     fn file(self) -> &'static str {
         match self {
@@ -78,12 +69,7 @@ impl Program {
     }
 
     fn format(self) -> &'static str {
-        match self {
-            Program::Codex => "toml",
-            Program::ClaudeCode | Program::ClaudeDesktop | Program::Cursor | Program::Vscode => {
-                "json"
-            }
-        }
+        if self == Program::Codex { "toml" } else { "json" }
     }
 
     /// Whether it connects to a URL.
@@ -130,7 +116,7 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
     let command = command(program, &way);
     let output = context.output;
     let mut document = json!({
-        "client": program.name(),
+        "client": word(&program),
         "file": program.file(),
         "format": program.format(),
         "snippet": snippet,
@@ -187,21 +173,11 @@ fn snippet(program: Program, way: &Way) -> String {
     if program.format() == "toml" {
         return as_toml(way);
     }
-    let entry = Entry {
-        kind: program.kind(way),
-        url: match way {
-            Way::Url(url) => Some(url.as_str()),
-            Way::Command(_) => None,
-        },
-        command: match way {
-            Way::Url(_) => None,
-            Way::Command(_) => Some(NAME),
-        },
-        args: match way {
-            Way::Url(_) => None,
-            Way::Command(arguments) => Some(arguments.as_slice()),
-        },
+    let (url, args) = match way {
+        Way::Url(url) => (Some(url.as_str()), None),
+        Way::Command(arguments) => (None, Some(arguments.as_slice())),
     };
+    let entry = Entry { kind: program.kind(way), url, command: args.map(|_| NAME), args };
     let servers = BTreeMap::from([(program.list(), BTreeMap::from([(NAME, entry)]))]);
     // Cannot fail: these are texts.
     serde_json::to_string_pretty(&servers).unwrap_or_default()
@@ -235,25 +211,19 @@ fn as_toml(way: &Way) -> String {
 
 /// The client's own command that does the same, if it has one.
 fn command(program: Program, way: &Way) -> Option<String> {
-    let words = |arguments: &[String]| {
-        let quoted: Vec<String> = arguments.iter().map(|word| shell(word)).collect();
-        quoted.join(" ")
+    let add = match program {
+        Program::ClaudeCode => "claude mcp add",
+        Program::Codex => "codex mcp add",
+        Program::ClaudeDesktop | Program::Cursor | Program::Vscode => return None,
     };
-    match (program, way) {
-        (Program::ClaudeCode, Way::Url(url)) => {
-            Some(format!("claude mcp add --transport http {NAME} {}", shell(url)))
+    Some(match way {
+        Way::Url(url) if program == Program::Codex => format!("{add} {NAME} --url {}", shell(url)),
+        Way::Url(url) => format!("{add} --transport http {NAME} {}", shell(url)),
+        Way::Command(arguments) => {
+            let quoted: Vec<String> = arguments.iter().map(|word| shell(word)).collect();
+            format!("{add} {NAME} -- {NAME} {}", quoted.join(" "))
         }
-        (Program::ClaudeCode, Way::Command(arguments)) => {
-            Some(format!("claude mcp add {NAME} -- {NAME} {}", words(arguments)))
-        }
-        (Program::Codex, Way::Url(url)) => {
-            Some(format!("codex mcp add {NAME} --url {}", shell(url)))
-        }
-        (Program::Codex, Way::Command(arguments)) => {
-            Some(format!("codex mcp add {NAME} -- {NAME} {}", words(arguments)))
-        }
-        (Program::ClaudeDesktop | Program::Cursor | Program::Vscode, _) => None,
-    }
+    })
 }
 
 /// A word as a shell takes it.
