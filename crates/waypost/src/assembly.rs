@@ -5,9 +5,12 @@ use crate::exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use project::folder::Project;
 use server::{AssembleError, Assembled, Extra, Lookup, ProjectPart, Setup};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Any free port of this machine; also the address of a server that no one reaches by HTTP.
+pub(crate) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// What the environment and the command line may bring.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Runs the examples that plans carry, on the real engine over a store of its own, and says where
 //! a run comes out differently than told.
 
-use crate::assembly::{Keys, assemble};
+use crate::assembly::{Keys, NOWHERE, assemble};
 use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::progress::{Line, Progress};
@@ -18,7 +18,6 @@ use kernel::values::ids::PlanId;
 use project::folder::Project;
 use project::realm::local_caller;
 use serde_json::{Map, Value};
-use std::net::{Ipv4Addr, SocketAddr};
 
 /// What came of one example.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,8 +45,7 @@ pub(crate) async fn run(
 
 async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<ExampleResult>> {
     let folder = TemporaryFolder::new()?;
-    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let assembled = assemble(project, folder.path().to_path_buf(), nowhere, Keys::none()).await?;
+    let assembled = assemble(project, folder.path().to_path_buf(), NOWHERE, Keys::none()).await?;
     let stage = Stage { engine: assembled.engine, caller: local_caller() };
     let mut results = Vec::new();
     for plan in plans {

@@ -8,7 +8,7 @@ use crate::terminal::output::printable;
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use serde_json::Value;
-use wire::conversations::{PendingAction, ThreadAnswer, ThreadStatus};
+use wire::conversations::{Approval, PendingAction, ThreadAnswer, ThreadStatus};
 
 /// A name for a thread that no one has used.
 pub(crate) fn new_id() -> String {
@@ -42,6 +42,11 @@ pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
         failure.hint = Some(busy_hint.to_owned());
     }
     failure
+}
+
+/// The word that lets a call run as it is.
+pub(crate) fn approval(call: &str) -> Approval {
+    Approval { call_id: call.to_owned(), approved: true, feedback: None, arguments: None }
 }
 
 /// Prints the answer, or what someone has to do as JSON, and says what can be done now; with

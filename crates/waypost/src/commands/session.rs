@@ -50,10 +50,7 @@ enum SessionCommand {
         limit: usize,
     },
     /// Show one session: where it stands, its context and its history
-    Show {
-        /// ses_.. or the client's own key
-        session: String,
-    },
+    Show(Named),
     /// Follow a session's events until its run ends
     Tail {
         /// ses_.. or the client's own key
@@ -63,15 +60,9 @@ enum SessionCommand {
         after: Option<u64>,
     },
     /// Hold a session's active run: what is under way ends, no new step begins
-    Pause {
-        /// ses_.. or the client's own key
-        session: String,
-    },
+    Pause(Named),
     /// Let a paused run go on
-    Continue {
-        /// ses_.. or the client's own key
-        session: String,
-    },
+    Continue(Named),
     /// Try the failed step of a session's run again
     Retry {
         /// ses_.. or the client's own key
@@ -89,21 +80,21 @@ enum SessionCommand {
         at: Option<u64>,
     },
     /// Print a session with its whole journal and history, as JSON
-    Export {
-        /// ses_.. or the client's own key
-        session: String,
-    },
+    Export(Named),
     /// Cancel a session's active run
-    Cancel {
-        /// ses_.. or the client's own key
-        session: String,
-    },
+    Cancel(Named),
     /// Remove sessions that are over and old; with WAYPOST_ADMIN_KEY where the server has one
     Prune {
         /// How long they have been unused: 90s, 30m, 12h or 30d
         #[arg(long, value_name = "AGE", value_parser = super::age)]
         older_than: u64,
     },
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// ses_.. or the client's own key
+    session: String,
 }
 
 /// Each event says its own place.
@@ -123,20 +114,24 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
             let request = Request::to(&["sessions"]).with("status", status).with("plan", plan);
             list(context, &client.list(request, limit).await?)
         }
-        SessionCommand::Show { session } => show(context, &client, &session).await,
+        SessionCommand::Show(Named { session }) => show(context, &client, &session).await,
         SessionCommand::Tail { session, after } => {
             let session = find(&client, &session).await?.id;
             let request = Request::to(&["sessions", &session, "events"]).with("after", after);
             tail::follow(context.output, &client, &request, LOOK).await
         }
-        SessionCommand::Pause { session } => move_run(context, &client, &session, "pause").await,
-        SessionCommand::Continue { session } => {
+        SessionCommand::Pause(Named { session }) => {
+            move_run(context, &client, &session, "pause").await
+        }
+        SessionCommand::Continue(Named { session }) => {
             move_run(context, &client, &session, "continue").await
         }
         SessionCommand::Retry { session, wait } => retry(context, &client, &session, wait).await,
         SessionCommand::Fork { session, at } => fork(context, &client, &session, at).await,
-        SessionCommand::Export { session } => export(context, &client, &session).await,
-        SessionCommand::Cancel { session } => move_run(context, &client, &session, "cancel").await,
+        SessionCommand::Export(Named { session }) => export(context, &client, &session).await,
+        SessionCommand::Cancel(Named { session }) => {
+            move_run(context, &client, &session, "cancel").await
+        }
         SessionCommand::Prune { older_than } => prune(context, &client, older_than).await,
     }
 }

@@ -50,12 +50,8 @@ pub(crate) struct Roots {
 impl Roots {
     /// Those of this machine and of who calls us.
     pub(crate) fn of_this_machine() -> Self {
-        let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        // A relative path is to be ignored, says the XDG base directory specification.
-        let named = named.filter(|path| path.is_absolute());
-        let usual = || std::env::home_dir().map(|home| home.join(".config"));
         let system = cfg!(unix).then(|| PathBuf::from("/etc"));
-        Self { system, user: named.or_else(usual) }
+        Self { system, user: base_folder("XDG_CONFIG_HOME", Path::new(".config")) }
     }
 
     /// Our files in them, the one that goes first at the end.
@@ -67,10 +63,16 @@ impl Roots {
 
 /// Our folder for what this person did before, such as what they typed.
 pub(crate) fn state_folder() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let folder = base_folder("XDG_STATE_HOME", &Path::new(".local").join("state"));
+    folder.map(|folder| folder.join("waypost"))
+}
+
+/// The folder that this variable names, else the usual one below the home folder.
+fn base_folder(variable: &str, usual: &Path) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    // A relative path is to be ignored, says the XDG base directory specification.
     let named = named.filter(|path| path.is_absolute());
-    let usual = || std::env::home_dir().map(|home| home.join(".local").join("state"));
-    named.or_else(usual).map(|folder| folder.join("waypost"))
+    named.or_else(|| std::env::home_dir().map(|home| home.join(usual)))
 }
 
 #[cfg(test)]

@@ -159,6 +159,15 @@ impl Client {
         }
     }
 
+    /// The items of a list, each as what it should be.
+    pub(crate) async fn items<T>(&self, request: Request<'_>, limit: usize) -> Result<Vec<T>>
+    where
+        T: DeserializeOwned,
+    {
+        let page: Page<T> = read(&self.list(request, limit).await?)?;
+        Ok(page.items)
+    }
+
     /// Whether the server can take work.
     pub(crate) async fn ready(&self) -> Result<()> {
         let url = self.at_root("readyz");

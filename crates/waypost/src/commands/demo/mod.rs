@@ -9,7 +9,7 @@ mod trade;
 mod calendar;
 mod tools;
 
-use crate::assembly::{Keys, assemble};
+use crate::assembly::{Keys, NOWHERE, assemble};
 use crate::commands::word;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
@@ -21,7 +21,7 @@ use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
 use serde_json::json;
 use stage::Stage;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use telling::Teller;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -86,8 +86,7 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
     // Listened to from here on: a signal must not leave the temporary folder behind.
     let mut signals = Signals::listen()?;
     let folder = TemporaryFolder::new()?;
-    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = TcpListener::bind(nowhere).await.map_err(|error| unbound(&error))?;
+    let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
     let address = listener.local_addr().map_err(|error| unbound(&error))?;
     let keys = Keys::of(&Environment::bare());
     let starting = assemble(project()?, folder.path().to_path_buf(), address, keys);

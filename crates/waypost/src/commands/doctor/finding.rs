@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::terminal::output::printable;
+use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -62,6 +63,12 @@ impl Finding {
             what = format!("{what}; {line}");
         }
         Self { level: Level::Fail, name, what, hint: failure.hint.clone() }
+    }
+
+    /// It does not work, for all that is wrong with its settings.
+    pub(super) fn mistaken(name: &'static str, mistakes: &[Mistake], hint: &str) -> Self {
+        let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+        Self::fail(name, lines.join("; "), hint)
     }
 
     /// The finding for programs.

@@ -5,14 +5,14 @@ use super::disk;
 use super::finding::Finding;
 use crate::context::Context;
 use crate::plans::load_project;
-use crate::remote::client::{Client, Request, read};
-use kernel::definition::plan::mistake::Mistake;
+use crate::remote::client::{Client, Request};
 use project::event_sinks::Sending;
 use std::path::{Path, PathBuf};
-use wire::rest::{Page, Sink, SinkStatus};
+use wire::rest::{Sink, SinkStatus};
 
 /// The check's name.
 const NAME: &str = "sinks";
+const MEND: &str = "mend it, and set the variables that it names";
 /// More than any project has.
 const LOOKED_AT: usize = 200;
 
@@ -28,7 +28,7 @@ pub(super) async fn look(
     let Ok(project) = load_project(folder, &environment) else { return Vec::new() };
     let sendings = match project.sinks(data, &|name: &str| environment.any(name)) {
         Ok(sendings) => sendings,
-        Err(mistakes) => return vec![mistaken(&mistakes)],
+        Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
     };
     let names: Vec<String> = sendings
         .iter()
@@ -44,11 +44,6 @@ pub(super) async fn look(
         findings.extend(running(client).await);
     }
     findings
-}
-
-fn mistaken(mistakes: &[Mistake]) -> Finding {
-    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
-    Finding::fail(NAME, lines.join("; "), "mend it, and set the variables that it names")
 }
 
 /// A file whose folder cannot be written.
@@ -67,10 +62,8 @@ fn unwritable(sending: &Sending) -> Option<Finding> {
 /// Those that do not take what they are sent, and those that are not configured any more.
 async fn running(client: &Client) -> Vec<Finding> {
     // A server of an earlier release has no such list.
-    let Ok(body) = client.list(Request::to(&["sinks"]), LOOKED_AT).await else {
-        return Vec::new();
-    };
-    let Ok(page) = read::<Page<Sink>>(&body) else { return Vec::new() };
+    let sinks: Vec<Sink> =
+        client.items(Request::to(&["sinks"]), LOOKED_AT).await.unwrap_or_default();
     let troubled = |sink: Sink| {
         if sink.status == SinkStatus::Unconfigured {
             return Some(unconfigured(&sink));
@@ -83,7 +76,7 @@ async fn running(client: &Client) -> Vec<Finding> {
         let hint = format!("`waypost events deliveries {}`", sink.name);
         Some(Finding::warn(NAME, what, &hint))
     };
-    page.items.into_iter().filter_map(troubled).collect()
+    sinks.into_iter().filter_map(troubled).collect()
 }
 
 /// One that keeps its place although nothing is sent to it.

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::exit::Exit;
+use crate::exit::{Exit, Result};
 use crate::remote::address::{self, Answering, Found};
 use crate::remote::client::Client;
 use engine::system::clock::SystemClock;
@@ -55,11 +55,7 @@ pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> S
 
 /// What there is to say of a server that was named or recognised.
 async fn looked_at(url: &str) -> Served {
-    let answer = match Client::new(url) {
-        Ok(client) => client.ready().await.map(|()| client),
-        Err(failure) => Err(failure),
-    };
-    match answer {
+    match ready(url).await {
         Ok(client) => {
             let finding = Finding::ok("server", format!("{url} is ready"));
             Served { is_served: true, client: Some(client), finding }
@@ -78,12 +74,8 @@ async fn looked_at(url: &str) -> Served {
 
 /// What there is to say of the place where this folder's server would listen, and does not.
 async fn expected(url: &str) -> Served {
-    let answer = match Client::new(url) {
-        Ok(client) => client.ready().await,
-        Err(failure) => Err(failure),
-    };
-    Served::nobody(match answer {
-        Ok(()) => {
+    Served::nobody(match ready(url).await {
+        Ok(_) => {
             Finding::ok("server", format!("none runs for this folder; another answers at {url}"))
         }
         Err(failure) if failure.exit == Exit::Unreachable => {
@@ -91,6 +83,13 @@ async fn expected(url: &str) -> Served {
         }
         Err(failure) => Finding::failed("server", &failure),
     })
+}
+
+/// A client of the server at this address, if that can take work.
+async fn ready(url: &str) -> Result<Client> {
+    let client = Client::new(url)?;
+    client.ready().await?;
+    Ok(client)
 }
 
 /// Where a server with these settings listens.

@@ -5,14 +5,14 @@ use super::finding::Finding;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::plans::load_project;
-use crate::remote::client::{Client, Request, read};
-use kernel::definition::plan::mistake::Mistake;
+use crate::remote::client::{Client, Request};
 use std::path::{Path, PathBuf};
 use upstreams::{UpstreamConfig, UpstreamKind, UpstreamState};
-use wire::rest::{Page, Upstream};
+use wire::rest::Upstream;
 
 /// The check's name.
 const NAME: &str = "mcp";
+const MEND: &str = "mend it, or set `disabled = true` in `[mcp.servers.<name>]`";
 /// More than any project has.
 const LOOKED_AT: usize = 200;
 
@@ -24,11 +24,11 @@ pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client
     let variables = |name: &str| environment.any(name);
     let upstreams = match project.upstreams(&variables) {
         Ok(upstreams) => upstreams,
-        Err(mistakes) => return vec![mistaken(&mistakes)],
+        Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
     };
     let configs = match upstreams.configs(&variables) {
         Ok(configs) => configs,
-        Err(mistakes) => return vec![mistaken(&mistakes)],
+        Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
     };
     let total = upstreams.entries().len();
     if total == 0 {
@@ -44,12 +44,6 @@ pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client
         findings.extend(running(&client).await);
     }
     findings
-}
-
-fn mistaken(mistakes: &[Mistake]) -> Finding {
-    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
-    let hint = "mend it, or set `disabled = true` in `[mcp.servers.<name>]`";
-    Finding::fail(NAME, lines.join("; "), hint)
 }
 
 /// A program that is not here.
@@ -70,10 +64,8 @@ fn absent(config: &UpstreamConfig, environment: &Environment) -> Option<Finding>
 /// Those that a server which runs cannot use.
 async fn running(client: &Client) -> Vec<Finding> {
     // A server of an earlier release has no such list.
-    let Ok(body) = client.list(Request::to(&["upstreams"]), LOOKED_AT).await else {
-        return Vec::new();
-    };
-    let Ok(page) = read::<Page<Upstream>>(&body) else { return Vec::new() };
+    let all: Vec<Upstream> =
+        client.items(Request::to(&["upstreams"]), LOOKED_AT).await.unwrap_or_default();
     let failing = |upstream: Upstream| {
         if upstream.state == UpstreamState::Login.word() {
             let what = format!("`{}` requires a login", upstream.name);
@@ -85,5 +77,5 @@ async fn running(client: &Client) -> Vec<Finding> {
         let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));
         Some(Finding::warn(NAME, what, &hint))
     };
-    page.items.into_iter().filter_map(failing).collect()
+    all.into_iter().filter_map(failing).collect()
 }

@@ -4,7 +4,7 @@
 //! pipe.
 
 use super::pages;
-use crate::assembly::{assemble_only, refused};
+use crate::assembly::{NOWHERE, assemble_only, refused};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::signals::Signals;
@@ -76,8 +76,7 @@ pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<
     let zone = args.zone()?;
     let login = args.login()?;
     let listener = listener(way, login.as_deref()).await?;
-    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.as_ref().map_or(Ok(nowhere), TcpListener::local_addr);
+    let address = listener.as_ref().map_or(Ok(NOWHERE), TcpListener::local_addr);
     let address = address.map_err(|error| unbound(&error))?;
     if let Some(login) = &login {
         login.listens_at(address).map_err(|error| unusable(&args.data, &error))?;
@@ -139,14 +138,13 @@ impl CalendarServerArgs {
 /// Where HTTP comes in: all of it, or only the pages of a login. Those are where they were before,
 /// if that is free, so that a page that was shown before a restart is still there.
 async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>> {
-    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let bound = match (way, login) {
         (Way::Http(address), _) => TcpListener::bind(address).await,
         (Way::Stdio, None) => return Ok(None),
         (Way::Stdio, Some(login)) => {
-            match TcpListener::bind(login.address().unwrap_or(nowhere)).await {
+            match TcpListener::bind(login.address().unwrap_or(NOWHERE)).await {
                 Ok(listener) => Ok(listener),
-                Err(_) => TcpListener::bind(nowhere).await,
+                Err(_) => TcpListener::bind(NOWHERE).await,
             }
         }
     };

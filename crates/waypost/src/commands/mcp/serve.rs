@@ -3,7 +3,7 @@
 //! and all its clients see the same sessions and the same inbox.
 
 use super::relay;
-use crate::assembly::{Keys, refused, try_assemble};
+use crate::assembly::{Keys, NOWHERE, refused, try_assemble};
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -14,7 +14,6 @@ use crate::served::{Data, Kept, sources};
 use clap::Args;
 use server::{AssembleError, Assembled};
 use std::io::IsTerminal;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// What `waypost mcp serve` takes.
@@ -64,9 +63,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
     let keys = Keys::of(&context.environment);
-    // No one comes in by HTTP, so there is no address to be reached at.
-    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let starting = try_assemble(project, data.path().to_path_buf(), nowhere, keys);
+    let starting = try_assemble(project, data.path().to_path_buf(), NOWHERE, keys);
     let assembled = tokio::select! {
         assembled = starting => assembled,
         () = stop.next() => return Ok(Exit::Ok),

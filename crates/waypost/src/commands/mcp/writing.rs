@@ -34,42 +34,28 @@ pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
     };
     // Asked before the file is opened: what cannot be added makes none.
     added(&present)?;
-    write(&path, &added).map_err(|error| match error {
-        Unwritten::Refused(failure) => failure,
-        Unwritten::Failed(error) => Failure::usage(format!("cannot write `{file}`: {error}")),
-    })?;
+    write(&path, &added)?;
     Ok(file)
 }
 
-/// Why nothing was written.
-enum Unwritten {
-    /// It would not be read.
-    Refused(Failure),
-    /// The file cannot be written.
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Unwritten {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// Writes what is to be added to the end of what the file says now.
-fn write(path: &Path, added: &dyn Fn(&str) -> Result<String>) -> Result<(), Unwritten> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+fn write(path: &Path, added: &dyn Fn(&str) -> Result<String>) -> Result<()> {
+    let unwritable =
+        |error: io::Error| Failure::usage(format!("cannot write `{}`: {error}", shown(path)));
+    let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+    let mut file = opened.map_err(unwritable)?;
     // Two who add at once take turns, and the second reads what the first wrote. Where the system
     // has no such locks there is nothing to wait for.
     let _ = file.lock();
     let mut present = String::new();
-    file.read_to_string(&mut present)?;
-    let text = added(&present).map_err(Unwritten::Refused)?;
+    file.read_to_string(&mut present).map_err(unwritable)?;
+    let text = added(&present)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(|error| {
         // Half a table would keep the server from starting; why it was not written says more than
         // why it stays.
         let _ = file.set_len(u64::try_from(present.len()).unwrap_or(u64::MAX));
-        Unwritten::Failed(error)
+        unwritable(error)
     })
 }
 

@@ -78,21 +78,17 @@ pub(crate) async fn run(args: ResumeArgs, context: &Context) -> Result<Exit> {
 
 /// What the options say, as the server takes it.
 async fn body(client: &Client, args: &ResumeArgs) -> Result<ResumeThread> {
-    let mut approvals = Vec::new();
-    let approval = |call_id: &str, approved| Approval {
-        call_id: call_id.to_owned(),
-        approved,
-        feedback: None,
-        arguments: None,
-    };
-    approvals.extend(args.approve.iter().map(|call| approval(call, true)));
+    let mut approvals: Vec<Approval> =
+        args.approve.iter().map(|call| threads::approval(call)).collect();
     for edit in &args.edit {
         let (call, arguments) = named(edit, "--edit CALL=JSON")?;
         let arguments = Some(input::text_or_file(arguments)?);
-        approvals.push(Approval { arguments, ..approval(call, true) });
+        approvals.push(Approval { arguments, ..threads::approval(call) });
     }
-    let feedback = args.feedback.clone();
-    let rejected = |call: &String| Approval { feedback: feedback.clone(), ..approval(call, false) };
+    let rejected = |call: &String| {
+        let feedback = args.feedback.clone();
+        Approval { approved: false, feedback, ..threads::approval(call) }
+    };
     approvals.extend(args.reject.iter().map(rejected));
     let answers = answers(client, args).await?;
     let elicited = elicited(args)?;

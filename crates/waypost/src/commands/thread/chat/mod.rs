@@ -318,12 +318,7 @@ impl Chat {
         let mut approvals = Vec::new();
         let mut all = false;
         for (index, call) in calls.iter().enumerate() {
-            let mut approval = Approval {
-                call_id: call.call_id.clone(),
-                approved: true,
-                feedback: None,
-                arguments: None,
-            };
+            let mut approval = threads::approval(&call.call_id);
             let card = cards::call(call, index, calls.len());
             let said = if all {
                 self.show(&card)?;
