@@ -5,28 +5,15 @@ const AROUND: usize = 3;
 /// Parts that would take more cells than this are shown as removed and added whole.
 const CELLS_MAX: usize = 4_000_000;
 
-/// A line and what becomes of it.
+const SAME: char = ' ';
+const GONE: char = '-';
+const NEW: char = '+';
+
+/// A line, and by its mark what becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line<'t> {
-    Same(&'t str),
-    Gone(&'t str),
-    New(&'t str),
-}
-
-fn is_old(line: &Line<'_>) -> bool {
-    matches!(line, Line::Same(_) | Line::Gone(_))
-}
-
-fn is_new(line: &Line<'_>) -> bool {
-    matches!(line, Line::Same(_) | Line::New(_))
-}
-
-fn shown(line: &Line<'_>) -> String {
-    match line {
-        Line::Same(line) => format!(" {line}"),
-        Line::Gone(line) => format!("-{line}"),
-        Line::New(line) => format!("+{line}"),
-    }
+struct Line<'t> {
+    mark: char,
+    text: &'t str,
 }
 
 /// A text and the name under which its changes are shown.
@@ -43,13 +30,14 @@ pub(crate) fn unified(old: Titled<'_>, new: Titled<'_>) -> Option<String> {
     let lines = compared(&old_lines, &new_lines);
     let mut parts = vec![format!("--- {}", old.name), format!("+++ {}", new.name)];
     for (begin, end) in hunks(&lines) {
-        let place = |is: fn(&Line<'_>) -> bool| {
-            let of = |lines: &[Line<'_>]| lines.iter().filter(|line| is(line)).count();
+        let place_without = |mark: char| {
+            let of = |lines: &[Line<'_>]| lines.iter().filter(|line| line.mark != mark).count();
             let count = of(&lines[begin..end]);
             // Of nothing it is the place after which it would be.
             format!("{},{count}", of(&lines[..begin]) + usize::from(count > 0))
         };
-        parts.push(format!("@@ -{} +{} @@", place(is_old), place(is_new)));
+        parts.push(format!("@@ -{} +{} @@", place_without(NEW), place_without(GONE)));
+        let shown = |line: &Line<'_>| format!("{}{}", line.mark, line.text);
         parts.extend(lines[begin..end].iter().map(shown));
     }
     (parts.len() > 2).then(|| parts.join("\n"))
@@ -58,7 +46,7 @@ pub(crate) fn unified(old: Titled<'_>, new: Titled<'_>) -> Option<String> {
 /// Where changes are, with the lines around them; what touches is one.
 fn hunks(lines: &[Line<'_>]) -> Vec<(usize, usize)> {
     let mut hunks: Vec<(usize, usize)> = Vec::new();
-    let changed = |(_, line): &(usize, &Line<'_>)| !matches!(line, Line::Same(_));
+    let changed = |(_, line): &(usize, &Line<'_>)| line.mark != SAME;
     for (index, _) in lines.iter().enumerate().filter(changed) {
         let (begin, end) = (index.saturating_sub(AROUND), (index + AROUND + 1).min(lines.len()));
         match hunks.last_mut() {
@@ -75,7 +63,7 @@ fn compared<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let (old_rest, new_rest) = (&old[before..], &new[before..]);
     let backwards = old_rest.iter().rev().zip(new_rest.iter().rev());
     let after = backwards.take_while(|(old, new)| old == new).count();
-    let same = |line: &&'t str| Line::Same(line);
+    let same = |&text: &&'t str| Line { mark: SAME, text };
     let mut lines: Vec<Line<'t>> = old[..before].iter().map(same).collect();
     lines
         .extend(searched(&old_rest[..old_rest.len() - after], &new_rest[..new_rest.len() - after]));
@@ -87,8 +75,8 @@ fn compared<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
 fn searched<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let width = new.len() + 1;
     let cells = (old.len() + 1).saturating_mul(width);
-    let gone = |line: &&'t str| Line::Gone(line);
-    let come = |line: &&'t str| Line::New(line);
+    let gone = |&text: &&'t str| Line { mark: GONE, text };
+    let come = |&text: &&'t str| Line { mark: NEW, text };
     if cells > CELLS_MAX {
         return old.iter().map(gone).chain(new.iter().map(come)).collect();
     }
@@ -106,13 +94,13 @@ fn searched<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let (mut i, mut j, mut lines) = (0, 0, Vec::with_capacity(old.len() + new.len()));
     while i < old.len() && j < new.len() {
         if old[i] == new[j] {
-            lines.push(Line::Same(old[i]));
+            lines.push(Line { mark: SAME, text: old[i] });
             (i, j) = (i + 1, j + 1);
         } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
-            lines.push(Line::Gone(old[i]));
+            lines.push(gone(&old[i]));
             i += 1;
         } else {
-            lines.push(Line::New(new[j]));
+            lines.push(come(&new[j]));
             j += 1;
         }
     }
