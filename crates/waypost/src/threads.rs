@@ -44,6 +44,12 @@ pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
     failure
 }
 
+/// The answer of a thread that waits for this.
+pub(crate) fn waiting(action: PendingAction) -> ThreadAnswer {
+    let answer = ThreadAnswer::new(ThreadStatus::ConfirmationRequired);
+    ThreadAnswer { pending_action: Some(action), ..answer }
+}
+
 /// The word that lets a call run as it is.
 pub(crate) fn approval(call: &str) -> Approval {
     Approval { call_id: call.to_owned(), approved: true, feedback: None, arguments: None }

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use wire::conversations::{
     Approval, ClarificationResponse, ElicitationAction, ElicitationResponse, PendingAction,
-    ResumeThread, ThreadAnswer, ThreadStatus,
+    ResumeThread, ThreadAnswer,
 };
 use wire::rest::Session;
 
@@ -166,11 +166,8 @@ async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit> 
         return Err(Failure::usage(format!("thread `{thread}` waits for no one"))
             .hint(format!("`{show}` shows where it stands")));
     };
-    let answer = ThreadAnswer {
-        pending_action: Some(action),
-        ..ThreadAnswer::new(ThreadStatus::ConfirmationRequired)
-    };
-    threads::tell(context, &body["requestState"]["pending_action"], thread, &answer)
+    let action_body = &body["requestState"]["pending_action"];
+    threads::tell(context, action_body, thread, &threads::waiting(action))
 }
 
 /// `ID=VALUE`.

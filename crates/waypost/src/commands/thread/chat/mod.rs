@@ -206,28 +206,26 @@ impl Chat {
                     self.turn = delta.turn;
                 }
                 self.spoken.push_str(&delta.text);
-                self.output.piece(&printable(&delta.text))
+                self.output.piece(&printable(&delta.text))?;
             }
             "restarted" => {
                 self.end_line()?;
                 self.output.talk("(it starts that again)");
-                Ok(())
             }
             "tool_call" => {
                 self.end_line()?;
                 let call: ToolCallInfo = read(&data)?;
                 let arguments = one_line(&call.arguments.to_string());
                 self.output.talk(&format!("- {} {arguments}", printable(&call.tool_name)));
-                Ok(())
             }
             "tool_result" => {
                 if let Some(why) = data["error"].as_str() {
                     self.output.talk(&format!("  it was not done: {}", one_line(why)));
                 }
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     /// Ends a line that was printed piece by piece.
@@ -241,11 +239,10 @@ impl Chat {
     /// The answer, printed where it was not heard already.
     fn result(&mut self, event: &Event) -> Result<ThreadAnswer> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+        let spoken = self.spoken.clone();
         if self.output.is_json() {
             self.output.document(&json!({"event": "result", "data": data}))?;
-        }
-        let spoken = self.spoken.clone();
-        if !self.output.is_json() {
+        } else {
             self.end_line()?;
         }
         if data["status"] == "error" {
@@ -449,23 +446,14 @@ enum Meant {
 /// What a thread came to after a login; none while it still waits for that.
 fn gone_on(session: Session) -> Option<ThreadAnswer> {
     let state = session.request_state?;
+    let said = |response| ThreadAnswer { response, ..ThreadAnswer::new(ThreadStatus::Success) };
     match (session.status, state.pending_action) {
         (_, Some(PendingAction::OauthUrl { .. })) | (Status::Running, _) => None,
-        (Status::Completed, _) => {
-            let response = state.final_response;
-            Some(ThreadAnswer { response, ..ThreadAnswer::new(ThreadStatus::Success) })
-        }
-        (_, Some(action)) => {
-            let pending_action = Some(action);
-            Some(ThreadAnswer {
-                pending_action,
-                ..ThreadAnswer::new(ThreadStatus::ConfirmationRequired)
-            })
-        }
+        (Status::Completed, _) => Some(said(state.final_response)),
+        (_, Some(action)) => Some(threads::waiting(action)),
         (_, None) => {
             let why = session.last_error.map(|fault| fault.message);
-            let response = why.or_else(|| Some(format!("it is {}", session.status.name())));
-            Some(ThreadAnswer { response, ..ThreadAnswer::new(ThreadStatus::Success) })
+            Some(said(why.or_else(|| Some(format!("it is {}", session.status.name())))))
         }
     }
 }
