@@ -168,42 +168,35 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         }
         Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
         Command::Doctor(args) => {
-            let context = context(Some(args.project()))?;
-            client_command(context, async |context| doctor::run(args, context).await)
+            as_client(context(Some(args.project()))?, async |ctx| doctor::run(args, ctx).await)
         }
-        Command::Backup(args) => client_command(here()?, async |ctx| backup::run(args, ctx).await),
-        Command::Restore(args) => {
-            client_command(here()?, async |ctx| restore::run(args, ctx).await)
-        }
-        Command::Run(args) => client_command(here()?, async |ctx| run::run(args, ctx).await),
-        Command::Resume(args) => client_command(here()?, async |ctx| resume::run(args, ctx).await),
+        Command::Backup(args) => as_client(here()?, async |ctx| backup::run(args, ctx).await),
+        Command::Restore(args) => as_client(here()?, async |ctx| restore::run(args, ctx).await),
+        Command::Run(args) => as_client(here()?, async |ctx| run::run(args, ctx).await),
+        Command::Resume(args) => as_client(here()?, async |ctx| resume::run(args, ctx).await),
         Command::Chat(args) => {
             // Ctrl-C is for what the agent does: it ends nothing else.
             let context = here()?;
             logging(&context, "error", chat::run(args, &context))
         }
         Command::Plan(args) => {
-            let context = context(args.project())?;
-            client_command(context, async |context| plan::run(args, context).await)
+            as_client(context(args.project())?, async |ctx| plan::run(args, ctx).await)
         }
         Command::Pipeline(args) => {
-            let context = context(Some(args.project()))?;
-            client_command(context, async |context| pipeline::run(args, context).await)
+            as_client(context(Some(args.project()))?, async |ctx| pipeline::run(args, ctx).await)
         }
-        Command::Agent(args) => client_command(here()?, async |ctx| agent::run(args, ctx).await),
-        Command::Session(args) => {
-            client_command(here()?, async |ctx| session::run(args, ctx).await)
-        }
-        Command::Inbox(args) => client_command(here()?, async |ctx| inbox::run(args, ctx).await),
-        Command::Tool(args) => client_command(here()?, async |ctx| tool::run(args, ctx).await),
+        Command::Agent(args) => as_client(here()?, async |ctx| agent::run(args, ctx).await),
+        Command::Session(args) => as_client(here()?, async |ctx| session::run(args, ctx).await),
+        Command::Inbox(args) => as_client(here()?, async |ctx| inbox::run(args, ctx).await),
+        Command::Tool(args) => as_client(here()?, async |ctx| tool::run(args, ctx).await),
         Command::Mcp(args) => {
             let context = context(args.project())?;
             logging(&context, "warn", mcp::run(args, &context))
         }
-        Command::Events(args) => client_command(here()?, async |ctx| events::run(args, ctx).await),
+        Command::Events(args) => as_client(here()?, async |ctx| events::run(args, ctx).await),
         Command::Demo(args) => {
             let context = context(None)?;
-            logging(&context, "error", demo::run(args, output))
+            logging(&context, "error", demo::run(args, &context))
         }
         Command::Example(args) => {
             let context = context(None)?;
@@ -213,7 +206,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
 }
 
 /// A command that says nothing but its result unless `LOG_LEVEL` asks for more.
-fn client_command(
+fn as_client(
     context: Context,
     command: impl AsyncFnOnce(&Context) -> Result<Exit>,
 ) -> Result<Exit> {

@@ -11,6 +11,7 @@ mod tools;
 
 use crate::assembly::{Keys, NOWHERE, assemble};
 use crate::commands::word;
+use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
@@ -79,7 +80,8 @@ impl Story {
 }
 
 /// Tells the stories.
-pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
+pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
     if args.list {
         return list(output);
     }
@@ -92,7 +94,7 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
     let starting = assemble(project()?, folder.path().to_path_buf(), address, keys);
     let assembled = tokio::select! {
         assembled = starting => assembled?,
-        () = signals.next() => return Err(interrupted()),
+        () = signals.next() => return Err(context.interrupted()),
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = server::serve(assembled, listener, async move {
@@ -102,7 +104,7 @@ pub(crate) async fn run(args: DemoArgs, output: Output) -> Result<Exit> {
     let telling = async {
         let told = tokio::select! {
             told = tell(&args, output, address) => told,
-            () = signals.next() => Err(interrupted()),
+            () = signals.next() => Err(context.interrupted()),
         };
         drop(stop);
         told
@@ -140,8 +142,4 @@ fn list(output: Output) -> Result<Exit> {
 
 fn unbound(error: &std::io::Error) -> Failure {
     Failure::new(Exit::Failed, "listen", format!("cannot listen on this machine: {error}"))
-}
-
-fn interrupted() -> Failure {
-    Failure::new(Exit::Interrupted, "interrupted", "interrupted")
 }
