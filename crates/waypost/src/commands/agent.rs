@@ -1,6 +1,7 @@
 //! `waypost agent`: which agents a server has, and those that are stored there from files. An agent
 //! file is checked here, with the places of its mistakes, before anything is sent.
 
+use crate::commands::Most;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
@@ -37,11 +38,7 @@ pub(crate) struct AgentArgs {
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
     /// List the server's agents
-    Ls {
-        /// How many at most
-        #[arg(long, default_value_t = 200, value_parser = super::limit)]
-        limit: usize,
-    },
+    Ls(Most),
     /// Show one agent as YAML
     #[command(alias = "show")]
     Get {
@@ -69,7 +66,7 @@ enum AgentCommand {
 /// Runs `waypost agent`.
 pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        AgentCommand::Ls { limit } => list(context, limit).await,
+        AgentCommand::Ls(Most { limit }) => list(context, limit).await,
         AgentCommand::Get { name } => get(context, &name).await,
         AgentCommand::Apply { files } => apply(context, &files).await,
         AgentCommand::Diff { file } => diff(context, &file).await,

@@ -21,12 +21,20 @@ pub(crate) mod documents;
 pub(crate) mod data;
 pub(crate) mod thread;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 /// The longest time that a server waits for a run.
 const WAIT_SECONDS_MAX: u64 = 300;
 /// A user who needs more than this reads pages.
 const LIST_ITEMS_MAX: usize = 10_000;
+
+/// What a command takes that lists all of a kind.
+#[derive(Debug, Args)]
+struct Most {
+    /// How many at most
+    #[arg(long, default_value_t = 200, value_parser = crate::commands::limit)]
+    limit: usize,
+}
 
 /// The word by which a choice is named on the command line.
 fn word(choice: &impl ValueEnum) -> String {

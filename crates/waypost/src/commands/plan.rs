@@ -1,6 +1,7 @@
 //! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
 //! them. Checking, drawing and testing need no server.
 
+use crate::commands::Most;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
@@ -39,11 +40,7 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Subcommand)]
 enum PlanCommand {
     /// List the server's plans
-    Ls {
-        /// How many at most
-        #[arg(long, default_value_t = 200, value_parser = super::limit)]
-        limit: usize,
-    },
+    Ls(Most),
     /// Show one plan as the server has it
     Show {
         /// The plan's id
@@ -95,7 +92,7 @@ impl PlanArgs {
         match &self.command {
             PlanCommand::Validate { paths } | PlanCommand::Test { paths } => folder_of(paths),
             PlanCommand::Graph { file } => folder_of(std::slice::from_ref(file)),
-            PlanCommand::Ls { .. } | PlanCommand::Show { .. } | PlanCommand::Run(_) => {
+            PlanCommand::Ls(_) | PlanCommand::Show { .. } | PlanCommand::Run(_) => {
                 Some(project_folder(None))
             }
         }
@@ -105,7 +102,7 @@ impl PlanArgs {
 /// Runs `waypost plan`.
 pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        PlanCommand::Ls { limit } => list(context, limit).await,
+        PlanCommand::Ls(Most { limit }) => list(context, limit).await,
         PlanCommand::Show { id } => show(context, &id).await,
         PlanCommand::Validate { paths } => validate(context, &paths),
         PlanCommand::Graph { file } => graph(context, file),

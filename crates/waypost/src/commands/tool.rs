@@ -1,5 +1,6 @@
 //! `waypost tool`: the catalog as this caller sees it, plans included, and direct calls.
 
+use crate::commands::Most;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
@@ -30,11 +31,7 @@ pub(crate) struct ToolArgs {
 #[derive(Debug, Subcommand)]
 enum ToolCommand {
     /// List the tools, and the plans as tools
-    Ls {
-        /// How many at most
-        #[arg(long, default_value_t = 200, value_parser = super::limit)]
-        limit: usize,
-    },
+    Ls(Most),
     /// Show one tool with its schemas and its name in MCP
     Show {
         /// Its name, such as math::add
@@ -52,7 +49,7 @@ enum ToolCommand {
 /// Runs `waypost tool`.
 pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        ToolCommand::Ls { limit } => list(context, limit).await,
+        ToolCommand::Ls(Most { limit }) => list(context, limit).await,
         ToolCommand::Show { name } => show(context, &name).await,
         ToolCommand::Call { name, arguments } => call(context, &name, &arguments).await,
     }

@@ -12,7 +12,6 @@ use axum::Router;
 use clap::Args;
 use demo::{self, DemoParts, Login, Zone};
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::contracts::Tool;
 use server::{Assembled, Extra};
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -56,13 +55,6 @@ enum Way {
     Http(SocketAddr),
 }
 
-/// What the server offers.
-#[derive(Clone)]
-struct Offer {
-    tools: Vec<Arc<dyn Tool>>,
-    routes: Router,
-}
-
 /// The folder of the server itself, beside that of the calendars.
 const SERVER_FOLDER: &str = "server";
 /// A process that ends may hold the folder a moment longer than its successor would like.
@@ -85,7 +77,8 @@ pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<
     let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
     let parts = DemoParts { zone, clock: Arc::new(SystemClock), spawn, login };
     let tools = demo::all(&args.data, parts).map_err(|error| unusable(&args.data, &error))?;
-    let starting = assembled(Offer { tools, routes }, &args.data, address);
+    let extra = || Extra { tools: tools.clone(), routes: routes.clone(), ..Extra::default() };
+    let starting = assembled(extra, &args.data, address);
     let assembled = tokio::select! {
         assembled = starting => assembled?,
         () = stop.next() => return Ok(Exit::Ok),
@@ -152,12 +145,14 @@ async fn listener(way: Way, login: Option<&Login>) -> Result<Option<TcpListener>
 }
 
 /// The server, as soon as no other process holds its folder.
-async fn assembled(offer: Offer, data: &Path, address: SocketAddr) -> Result<Assembled> {
+async fn assembled(
+    extra: impl Fn() -> Extra,
+    data: &Path,
+    address: SocketAddr,
+) -> Result<Assembled> {
     let deadline = Instant::now() + HELD_WAIT;
     loop {
-        let Offer { tools, routes } = offer.clone();
-        let extra = Extra { tools, routes, ..Extra::default() };
-        match assemble_only(extra, data.join(SERVER_FOLDER), address).await {
+        match assemble_only(extra(), data.join(SERVER_FOLDER), address).await {
             Err(error) if error.holder().is_some() && Instant::now() < deadline => {
                 sleep(HELD_LOOK).await;
             }

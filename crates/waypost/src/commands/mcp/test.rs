@@ -135,12 +135,8 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
         Ok(status) => status,
         Err(fault) => {
             let status = upstream.status();
-            let state = match status.state {
-                UpstreamState::Login => UpstreamState::Login,
-                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Failing => {
-                    UpstreamState::Failing
-                }
-            };
+            let wants_login = status.state == UpstreamState::Login;
+            let state = if wants_login { status.state } else { UpstreamState::Failing };
             UpstreamStatus { state, last_error: Some(fault), ..status }
         }
     };

@@ -6,6 +6,7 @@ mod send;
 mod test;
 mod stats;
 
+use crate::commands::Most;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Result};
@@ -32,11 +33,7 @@ pub(crate) struct PipelineArgs {
 #[derive(Debug, Subcommand)]
 enum PipelineCommand {
     /// List the server's pipelines
-    Ls {
-        /// How many at most
-        #[arg(long, default_value_t = 200, value_parser = super::limit)]
-        limit: usize,
-    },
+    Ls(Most),
     /// Check a pipeline's file, and say which path cases would take; offline
     Test(test::TestArgs),
     /// Send a case through the server and print its outcome
@@ -53,9 +50,9 @@ impl PipelineArgs {
     pub(crate) fn project(&self) -> PathBuf {
         match &self.command {
             PipelineCommand::Test(args) => args.project(),
-            PipelineCommand::Ls { .. }
-            | PipelineCommand::Send(_)
-            | PipelineCommand::Stats { .. } => project_folder(None),
+            PipelineCommand::Ls(_) | PipelineCommand::Send(_) | PipelineCommand::Stats { .. } => {
+                project_folder(None)
+            }
         }
     }
 }
@@ -63,7 +60,7 @@ impl PipelineArgs {
 /// Runs `waypost pipeline`.
 pub(crate) async fn run(args: PipelineArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        PipelineCommand::Ls { limit } => ls::run(context, limit).await,
+        PipelineCommand::Ls(Most { limit }) => ls::run(context, limit).await,
         PipelineCommand::Test(args) => test::run(context, &args),
         PipelineCommand::Send(args) => send::run(context, args).await,
         PipelineCommand::Stats { name } => stats::run(context, &name).await,
