@@ -33,41 +33,24 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// All of them, in the order of their numbers.
-    pub(crate) const ALL: &'static [Exit] = &[
-        Exit::Ok,
-        Exit::Failed,
-        Exit::Usage,
-        Exit::Paused,
-        Exit::Auth,
-        Exit::Upstream,
-        Exit::Unreachable,
-        Exit::Denied,
-        Exit::Unwell,
-        Exit::Timeout,
-        Exit::Interrupted,
+    /// All of them with what they mean, in the order of their numbers.
+    pub(crate) const ALL: &'static [(Exit, &'static str)] = &[
+        (Exit::Ok, "it worked"),
+        (Exit::Failed, "it failed: the run, the test or the request"),
+        (Exit::Usage, "the command line, the project or the input is wrong"),
+        (Exit::Paused, "the run waits for a person: see `waypost inbox ls`"),
+        (Exit::Auth, "not with these credentials"),
+        (Exit::Upstream, "a tool or an upstream failed"),
+        (Exit::Unreachable, "the server does not answer"),
+        (Exit::Denied, "policy says no"),
+        (Exit::Unwell, "`waypost doctor` found something that does not work"),
+        (Exit::Timeout, "it took longer than it may; it may still be going on"),
+        (Exit::Interrupted, "interrupted"),
     ];
 
     /// The number that the shell sees.
     pub(crate) fn number(self) -> u8 {
         self as u8
-    }
-
-    /// What it means, for `waypost help exit-codes`.
-    pub(crate) fn meaning(self) -> &'static str {
-        match self {
-            Exit::Ok => "it worked",
-            Exit::Failed => "it failed: the run, the test or the request",
-            Exit::Usage => "the command line, the project or the input is wrong",
-            Exit::Paused => "the run waits for a person: see `waypost inbox ls`",
-            Exit::Auth => "not with these credentials",
-            Exit::Upstream => "a tool or an upstream failed",
-            Exit::Unreachable => "the server does not answer",
-            Exit::Denied => "policy says no",
-            Exit::Unwell => "`waypost doctor` found something that does not work",
-            Exit::Timeout => "it took longer than it may; it may still be going on",
-            Exit::Interrupted => "interrupted",
-        }
     }
 }
 
@@ -201,7 +184,7 @@ mod tests {
 
     #[test]
     fn exit_codes_are_told_apart() {
-        let mut numbers: Vec<u8> = Exit::ALL.iter().map(|exit| exit.number()).collect();
+        let mut numbers: Vec<u8> = Exit::ALL.iter().map(|(exit, _)| exit.number()).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 124, 130]);
         numbers.dedup();
         assert_eq!(numbers.len(), Exit::ALL.len());

@@ -277,10 +277,11 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn help(topic: &[String], output: Output) -> Result<Exit> {
     if topic == ["exit-codes"] {
-        let code = |exit: &Exit| json!({"code": exit.number(), "meaning": exit.meaning()});
-        let codes: Vec<Value> = Exit::ALL.iter().map(code).collect();
-        let row = |exit: &Exit| vec![exit.number().to_string(), exit.meaning().to_owned()];
-        let text = table(&["code", "meaning"], Exit::ALL.iter().map(row));
+        let all = Exit::ALL.iter().map(|(exit, meaning)| (exit.number(), *meaning));
+        let code = |(code, meaning): (u8, &str)| json!({"code": code, "meaning": meaning});
+        let codes: Vec<Value> = all.clone().map(code).collect();
+        let rows = all.map(|(code, meaning)| vec![code.to_string(), meaning.to_owned()]);
+        let text = table(&["code", "meaning"], rows);
         return output.data(&json!({"items": codes}), &text);
     }
     let mut command = Cli::command();
