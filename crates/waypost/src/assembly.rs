@@ -59,16 +59,6 @@ pub(crate) async fn assemble(
     data: PathBuf,
     address: SocketAddr,
     keys: Keys,
-) -> Result<Assembled> {
-    try_assemble(project, data, address, keys).await.map_err(refused)
-}
-
-/// The same, for a caller that knows a way out when the folder is held.
-pub(crate) async fn try_assemble(
-    project: Project,
-    data: PathBuf,
-    address: SocketAddr,
-    keys: Keys,
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);

@@ -1,7 +1,7 @@
 //! Runs the examples that plans carry, on the real engine over a store of its own, and says where
 //! a run comes out differently than told.
 
-use crate::assembly::{Keys, NOWHERE, assemble};
+use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::progress::{Line, Progress};
@@ -45,7 +45,8 @@ pub(crate) async fn run(
 
 async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<ExampleResult>> {
     let folder = TemporaryFolder::new()?;
-    let assembled = assemble(project, folder.path().to_path_buf(), NOWHERE, Keys::none()).await?;
+    let starting = assemble(project, folder.path().to_path_buf(), NOWHERE, Keys::none());
+    let assembled = starting.await.map_err(refused)?;
     let stage = Stage { engine: assembled.engine, caller: local_caller() };
     let mut results = Vec::new();
     for plan in plans {
@@ -119,16 +120,13 @@ impl Stage {
 
 /// The reply that a short form stands for: `{approve}`, `{answer}`, `{input}`, `{action, ..}`.
 fn reply_to(ask: &Ask, given: &Value) -> Result<Reply, String> {
-    let declines = given["action"] == "decline";
-    match &ask.body {
-        AskBody::Clarify { .. } if declines => return Ok(Reply::Clarify { answer: None }),
-        AskBody::Fill { .. } if declines => return Ok(Reply::Fill { content: None }),
-        AskBody::Authorize { .. } if declines => return Ok(Reply::Authorize { done: false }),
-        AskBody::Clarify { .. }
-        | AskBody::Fill { .. }
-        | AskBody::Authorize { .. }
-        | AskBody::Approve { .. }
-        | AskBody::Fix { .. } => {}
+    if given["action"] == "decline" {
+        match &ask.body {
+            AskBody::Clarify { .. } => return Ok(Reply::Clarify { answer: None }),
+            AskBody::Fill { .. } => return Ok(Reply::Fill { content: None }),
+            AskBody::Authorize { .. } => return Ok(Reply::Authorize { done: false }),
+            AskBody::Approve { .. } | AskBody::Fix { .. } => {}
+        }
     }
     let input = given.get("answer").or(given.get("input")).unwrap_or(given);
     short_form(ask, Some(input)).map_err(|bad| bad.to_string())

@@ -1,6 +1,6 @@
 //! `waypost up`: serves a project, or the demo, until a signal stops it.
 
-use crate::assembly::{Keys, assemble};
+use crate::assembly::{Keys, assemble, refused};
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -119,7 +119,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
         LogFormat::Json => Progress::silent(),
     };
     let mut assembled = tokio::select! {
-        assembled = progress.told_if_slow(STARTING, starting) => assembled?,
+        assembled = progress.told_if_slow(STARTING, starting) => assembled.map_err(refused)?,
         () = stop.next() => return Ok(Exit::Ok),
     };
     if let Some(limit) = descriptors {

@@ -67,8 +67,8 @@ impl Progress {
     pub(crate) async fn told_if_slow<T>(
         self,
         notice: &'static str,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+        work: impl Future<Output = T>,
+    ) -> T {
         let Some(output) = self.output else { return work.await };
         let _notice = Notice(tokio::spawn(async move {
             tokio::time::sleep(SLOW).await;

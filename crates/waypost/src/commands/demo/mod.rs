@@ -9,7 +9,7 @@ mod trade;
 mod calendar;
 mod tools;
 
-use crate::assembly::{Keys, NOWHERE, assemble};
+use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::commands::word;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     let keys = Keys::of(&Environment::bare());
     let starting = assemble(project()?, folder.path().to_path_buf(), address, keys);
     let assembled = tokio::select! {
-        assembled = starting => assembled?,
+        assembled = starting => assembled.map_err(refused)?,
         () = signals.next() => return Err(context.interrupted()),
     };
     let (stop, stopped) = oneshot::channel::<()>();

@@ -3,7 +3,7 @@
 //! and all its clients see the same sessions and the same inbox.
 
 use super::relay;
-use crate::assembly::{Keys, NOWHERE, refused, try_assemble};
+use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -63,7 +63,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
     let keys = Keys::of(&context.environment);
-    let starting = try_assemble(project, data.path().to_path_buf(), NOWHERE, keys);
+    let starting = assemble(project, data.path().to_path_buf(), NOWHERE, keys);
     let assembled = tokio::select! {
         assembled = starting => assembled,
         () = stop.next() => return Ok(Exit::Ok),
