@@ -5,7 +5,7 @@ use crate::environment::place::shown;
 use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
-use crate::remote::client::{Client, DEFAULT_SERVER, is_empty, read};
+use crate::remote::client::{Client, DEFAULT_SERVER, read};
 use crate::settings::{Located, Origin, Settings};
 use crate::terminal::output::{Output, table};
 use crate::terminal::progress::Progress;
@@ -99,31 +99,22 @@ impl Context {
     }
 
     /// Prints a list of the server: as it is with `--json`, else as a table with a row for each
-    /// item.
+    /// item. Where there are none, a person may be told something as well.
     pub(crate) fn table<T: DeserializeOwned>(
         &self,
         body: &Value,
         heads: &[&str],
+        none: Option<&str>,
         row: impl FnMut(T) -> Vec<String>,
     ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
-            self.output.text(&table(heads, page.items.into_iter().map(row)))
+            let is_empty = page.items.is_empty();
+            self.output.text(&table(heads, page.items.into_iter().map(row)))?;
+            if let Some(none) = none.filter(|_| is_empty) {
+                self.output.talk(none);
+            }
+            Ok(())
         })
-    }
-
-    /// The same; where there are no items, a person is told this as well.
-    pub(crate) fn table_or<T: DeserializeOwned>(
-        &self,
-        body: &Value,
-        heads: &[&str],
-        none: &str,
-        row: impl FnMut(T) -> Vec<String>,
-    ) -> Result<Exit> {
-        let exit = self.table(body, heads, row)?;
-        if is_empty(body) {
-            self.output.talk(none);
-        }
-        Ok(exit)
     }
 
     /// From now on a run of this session continues on the server, whatever becomes of this command.

@@ -41,12 +41,10 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
             }
         }
         Status::Paused => {
-            let show = about("show");
-            output.talk(&format!("{id} was paused; `{show}` shows more"));
+            output.talk(&format!("{id} was paused; `{}` shows more", about("show")));
         }
         Status::Running => {
-            let tail = about("tail");
-            output.talk(&format!("{id} is still running; `{tail}` follows it"));
+            output.talk(&format!("{id} is still running; `{}` follows it", about("tail")));
         }
     }
     Ok(exit_of(run.status))

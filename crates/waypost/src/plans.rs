@@ -92,8 +92,7 @@ impl Selection {
         let mut project = match folder {
             Some(folder) => shown_from_here(load_project(folder, environment)?, folder),
             None => {
-                let config = Settings::load(None, environment)?.config;
-                Project { config, ..Project::default() }
+                Project { config: Settings::load(None, environment)?.config, ..Project::default() }
             }
         };
         let mut named = Vec::new();

@@ -44,10 +44,7 @@ pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Dat
     let environment = &context.environment;
     let project = match &context.project {
         Some(folder) => load_project(folder, environment)?,
-        None => {
-            let config = Settings::of_demo(environment)?.config;
-            Project::demo_with(config)
-        }
+        None => Project::demo_with(Settings::of_demo(environment)?.config),
     };
     let is_bare =
         project.plans.is_empty() && project.agents.is_empty() && project.pipelines.is_empty();

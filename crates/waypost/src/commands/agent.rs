@@ -77,7 +77,7 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["agents"]), limit).await?;
     let heads = ["agent", "model", "version", "default", "types", "description"];
-    context.table(&body, &heads, |agent: AgentSummary| {
+    context.table(&body, &heads, None, |agent: AgentSummary| {
         let version = version_text(&agent);
         let default = if agent.default { "yes" } else { "" }.to_owned();
         let types = agent.tool_types.join(", ");
@@ -104,7 +104,7 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     let offered = offered(context, files)?;
     let client = context.client().await?;
     for agent in &offered {
-        let (result, version) = store(context, &client, agent).await?;
+        let Stored { result, version } = store(context, &client, agent).await?;
         let name = agent.name.as_str();
         let line = json!({"refName": name, "result": result, "version": version});
         let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
@@ -114,17 +114,20 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Stores an agent where it differs. Returns the outcome and the version that holds now.
-async fn store(
-    context: &Context,
-    client: &Client,
-    agent: &Agent,
-) -> Result<(&'static str, Option<u64>)> {
+/// What came of storing an agent.
+struct Stored {
+    result: &'static str,
+    /// The one that holds now; none where a file has it.
+    version: Option<u64>,
+}
+
+/// Stores an agent where it differs.
+async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<Stored> {
     let name = agent.name.as_str();
     let kept = kept(client, name).await?;
     let wanted = wanted(agent, kept.as_ref());
     if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == wanted) {
-        return Ok(("unchanged", kept.summary.version));
+        return Ok(Stored { result: "unchanged", version: kept.summary.version });
     }
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
     // Of two who apply at once one gets an error, instead of being overwritten.
@@ -136,7 +139,7 @@ async fn store(
     };
     let answer: AgentAnswer = read(&client.put(request, &wanted).await?)?;
     let result = if kept.is_none() { "created" } else { "updated" };
-    Ok((result, answer.summary.version))
+    Ok(Stored { result, version: answer.summary.version })
 }
 
 async fn diff(context: &Context, file: &Path) -> Result<Exit> {

@@ -116,7 +116,7 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
         "last error",
     ];
     let none = "`[events.sinks.<name>]` in waypost.toml adds some";
-    context.table_or(&body, &heads, none, |sink: Sink| {
+    context.table(&body, &heads, Some(none), |sink: Sink| {
         vec![
             sink.name,
             sink.kind,
@@ -134,7 +134,7 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
 fn deliveries(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["event", "type", "status", "tried", "last", "next", "code", "error"];
     let none = "webhooks have a line for each delivery, other sinks for those that fail";
-    context.table_or(body, &heads, none, |delivery: Delivery| {
+    context.table(body, &heads, Some(none), |delivery: Delivery| {
         let code = delivery.code.map(|code| code.to_string());
         vec![
             delivery.event,

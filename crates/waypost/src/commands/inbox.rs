@@ -143,7 +143,10 @@ enum Action {
 pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     match args.command {
-        InboxCommand::Ls { session, limit } => list(context, &client, session, limit).await,
+        InboxCommand::Ls { session, limit } => {
+            let request = Request::to(&["asks"]).with("status", Some("open"));
+            list(context, &client.list(request.with("session", session), limit).await?)
+        }
         InboxCommand::Show { ask } => show(context, &client, &ask).await,
         InboxCommand::Answer(args) => {
             let ask = open_ask(&client, &args.ask).await?;
@@ -160,15 +163,8 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     }
 }
 
-async fn list(
-    context: &Context,
-    client: &Client,
-    session: Option<String>,
-    limit: usize,
-) -> Result<Exit> {
-    let request = Request::to(&["asks"]).with("status", Some("open")).with("session", session);
-    let body = client.list(request, limit).await?;
-    context.show(&body, |page: Page<Ask>| {
+fn list(context: &Context, body: &Value) -> Result<Exit> {
+    context.show(body, |page: Page<Ask>| {
         if page.items.is_empty() {
             context.output.talk("no questions are open");
             return Ok(());
@@ -255,35 +251,34 @@ async fn send(
 }
 
 fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
-    match (ask.kind, args.action) {
+    Ok(match (ask.kind, args.action) {
         (AskKind::Clarify, None) => {
             let answer = Some(clarification(ask, args)?);
-            Ok(json!(ClarifyReply { action: None, answer }))
+            json!(ClarifyReply { action: None, answer })
         }
         (AskKind::Clarify, Some(Action::Decline)) => {
-            let action = Some(FillAction::Decline);
-            Ok(json!(ClarifyReply { action, answer: None }))
+            json!(ClarifyReply { action: Some(FillAction::Decline), answer: None })
         }
         (AskKind::Fill, None) => {
             let content = Some(form(ask, args)?);
-            Ok(json!(FillReply { action: FillAction::Accept, content }))
+            json!(FillReply { action: FillAction::Accept, content })
         }
         (AskKind::Fill, Some(Action::Decline)) => {
-            Ok(json!(FillReply { action: FillAction::Decline, content: None }))
+            json!(FillReply { action: FillAction::Decline, content: None })
         }
         (AskKind::Authorize, Some(Action::Done)) => {
-            Ok(json!(AuthorizeReply { action: AuthorizeAction::Done }))
+            json!(AuthorizeReply { action: AuthorizeAction::Done })
         }
         (AskKind::Authorize, Some(Action::Decline)) => {
-            Ok(json!(AuthorizeReply { action: AuthorizeAction::Decline }))
+            json!(AuthorizeReply { action: AuthorizeAction::Decline })
         }
-        (AskKind::Fix, Some(action)) => fix(ask, action, args),
-        (AskKind::Approve, _) => Err(misfit(ask, "needs a decision")),
+        (AskKind::Fix, Some(action)) => fix(ask, action, args)?,
+        (AskKind::Approve, _) => return Err(misfit(ask, "needs a decision")),
         (AskKind::Clarify | AskKind::Fill | AskKind::Authorize, Some(_)) => {
-            Err(misfit(ask, "does not take this action"))
+            return Err(misfit(ask, "does not take this action"));
         }
-        (AskKind::Authorize | AskKind::Fix, None) => Err(misfit(ask, "needs an action")),
-    }
+        (AskKind::Authorize | AskKind::Fix, None) => return Err(misfit(ask, "needs an action")),
+    })
 }
 
 fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value> {

@@ -113,8 +113,8 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
 
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["plans"]), limit).await?;
-    context
-        .table(&body, &["plan", "description"], |plan: PlanSummary| vec![plan.id, plan.description])
+    let row = |plan: PlanSummary| vec![plan.id, plan.description];
+    context.table(&body, &["plan", "description"], None, row)
 }
 
 async fn show(context: &Context, id: &str) -> Result<Exit> {
@@ -131,7 +131,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
         session: args.session,
     });
     let client = context.client().await?;
-    let run = to_pause(context, &client, &body, Duration::from_secs(args.wait));
+    let run = follow(context, &client, &body, Duration::from_secs(args.wait));
     let waiting = context.progress().during("waiting for the run", run);
     let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
@@ -140,12 +140,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once
 /// and we poll the run from then on: a person who interrupts us learns its session.
-async fn to_pause(
-    context: &Context,
-    client: &Client,
-    body: &Value,
-    wait: Duration,
-) -> Result<Value> {
+async fn follow(context: &Context, client: &Client, body: &Value, wait: Duration) -> Result<Value> {
     let begun = Instant::now();
     let mut pause = LOOK_MIN;
     let mut body = client.post(Request::to(&["runs"]).waiting(0), body).await?;

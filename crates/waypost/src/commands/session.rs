@@ -120,18 +120,14 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
             let request = Request::to(&["sessions", &session, "events"]).with("after", after);
             tail::follow(context.output, &client, &request, LOOK).await
         }
-        SessionCommand::Pause(Named { session }) => {
-            move_run(context, &client, &session, "pause").await
-        }
-        SessionCommand::Continue(Named { session }) => {
-            move_run(context, &client, &session, "continue").await
+        SessionCommand::Pause(named) => move_run(context, &client, &named.session, "pause").await,
+        SessionCommand::Continue(named) => {
+            move_run(context, &client, &named.session, "continue").await
         }
         SessionCommand::Retry { session, wait } => retry(context, &client, &session, wait).await,
         SessionCommand::Fork { session, at } => fork(context, &client, &session, at).await,
         SessionCommand::Export(Named { session }) => export(context, &client, &session).await,
-        SessionCommand::Cancel(Named { session }) => {
-            move_run(context, &client, &session, "cancel").await
-        }
+        SessionCommand::Cancel(named) => move_run(context, &client, &named.session, "cancel").await,
         SessionCommand::Prune { older_than } => prune(context, &client, older_than).await,
     }
 }
@@ -149,7 +145,7 @@ async fn found(client: &Client, name: &str) -> Result<Value> {
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["session", "status", "plan", "step", "asks", "updated", "key"];
-    context.table(body, &heads, |session: Session| {
+    context.table(body, &heads, None, |session: Session| {
         let status = status_word(&session).to_owned();
         let key = if session.key == session.id { String::new() } else { session.key };
         vec![

@@ -57,7 +57,8 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
 
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["tools"]), limit).await?;
-    context.table(&body, &["tool", "kind", "reach", "pace", "description"], |tool: Tool| {
+    let heads = ["tool", "kind", "reach", "pace", "description"];
+    context.table(&body, &heads, None, |tool: Tool| {
         vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]
     })
 }

@@ -129,10 +129,7 @@ impl Environment {
     }
 
     /// All whose names begin like this, in the order of their names.
-    pub(crate) fn beginning_with<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> impl Iterator<Item = &'a Variable> {
+    pub(crate) fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = &Variable> {
         let begins = move |variable: &&Variable| variable.name.starts_with(prefix);
         self.variables.values().filter(begins).filter(|variable| !variable.text.is_empty())
     }

@@ -194,10 +194,10 @@ impl Client {
     pub(crate) async fn stream(
         &self,
         request: Request<'_>,
-        last_event_id: Option<&str>,
+        after: Option<&str>,
     ) -> Result<Response> {
         let mut builder = self.builder(Method::GET, &request).header(ACCEPT, "text/event-stream");
-        if let Some(id) = last_event_id {
+        if let Some(id) = after {
             builder = builder.header("Last-Event-ID", id);
         }
         self.opened(builder).await
@@ -329,11 +329,6 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Value) -> Result<T> {
     })
 }
 
-/// Whether a list has no items.
-pub(crate) fn is_empty(list: &Value) -> bool {
-    list["items"].as_array().is_some_and(Vec::is_empty)
-}
-
 /// What the server refused, in its own words.
 pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let text = |name: &str| {
@@ -347,10 +342,9 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let lines = errors.into_iter().flatten().filter_map(faulty_value);
     // A failed step waits for a person, whatever door tells it.
     let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
-    let mut failure = Failure::new(exit, &code, message).lines(lines);
-    failure.hint = text("hint").map(in_commands);
-    failure.problem = body.map(Box::new);
-    failure
+    let failure = Failure::new(exit, &code, message).lines(lines);
+    let hint = text("hint").map(in_commands);
+    Failure { hint, problem: body.map(Box::new), ..failure }
 }
 
 /// A hint for a user of the command line, not of the server's HTTP API.

@@ -73,7 +73,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// The settings that hold for this project; without one, those that hold for all.
     pub(crate) fn load(project: Option<&Path>, environment: &Environment) -> Result<Self> {
-        Self::read(project, environment, &Roots::of_this_machine())
+        Self::over(Vec::new(), project, environment, &Roots::of_this_machine())
     }
 
     /// The settings that hold for the demo: what its example says, below those that hold for all.
@@ -81,10 +81,6 @@ impl Settings {
         let (file, text) = DEMO_SETTINGS;
         let example = vec![Layer::file(file, text)];
         Self::over(example, None, environment, &Roots::of_this_machine())
-    }
-
-    fn read(project: Option<&Path>, environment: &Environment, roots: &Roots) -> Result<Self> {
-        Self::over(Vec::new(), project, environment, roots)
     }
 
     /// What holds over these layers.
@@ -317,7 +313,7 @@ mod tests {
         fn read(&self, environment: &Environment) -> Result<Settings> {
             let root = |name: &str| Some(self.folder.path().join(name));
             let roots = Roots { system: root("etc"), user: root("config") };
-            Settings::read(root("shop").as_deref(), environment, &roots)
+            Settings::over(Vec::new(), root("shop").as_deref(), environment, &roots)
         }
 
         /// The value of a setting and its origin, without the folder of this machine.
@@ -436,11 +432,12 @@ mod tests {
     fn without_a_project_the_settings_of_all_hold() {
         let machine = Machine::new(&[SYSTEM, PROJECT]);
         let roots = Roots { system: Some(machine.folder.path().join("etc")), user: None };
-        let settings = Settings::read(None, &Environment::default(), &roots).unwrap();
+        let settings = Settings::over(Vec::new(), None, &Environment::default(), &roots).unwrap();
         assert_eq!(settings.config.server.port, 1);
         let nowhere = machine.folder.path().join("nowhere");
         let failure =
-            Settings::read(Some(nowhere.as_path()), &Environment::default(), &roots).unwrap_err();
+            Settings::over(Vec::new(), Some(nowhere.as_path()), &Environment::default(), &roots)
+                .unwrap_err();
         assert!(failure.message.contains("there is no folder"), "{failure}");
     }
 

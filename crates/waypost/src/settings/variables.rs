@@ -61,13 +61,10 @@ impl Section {
         };
         let what = format!("there is no setting for the variable `{}`", variable.name);
         let mut mistake = Mistake::error(what).hint(hint);
-        match &variable.source {
-            Source::Line { file, line } => {
-                mistake = mistake.at(Position { line: *line, column: 1 }, "");
-                mistake.file = Some(file.clone());
-            }
-            // A variable has no place beside its name.
-            Source::File(_) | Source::Variable(_) => {}
+        // A variable of the process has no place beside its name.
+        if let Source::Line { file, line } = &variable.source {
+            mistake = mistake.at(Position { line: *line, column: 1 }, "");
+            mistake.file = Some(file.clone());
         }
         mistake
     }

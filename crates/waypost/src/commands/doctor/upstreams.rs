@@ -22,15 +22,14 @@ pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client
     let environment = &context.environment;
     let Ok(project) = load_project(folder, environment) else { return Vec::new() };
     let variables = |name: &str| environment.any(name);
-    let upstreams = match project.upstreams(&variables) {
-        Ok(upstreams) => upstreams,
+    let read = project.upstreams(&variables).and_then(|upstreams| {
+        let configs = upstreams.configs(&variables)?;
+        Ok((upstreams.entries().len(), configs))
+    });
+    let (total, configs) = match read {
+        Ok(read) => read,
         Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
     };
-    let configs = match upstreams.configs(&variables) {
-        Ok(configs) => configs,
-        Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
-    };
-    let total = upstreams.entries().len();
     if total == 0 {
         return vec![Finding::ok(NAME, "no servers are behind this one")];
     }

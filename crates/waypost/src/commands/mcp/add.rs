@@ -111,8 +111,7 @@ fn table(args: &AddArgs) -> Result<Moved> {
 
 /// Tells which values are written out, since they may be secrets.
 pub(super) fn tell_plain(context: &Context, file: &str, tables: &[Moved]) {
-    let plain: Vec<&str> =
-        tables.iter().flat_map(|table| &table.plain).map(String::as_str).collect();
+    let plain: Vec<String> = tables.iter().flat_map(|table| table.plain.clone()).collect();
     if !plain.is_empty() {
         let names = plain.join("`, `");
         context.output.talk(&format!(

@@ -223,8 +223,7 @@ fn as_json(candidate: &Candidate) -> Value {
 
 /// Tells which variables stand now for what an editor would ask for.
 fn tell_asked(context: &Context, tables: &[Moved]) {
-    let asked: Vec<&str> =
-        tables.iter().flat_map(|table| &table.asked).map(String::as_str).collect();
+    let asked: Vec<String> = tables.iter().flat_map(|table| table.asked.clone()).collect();
     if !asked.is_empty() {
         let names = asked.join("`, `");
         context.output.talk(&format!(

@@ -46,7 +46,7 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
     };
     let heads = ["name", "kind", "state", "era", "tools", "last error"];
     let none = "`waypost mcp add` and `waypost mcp import` add some";
-    context.table_or(&body, &heads, none, |upstream: Upstream| {
+    context.table(&body, &heads, Some(none), |upstream: Upstream| {
         let error = if upstream.state == UpstreamState::Login.word() {
             format!("log in: waypost mcp login {}", upstream.name)
         } else {

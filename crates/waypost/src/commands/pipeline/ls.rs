@@ -8,7 +8,7 @@ use wire::rest::PipelineSummary;
 pub(super) async fn run(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["pipelines"]), limit).await?;
     let heads = ["pipeline", "route", "handlers", "tools", "model", "description"];
-    context.table(&body, &heads, |pipeline: PipelineSummary| {
+    context.table(&body, &heads, None, |pipeline: PipelineSummary| {
         vec![
             pipeline.name,
             pipeline.route,

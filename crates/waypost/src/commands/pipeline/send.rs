@@ -7,7 +7,6 @@ use crate::outcome;
 use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
 use crate::terminal::input;
-use crate::terminal::output::Output;
 use clap::Args;
 use serde_json::Value;
 use wire::rest::Ask;
@@ -45,7 +44,7 @@ pub(super) fn read(words: &[String]) -> Result<Value> {
 }
 
 fn tell(context: &Context, answer: &Value) -> Result<()> {
-    let output: Output = context.output;
+    let output = context.output;
     output.text(&outcome::pretty(answer))?;
     let ask: Option<Ask> = serde_json::from_value(answer["ask"].clone()).ok();
     if let Some(ask) = ask {
