@@ -187,7 +187,7 @@ impl Process {
     }
 
     async fn ended_within(&mut self, clock: &dyn Clock, ms: u64) -> bool {
-        let over = clock.sleep_until(clock.now().plus_ms(ms));
+        let over = clock.sleep_ms(ms);
         matches!(select(pin!(self.ended()), over).await, Either::Left(_))
     }
 

@@ -5,8 +5,7 @@
 //! We and the command are one process group that bears our number. The process that started us can
 //! kill all of it at once; we can ask it to end, and leave it before we kill what did not.
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select, select_all};
+use futures::future::{Either, select};
 use kernel::contracts::Clock;
 use rustix::io::Errno;
 use rustix::process::{
@@ -111,32 +110,17 @@ impl Heard {
             if ended.is_some() || getppid() != parent {
                 return ended;
             }
-            let look = clock.sleep_until(clock.now().plus_ms(PARENT_LOOK_MS));
-            let waits: [BoxFuture<'_, Wake>; 6] = [
-                wakes(&mut self.child, Wake::Look),
-                wakes(&mut self.parent, Wake::Look),
-                look.map(|()| Wake::Look).boxed(),
-                wakes(&mut self.terminate, Wake::End),
-                wakes(&mut self.interrupt, Wake::End),
-                wakes(&mut self.hang_up, Wake::End),
-            ];
-            if let (Wake::End, ..) = select_all(waits).await {
-                return None;
+            tokio::select! {
+                biased;
+                _ = self.child.recv() => {}
+                _ = self.parent.recv() => {}
+                () = clock.sleep_ms(PARENT_LOOK_MS) => {}
+                _ = self.terminate.recv() => return None,
+                _ = self.interrupt.recv() => return None,
+                _ = self.hang_up.recv() => return None,
             }
         }
     }
-}
-
-/// What to do when something wakes us.
-enum Wake {
-    /// Look who is still there.
-    Look,
-    /// End the command.
-    End,
-}
-
-fn wakes(signals: &mut Signals, wake: Wake) -> BoxFuture<'_, Wake> {
-    signals.recv().map(|_heard| wake).boxed()
 }
 
 /// From here on we hear of our parent's end; our parent, if we have one.
@@ -240,7 +224,7 @@ impl Family<'_> {
 
     /// Waits until no one is left in the group; whether that came in time, and the command's code.
     async fn emptied(&self, wait_ms: u64, outside: bool) -> (bool, Option<i32>) {
-        let mut over = self.clock.sleep_until(self.clock.now().plus_ms(wait_ms));
+        let mut over = self.clock.sleep_ms(wait_ms);
         let mut code = None;
         loop {
             code = code.or(reap(self.command));
@@ -248,7 +232,7 @@ impl Family<'_> {
             if outside && test_kill_process_group(self.group).is_err() {
                 return (true, code);
             }
-            let look = self.clock.sleep_until(self.clock.now().plus_ms(GROUP_LOOK_MS));
+            let look = self.clock.sleep_ms(GROUP_LOOK_MS);
             if let Either::Right(_) = select(look, &mut over).await {
                 return (false, code.or(reap(self.command)));
             }
