@@ -407,7 +407,7 @@ impl Table {
 impl Open {
     /// How far it got. To be asked once: from then on it is not sent.
     pub(super) fn how_far(&self) -> HowFar {
-        if self.ticket.withdraw() { HowFar::NotSent } else { HowFar::Unknown }
+        if self.ticket.take() { HowFar::NotSent } else { HowFar::Unknown }
     }
 
     /// Answers it.

@@ -15,7 +15,7 @@ use crate::children::{self, Pipes, Process, Program, Unstarted};
 use crate::{RemoteParts, Secret};
 use demux::{Demux, Heard, Watched};
 use ending::Ending;
-use futures::future::{BoxFuture, Either, pending, select};
+use futures::future::{BoxFuture, pending, select};
 use kernel::tool::call::HowFar;
 use lines::{Budget, Read};
 use log::Log;
@@ -224,13 +224,15 @@ async fn attend(shared: Arc<Shared>, watched: Watched) {
             Some(then) => shared.parts.clock.sleep_until(then),
             None => Box::pin(pending()),
         };
-        let renewed = pin!(due.changed());
-        match select(pin!(replies.closed()), select(late, renewed)).await {
-            Either::Left(_) => break true,
-            Either::Right((Either::Left(_), _)) => break false,
-            Either::Right((Either::Right((Ok(()), _)), _)) => {}
-            // It was answered.
-            Either::Right((Either::Right((Err(_), _)), _)) => return,
+        tokio::select! {
+            biased;
+            () = replies.closed() => break true,
+            () = late => break false,
+            renewed = due.changed() => match renewed {
+                Ok(()) => {}
+                // It was answered.
+                Err(_) => return,
+            },
         }
     };
     let Some(open) = shared.demux.close(&key) else { return };
@@ -247,13 +249,10 @@ async fn attend(shared: Arc<Shared>, watched: Watched) {
 
 /// Writes to the child until it shall end. Its standard input is closed when this is over.
 async fn speak(shared: Arc<Shared>, mut stdin: ChildStdin, mut queue: mpsc::Receiver<Queued>) {
-    let unsent = {
-        let writing = pin!(outbox::write(&mut stdin, &mut queue));
-        let stopped = pin!(raised(shared.stop.subscribe()));
-        match select(writing, stopped).await {
-            Either::Left((unsent, _)) => unsent,
-            Either::Right(_) => return,
-        }
+    let unsent = tokio::select! {
+        biased;
+        unsent = outbox::write(&mut stdin, &mut queue) => unsent,
+        () = raised(shared.stop.subscribe()) => return,
     };
     if let Some(open) = unsent.and_then(|key| shared.demux.close(&key)) {
         open.answer(Incoming::Broken(Ending::deaf().error(HowFar::NotSent)));
@@ -321,43 +320,24 @@ async fn note(shared: Arc<Shared>, stderr: ChildStderr) {
     select(copying, ended).await;
 }
 
-/// What happens first to a child.
-enum First {
-    Ended(String),
-    Mute,
-    Told,
-}
-
 /// Watches over the process: tells everyone when it ends, ends it when it shall, and reaps it.
 async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::Receiver<()>) {
     let (clock, stop_ms) = (&*shared.parts.clock, shared.parts.limits.upstream_stop_ms);
-    match first(&shared, &mut process, &mut silence).await {
-        First::Ended(how) => {
+    tokio::select! {
+        biased;
+        how = process.ended() => {
             // What it started may hold its pipes, and what it said last is still to be read.
             process.kill();
             shared.parts.within(DRAIN_MS, &mut silence).await;
             shared.end(Ending::exited(&how));
         }
-        First::Mute => {
+        () = raised(shared.stop.subscribe()) => process.stop(clock, stop_ms).await,
+        _ = &mut silence => {
             let how = shared.parts.within(SETTLE_MS, process.ended()).await;
             shared.end(how.map_or_else(Ending::mute, |how| Ending::exited(&how)));
             process.stop(clock, stop_ms).await;
         }
-        First::Told => process.stop(clock, stop_ms).await,
     }
     process.finish().await;
     shared.ended.send_replace(true);
-}
-
-async fn first(
-    shared: &Shared,
-    process: &mut Process,
-    silence: &mut oneshot::Receiver<()>,
-) -> First {
-    let told = pin!(raised(shared.stop.subscribe()));
-    match select(pin!(process.ended()), select(told, silence)).await {
-        Either::Left((how, _)) => First::Ended(how),
-        Either::Right((Either::Left(_), _)) => First::Told,
-        Either::Right((Either::Right(_), _)) => First::Mute,
-    }
 }

@@ -2,7 +2,7 @@
 //! that does not read: a sender that has more to say waits for room.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -12,27 +12,15 @@ const MESSAGES_MAX: usize = 256;
 const KIB_MAX: usize = 16 * 1024;
 const KIB: usize = 1024;
 
-const WAITS: u8 = 0;
-const SENT: u8 = 1;
-const WITHDRAWN: u8 = 2;
-
-/// Whether a request is still ours to take back.
+/// Whether a request is still ours to take back: it is sent or taken back, whichever comes first.
 #[derive(Debug, Default)]
-pub(super) struct Ticket(AtomicU8);
+pub(super) struct Ticket(AtomicBool);
 
 impl Ticket {
-    /// Takes the request back; whether nothing of it was sent.
-    pub(super) fn withdraw(&self) -> bool {
-        self.leave(WITHDRAWN)
-    }
-
-    /// From here on no one can tell whether it arrived; whether it was not taken back.
-    fn send(&self) -> bool {
-        self.leave(SENT)
-    }
-
-    fn leave(&self, state: u8) -> bool {
-        self.0.compare_exchange(WAITS, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Sends the request or takes it back; false if the other was done before. Once it is sent no
+    /// one can tell whether it arrived.
+    pub(super) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -101,7 +89,7 @@ pub(super) async fn write(
     queue: &mut mpsc::Receiver<Queued>,
 ) -> Option<String> {
     while let Some(Queued { message, request, _room }) = queue.recv().await {
-        if request.as_ref().is_some_and(|request| !request.ticket.send()) {
+        if request.as_ref().is_some_and(|request| !request.ticket.take()) {
             continue;
         }
         if let Err(written) = write_line(output, message).await {
@@ -153,7 +141,7 @@ mod tests {
         put("{\n}", None);
         let (request, ticket) = pending("1");
         put("taken back", Some(request));
-        assert!(ticket.withdraw());
+        assert!(ticket.take());
         let (request, ticket) = pending("2");
         put("[]", Some(request));
         outbox.try_say("last".to_owned());
@@ -161,7 +149,7 @@ mod tests {
         let mut output = Vec::new();
         assert_eq!(block_on(write(&mut output, &mut queue)), None);
         assert_eq!(output, b"{ }\n[]\nlast\n");
-        assert!(!ticket.withdraw(), "it was sent");
+        assert!(!ticket.take(), "it was sent");
     }
 
     #[test]
