@@ -54,12 +54,14 @@ pub(super) async fn read(
     })
 }
 
-/// The stream that was asked for.
-pub(crate) async fn events(
+/// Opens a stream with these headers, or takes one up again after an event.
+pub(crate) async fn opened(
     endpoint: &Endpoint,
-    response: Response,
+    headers: HeaderMap,
+    last_id: Option<&str>,
     in_session: bool,
 ) -> Result<Response> {
+    let response = endpoint.get(headers, last_id).await?;
     let status = response.status();
     if !status.is_success() {
         let error = refused(endpoint, response, in_session).await?;

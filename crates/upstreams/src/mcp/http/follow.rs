@@ -7,9 +7,8 @@ use super::answer;
 use super::message::Message;
 use super::response::Response;
 use super::shared::{Cancel, Shared};
-use super::stream::{Cut, EventStream};
-use futures::FutureExt;
-use futures::future::{BoxFuture, pending, select_all};
+use super::stream::{EventStream, is_lost};
+use futures::future::pending;
 use kernel::tool::call::HowFar;
 use kernel::values::ids::Millis;
 use outbound::sse::StreamPlace;
@@ -105,19 +104,16 @@ impl Follow {
     async fn end(&self, own: impl Future<Output = End> + Send) -> End {
         let shared = &*self.shared;
         let (_waiter, answer) = shared.waiting.enter(&self.id);
-        let elsewhere = async {
-            match answer.await {
-                Ok(answer) => End::Answered(answer, None),
-                Err(_) => pending().await,
+        tokio::select! {
+            biased;
+            end = own => end,
+            Ok(answer) = answer => End::Answered(answer, None),
+            () = self.replies.closed() => End::Dropped,
+            () = shared.parts.clock.sleep_until(self.deadline) => {
+                End::Broken(shared.late(self.timeout_ms))
             }
-        };
-        let dropped = self.replies.closed().map(|()| End::Dropped);
-        let late = shared.parts.clock.sleep_until(self.deadline);
-        let late = late.map(|()| End::Broken(shared.late(self.timeout_ms)));
-        let closed = shared.closed().map(|()| End::Broken(shared.closed_error(HowFar::Unknown)));
-        let ends: Vec<BoxFuture<'_, End>> =
-            vec![own.boxed(), elsewhere.boxed(), dropped.boxed(), late.boxed(), closed.boxed()];
-        select_all(ends).await.0
+            () = shared.closed() => End::Broken(shared.closed_error(HowFar::Unknown)),
+        }
     }
 
     async fn settle(mut self, end: End) {
@@ -146,13 +142,13 @@ impl Follow {
         loop {
             match self.answer(&mut stream).await {
                 Ok(answer) => return Ok((answer, stream)),
-                Err(cut) => stream = self.taken_up(stream, &cut).await?,
+                Err(error) => stream = self.taken_up(stream, error).await?,
             }
         }
     }
 
     /// The answer; what comes before it is passed on.
-    async fn answer(&self, stream: &mut EventStream) -> Result<Incoming, Cut> {
+    async fn answer(&self, stream: &mut EventStream) -> Result<Incoming> {
         loop {
             match stream.next_message(&self.shared.endpoint).await? {
                 Message::Told(told) => {
@@ -174,21 +170,19 @@ impl Follow {
 
     /// The same stream, taken up again after the last event that was read. The other side does not
     /// take a lost stream for a cancelled request in the versions that can do this.
-    async fn taken_up(&self, lost: EventStream, cut: &Cut) -> Result<EventStream> {
-        let error = cut.error(&self.shared.endpoint);
+    async fn taken_up(&self, lost: EventStream, error: PeerError) -> Result<EventStream> {
         let place = lost.place().clone();
         drop(lost);
-        let is_lost = matches!(cut, Cut::Lost(_));
-        let Some(last_id) = place.last_id.clone().filter(|_| is_lost && self.manner.legacy) else {
-            return Err(error);
-        };
+        let can_be = is_lost(&error) && self.manner.legacy;
+        let Some(last_id) = place.last_id.clone().filter(|_| can_be) else { return Err(error) };
         let wait_ms = place.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN);
         let mut failures = 0;
         loop {
             let ms = wait_ms.max(self.shared.parts.backoff_ms(failures));
-            let clock = &self.shared.parts.clock;
-            clock.sleep_until(clock.now().plus_ms(ms)).await;
-            match self.reopened(&last_id).await {
+            self.shared.parts.clock.sleep_ms(ms).await;
+            let Manner { headers, in_session, .. } = self.manner.clone();
+            let endpoint = &self.shared.endpoint;
+            match answer::opened(endpoint, headers, Some(&last_id), in_session).await {
                 Ok(response) => return Ok(EventStream::new(response, self.bytes_max, place)),
                 Err(error) if may_pass(&error) => failures += 1,
                 // The request was sent long ago: no one knows the outcome.
@@ -198,12 +192,6 @@ impl Follow {
                 }
             }
         }
-    }
-
-    async fn reopened(&self, last_id: &str) -> Result<Response> {
-        let endpoint = &self.shared.endpoint;
-        let response = endpoint.get(self.manner.headers.clone(), Some(last_id)).await?;
-        answer::events(endpoint, response, self.manner.in_session).await
     }
 }
 

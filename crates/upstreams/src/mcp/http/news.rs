@@ -7,7 +7,7 @@ use super::answer;
 use super::follow::{RETRY_MS, RETRY_MS_MIN, may_pass};
 use super::message::Message;
 use super::shared::Shared;
-use super::stream::{Cut, EventStream};
+use super::stream::{EventStream, is_lost};
 use futures::future::select;
 use outbound::sse::StreamPlace;
 use std::pin::pin;
@@ -18,92 +18,78 @@ const STEADY_MS: u64 = 10_000;
 
 /// Listens until this turn is over, or the other side has no such stream.
 pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
-    let listening = pin!(Listener { shared: &shared, manner }.listen());
-    select(listening, pin!(shared.turned(turn))).await;
+    select(pin!(listen_on(&shared, &manner)), pin!(shared.turned(turn))).await;
 }
-
-/// No one hears the news any more.
-pub(super) struct Unheard;
 
 /// All that came on a stream was passed on.
 pub(super) struct Passed {
     /// Why no more comes.
-    cut: Cut,
+    cut: PeerError,
     /// Whether anything came.
     any: bool,
 }
 
-struct Listener<'a> {
-    shared: &'a Shared,
-    manner: Manner,
-}
-
-impl Listener<'_> {
-    async fn listen(self) {
-        let parts = &self.shared.parts;
-        let mut place = StreamPlace::default();
-        // How often in a row there was no stream, or one that ended soon and brought nothing.
-        let (mut failures, mut in_vain) = (0, 0);
-        loop {
-            let wait_ms = match self.open(&place).await {
-                Ok(mut stream) => {
-                    failures = 0;
-                    let since = parts.clock.now();
-                    let passed = pass_on(self.shared, &mut stream).await;
-                    let Ok(Passed { cut, any }) = passed else { return };
-                    let is_good = any || parts.clock.now() >= since.plus_ms(STEADY_MS);
-                    in_vain = if is_good { 0 } else { in_vain + 1 };
-                    place = stream.place().clone();
-                    if !matches!(cut, Cut::Lost(_)) {
-                        // What cannot be read would come again.
-                        place.last_id = None;
-                    }
-                    // Who does not say when to come back is not asked again and again.
-                    let unsaid_ms = || parts.backoff_ms(in_vain).max(RETRY_MS);
-                    place.retry_ms.unwrap_or_else(unsaid_ms).max(RETRY_MS_MIN)
-                }
-                Err(error) if is_forgotten(&error, &place) => {
+async fn listen_on(shared: &Shared, manner: &Manner) {
+    let parts = &shared.parts;
+    let mut place = StreamPlace::default();
+    // How often in a row there was no stream, or one that ended soon and brought nothing.
+    let (mut failures, mut in_vain) = (0, 0);
+    loop {
+        let wait_ms = match open(shared, manner, &place).await {
+            Ok(mut stream) => {
+                failures = 0;
+                let since = parts.clock.now();
+                let Some(Passed { cut, any }) = pass_on(shared, &mut stream).await else { return };
+                let is_good = any || parts.clock.now() >= since.plus_ms(STEADY_MS);
+                in_vain = if is_good { 0 } else { in_vain + 1 };
+                place = stream.place().clone();
+                if !is_lost(&cut) {
+                    // What cannot be read would come again.
                     place.last_id = None;
-                    RETRY_MS
                 }
-                Err(error) if may_pass(&error) || is_taken(&error) => {
-                    failures += 1;
-                    parts.backoff_ms(failures)
+                // Who does not say when to come back is not asked again and again.
+                let unsaid_ms = || parts.backoff_ms(in_vain).max(RETRY_MS);
+                place.retry_ms.unwrap_or_else(unsaid_ms).max(RETRY_MS_MIN)
+            }
+            Err(error) if is_forgotten(&error, &place) => {
+                place.last_id = None;
+                RETRY_MS
+            }
+            Err(error) if may_pass(&error) || is_taken(&error) => {
+                failures += 1;
+                parts.backoff_ms(failures)
+            }
+            Err(error) => {
+                if error.kind == PeerErrorKind::Gone {
+                    // The one who hears it begins another session.
+                    let _ = shared.news.send(Incoming::Broken(error)).await;
                 }
-                Err(error) => {
-                    if error.kind == PeerErrorKind::Gone {
-                        // The one who hears it begins another session.
-                        let _ = self.shared.news.send(Incoming::Broken(error)).await;
-                    }
-                    return;
-                }
-            };
-            parts.clock.sleep_until(parts.clock.now().plus_ms(wait_ms)).await;
-        }
-    }
-
-    async fn open(&self, place: &StreamPlace) -> Result<EventStream> {
-        let endpoint = &self.shared.endpoint;
-        let last_id = place.last_id.as_deref();
-        let response = endpoint.get(self.manner.headers.clone(), last_id).await?;
-        let response = answer::events(endpoint, response, self.manner.in_session).await?;
-        let bytes_max = self.shared.parts.limits.call_output_bytes_max;
-        Ok(EventStream::new(response, bytes_max, place.clone()))
+                return;
+            }
+        };
+        parts.clock.sleep_ms(wait_ms).await;
     }
 }
 
-/// Passes on what comes, until the stream is cut.
-pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Result<Passed, Unheard> {
+async fn open(shared: &Shared, manner: &Manner, place: &StreamPlace) -> Result<EventStream> {
+    let (headers, last_id) = (manner.headers.clone(), place.last_id.as_deref());
+    let response = answer::opened(&shared.endpoint, headers, last_id, manner.in_session).await?;
+    let bytes_max = shared.parts.limits.call_output_bytes_max;
+    Ok(EventStream::new(response, bytes_max, place.clone()))
+}
+
+/// Passes on what comes, until the stream is cut; none if no one hears the news any more.
+pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Option<Passed> {
     let mut any = false;
     loop {
         let message = stream.next_message(&shared.endpoint).await;
         any |= message.is_ok();
         match message {
-            Ok(Message::Told(told)) => shared.news.send(told).await.map_err(|_| Unheard)?,
+            Ok(Message::Told(told)) => shared.news.send(told).await.ok()?,
             // Some servers answer here after the request's own stream was lost.
             Ok(Message::Answer { id: Some(id), answer }) => shared.waiting.deliver(&id, answer),
             Ok(Message::Answer { id: None, .. }) => {}
-            Err(cut) => return Ok(Passed { cut, any }),
+            Err(cut) => return Some(Passed { cut, any }),
         }
     }
 }

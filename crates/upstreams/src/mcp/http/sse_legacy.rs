@@ -112,11 +112,10 @@ impl Drop for SseLine {
 
 /// The stream, and where to post.
 async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, Endpoint)> {
-    let response = endpoint.get(HeaderMap::new(), None).await?;
-    let response = answer::events(endpoint, response, false).await?;
+    let response = answer::opened(endpoint, HeaderMap::new(), None, false).await?;
     let mut stream = EventStream::new(response, bytes_max, StreamPlace::default());
     loop {
-        let event = stream.next_event().await.map_err(|cut| cut.error(endpoint))?;
+        let event = stream.next_event(endpoint).await?;
         if event.kind() != ENDPOINT {
             continue;
         }

@@ -1,6 +1,6 @@
 //! A stream of messages that is an HTTP answer.
 
-use super::super::line::{PeerError, PeerErrorKind};
+use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::answer::too_large;
 use super::endpoint::Endpoint;
 use super::message::Message;
@@ -17,17 +17,6 @@ pub(crate) struct EventStream {
     reader: SseReader,
 }
 
-/// Why nothing more comes from a stream.
-#[derive(Debug)]
-pub(crate) enum Cut {
-    /// It ended or its connection broke: it may be taken up again.
-    Lost(String),
-    /// An event is larger than this.
-    TooLarge(usize),
-    /// What comes is not MCP.
-    NotMcp(String),
-}
-
 impl EventStream {
     /// The stream of this answer, whose messages have at most so many bytes: a new one, or one that
     /// is taken up again at a place.
@@ -35,30 +24,31 @@ impl EventStream {
         Self { response, reader: SseReader::resumed(bytes_max, place) }
     }
 
-    /// The next event that has data.
-    pub(crate) async fn next_event(&mut self) -> Result<Event, Cut> {
+    /// The next event that has data; else why nothing more comes. What was only lost may be taken
+    /// up again.
+    pub(crate) async fn next_event(&mut self, endpoint: &Endpoint) -> Result<Event> {
         loop {
-            if let Some(event) = self.reader.next_event()? {
+            if let Some(event) = self.reader.next_event().map_err(|why| unread(&why, endpoint))? {
                 return Ok(event);
             }
             match self.response.chunk().await {
                 Ok(Some(bytes)) => self.reader.push(&bytes),
-                Ok(None) => return Err(Cut::Lost("the stream ended".to_owned())),
-                Err(why) => return Err(Cut::Lost(why)),
+                Ok(None) => return Err(lost("the stream ended", endpoint)),
+                Err(why) => return Err(lost(&why, endpoint)),
             }
         }
     }
 
     /// The next message, without what is hidden at this endpoint.
-    pub(crate) async fn next_message(&mut self, endpoint: &Endpoint) -> Result<Message, Cut> {
+    pub(crate) async fn next_message(&mut self, endpoint: &Endpoint) -> Result<Message> {
         loop {
-            let event = self.next_event().await?;
+            let event = self.next_event(endpoint).await?;
             // An event without text only marks a place; other types are none of ours.
             if event.kind() != "message" || event.data.is_empty() {
                 continue;
             }
             let message = Message::read(&event.data, &endpoint.hidden());
-            return message.ok_or_else(|| Cut::NotMcp("an event is no message of MCP".to_owned()));
+            return message.ok_or_else(|| not_mcp("an event is no message of MCP", endpoint));
         }
     }
 
@@ -78,28 +68,24 @@ impl EventStream {
     }
 }
 
-impl Cut {
-    /// The error of a request that was waited for.
-    pub(crate) fn error(&self, endpoint: &Endpoint) -> PeerError {
-        match self {
-            Cut::Lost(why) => {
-                let what = format!("sent no answer: {}", endpoint.told(why));
-                endpoint.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
-            }
-            Cut::TooLarge(bytes_max) => too_large(endpoint, *bytes_max),
-            Cut::NotMcp(why) => {
-                let what = format!("sent what cannot be read: {why}");
-                endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, &what)
-            }
-        }
+/// Whether a stream ended or its connection broke, so that it may be taken up again.
+pub(crate) fn is_lost(error: &PeerError) -> bool {
+    error.kind == PeerErrorKind::Unreachable
+}
+
+fn lost(why: &str, endpoint: &Endpoint) -> PeerError {
+    let what = format!("sent no answer: {}", endpoint.told(why));
+    endpoint.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+}
+
+fn unread(why: &SseError, endpoint: &Endpoint) -> PeerError {
+    match why {
+        SseError::TooLarge(bytes_max) => too_large(endpoint, *bytes_max),
+        SseError::NotText => not_mcp(&why.to_string(), endpoint),
     }
 }
 
-impl From<SseError> for Cut {
-    fn from(error: SseError) -> Self {
-        match error {
-            SseError::TooLarge(bytes_max) => Cut::TooLarge(bytes_max),
-            SseError::NotText => Cut::NotMcp(error.to_string()),
-        }
-    }
+fn not_mcp(why: &str, endpoint: &Endpoint) -> PeerError {
+    let what = format!("sent what cannot be read: {why}");
+    endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, &what)
 }
