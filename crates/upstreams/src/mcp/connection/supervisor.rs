@@ -4,7 +4,7 @@
 use super::attend::{Attended, Event};
 use crate::config::UpstreamKind;
 use crate::lock;
-use crate::mcp::http::{HttpLine, SseLine};
+use crate::mcp::http::HttpLine;
 use crate::mcp::line::{Line, PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
 use crate::mcp::peer::{AskError, Era, Peer};
@@ -73,7 +73,7 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
                 HttpLine::new(url, headers.clone(), link.account.clone(), parts)
             }
             (UpstreamKind::Http { url, headers, .. }, Way::Oldest) => {
-                SseLine::connect(url, headers.clone(), link.account.clone(), parts).await
+                HttpLine::connect_oldest(url, headers.clone(), link.account.clone(), parts).await
             }
             (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
                 ChildLine::start(&config.name, command, args, env, cwd.as_deref(), parts)

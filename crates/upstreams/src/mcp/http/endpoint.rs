@@ -51,10 +51,12 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint of this URL, to which the given headers are always sent.
+    /// The endpoint of this URL, to which the given headers are always sent, and this account's
+    /// token.
     pub(crate) fn new(
         url: &str,
         headers: &[(String, Secret)],
+        account: Option<Arc<Account>>,
         parts: &RemoteParts,
     ) -> Result<Self> {
         let url = web_url("it", url).map_err(misfit)?;
@@ -67,14 +69,8 @@ impl Endpoint {
         let direct = Direct::new(&url, &given, parts);
         let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
         let name = name(&url);
-        let (account, garbled) = (None, Arc::default());
+        let garbled = Arc::default();
         Ok(Self { client, direct, url, given, hidden, name, account, garbled })
-    }
-
-    /// The same; this account's token goes with every request.
-    #[must_use]
-    pub(crate) fn with_account(self, account: Option<Arc<Account>>) -> Self {
-        Self { account, ..self }
     }
 
     /// The same connections to another address of the same origin.

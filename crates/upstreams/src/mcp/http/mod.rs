@@ -39,7 +39,6 @@ use wire::jsonrpc::{Frame, Id};
 use wire::mcp::HEADER_SESSION;
 
 pub(crate) use headers::header_text;
-pub(crate) use sse_legacy::SseLine;
 
 /// The client's word that the session can begin.
 const INITIALIZED: &str = "notifications/initialized";
@@ -50,6 +49,8 @@ const DELETE_MS: u64 = 2_000;
 pub(crate) struct HttpLine {
     shared: Arc<Shared>,
     news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+    /// Over the transport of 2024-11-05: all answers come on one stream.
+    is_oldest: bool,
 }
 
 impl HttpLine {
@@ -62,16 +63,27 @@ impl HttpLine {
         account: Option<Arc<Account>>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>> {
-        let endpoint = Endpoint::new(url, &headers, parts)?;
-        let (shared, heard) = Shared::new(endpoint.with_account(account), parts.clone());
-        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
+        let endpoint = Endpoint::new(url, &headers, account, parts)?;
+        let (shared, heard) = Shared::new(endpoint, parts.clone());
+        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)), is_oldest: false }))
+    }
+
+    /// The same over the oldest transport, whose stream is opened first. Nothing was asked where
+    /// this fails.
+    pub(crate) async fn connect_oldest(
+        url: &str,
+        headers: Vec<(String, Secret)>,
+        account: Option<Arc<Account>>,
+        parts: &RemoteParts,
+    ) -> Result<Arc<dyn Line>> {
+        let endpoint = Endpoint::new(url, &headers, account, parts)?;
+        let (shared, heard) = sse_legacy::connect(&endpoint, parts).await?;
+        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)), is_oldest: true }))
     }
 
     async fn ask(&self, request: Outgoing) -> Result<Replies> {
         let shared = &self.shared;
-        if shared.is_closed() {
-            return Err(shared.closed_error(HowFar::NotSent));
-        }
+        shared.check_open()?;
         let begins = request.method == INITIALIZE;
         if begins {
             shared.begin_anew();
@@ -166,9 +178,7 @@ impl HttpLine {
 
     async fn tell(&self, message: String) -> Result<()> {
         let shared = &self.shared;
-        if shared.is_closed() {
-            return Err(shared.closed_error(HowFar::NotSent));
-        }
+        shared.check_open()?;
         let method = method_of(&message);
         let manner = shared.agreed().manner_of_message(method.as_deref());
         shared.tell(manner, message, shared.parts.limits.call_timeout_ms).await?;
@@ -203,7 +213,10 @@ impl HttpLine {
 
 impl Line for HttpLine {
     fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies>> {
-        Box::pin(self.ask(request))
+        match self.is_oldest {
+            true => Box::pin(async move { sse_legacy::ask(&self.shared, &request) }),
+            false => Box::pin(self.ask(request)),
+        }
     }
 
     fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<()>> {
@@ -215,8 +228,11 @@ impl Line for HttpLine {
     }
 
     fn agreed(&self, version: &str) {
-        self.shared.agreed().agree(version);
-        self.listen();
+        // The oldest transport does not name it, and its stream is open already.
+        if !self.is_oldest {
+            self.shared.agreed().agree(version);
+            self.listen();
+        }
     }
 
     fn close<'a>(&'a self) -> BoxFuture<'a, ()> {

@@ -89,6 +89,11 @@ impl Shared {
         self.turn() == CLOSED
     }
 
+    /// Nothing is sent once it is closed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(self.closed_error(HowFar::NotSent)) } else { Ok(()) }
+    }
+
     /// Waits until it is closed.
     pub(super) async fn closed(&self) {
         let mut turn = self.turn.subscribe();

@@ -2,7 +2,8 @@
 //! GET and says where to post; all answers come on it. It cannot be taken up again: when it is
 //! lost, the line is over.
 
-use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
+use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies, Result};
+use super::agreed::INITIALIZE;
 use super::answer;
 use super::endpoint::Endpoint;
 use super::follow::Follow;
@@ -11,103 +12,49 @@ use super::news;
 use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
 use crate::RemoteParts;
-use crate::config::Secret;
-use crate::oauth::Account;
-use futures::future::{BoxFuture, select};
+use futures::future::select;
 use kernel::tool::call::HowFar;
 use outbound::sse::StreamPlace;
 use reqwest::header::HeaderMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// The event that says where to post.
 const ENDPOINT: &str = "endpoint";
-/// The request that must not be cancelled.
-const INITIALIZE: &str = "initialize";
 
-/// A line over two connections: one to hear, others to post.
-pub(crate) struct SseLine {
-    shared: Arc<Shared>,
-    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+/// Opens the stream and learns where to post; gives what is shared, and where news come out.
+pub(super) async fn connect(
+    endpoint: &Endpoint,
+    parts: &RemoteParts,
+) -> Result<(Arc<Shared>, mpsc::Receiver<Incoming>)> {
+    let ms = parts.limits.upstream_connect_timeout_ms;
+    let opening = open(endpoint, parts.limits.call_output_bytes_max);
+    let opened = parts.within(ms, opening).await.unwrap_or_else(|| {
+        let what = format!("did not say within {ms} ms where to post");
+        Err(endpoint.error(HowFar::NotSent, PeerErrorKind::Timeout, &what))
+    });
+    let (stream, posts) = opened.map_err(|error| PeerError { how: HowFar::NotSent, ..error })?;
+    let (shared, heard) = Shared::new(posts, parts.clone());
+    // There is no handshake that this transport would hear of: all that is sent is of its era.
+    shared.agreed().began(None);
+    parts.spawn.task("mcp stream", Box::pin(hear(shared.clone(), stream)));
+    Ok((shared, heard))
 }
 
-impl SseLine {
-    /// Opens the stream and learns where to post. Nothing was asked where this fails.
-    pub(crate) async fn connect(
-        url: &str,
-        headers: Vec<(String, Secret)>,
-        account: Option<Arc<Account>>,
-        parts: &RemoteParts,
-    ) -> Result<Arc<dyn Line>> {
-        let ms = parts.limits.upstream_connect_timeout_ms;
-        let endpoint = Endpoint::new(url, &headers, parts)?.with_account(account);
-        let opening = open(&endpoint, parts.limits.call_output_bytes_max);
-        let opened = parts.within(ms, opening).await.unwrap_or_else(|| {
-            let what = format!("did not say within {ms} ms where to post");
-            Err(endpoint.error(HowFar::NotSent, PeerErrorKind::Timeout, &what))
-        });
-        let (stream, posts) =
-            opened.map_err(|error| PeerError { how: HowFar::NotSent, ..error })?;
-        let (shared, heard) = Shared::new(posts, parts.clone());
-        // There is no handshake that this transport would hear of: all that is sent is of its era.
-        shared.agreed().began(None);
-        parts.spawn.task("mcp stream", Box::pin(hear(shared.clone(), stream)));
-        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)) }))
-    }
-
-    fn ask(&self, request: &Outgoing) -> Result<Replies> {
-        let shared = &self.shared;
-        if shared.is_closed() {
-            return Err(shared.closed_error(HowFar::NotSent));
-        }
-        let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
-        let mut manner = shared.agreed().manner_of_message(None);
-        let told = (request.method != INITIALIZE).then(|| manner.clone());
-        let cancel = Cancel::new(shared, &request.id, told);
-        manner.headers = headers::traced(manner.headers, &request.params);
-        let body = request.message();
-        // Posted by the task that waits for the answer, which may come before the post's own end.
-        let (follow, replies) = Follow::new(shared, request, manner, cancel, deadline);
-        shared.parts.spawn.task("mcp request", Box::pin(follow.post(body)));
-        Ok(replies)
-    }
-
-    async fn tell(&self, message: String) -> Result<()> {
-        let shared = &self.shared;
-        if shared.is_closed() {
-            return Err(shared.closed_error(HowFar::NotSent));
-        }
-        let manner = shared.agreed().manner_of_message(None);
-        shared.tell(manner, message, shared.parts.limits.call_timeout_ms).await
-    }
-}
-
-impl Line for SseLine {
-    fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies>> {
-        Box::pin(async move { self.ask(&request) })
-    }
-
-    fn send<'a>(&'a self, message: String) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.tell(message))
-    }
-
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn agreed(&self, _version: &str) {}
-
-    fn close<'a>(&'a self) -> BoxFuture<'a, ()> {
-        self.shared.close();
-        Box::pin(async {})
-    }
-}
-
-impl Drop for SseLine {
-    fn drop(&mut self) {
-        self.shared.close();
-    }
+/// Sends a request, whose answer comes on the stream.
+pub(super) fn ask(shared: &Arc<Shared>, request: &Outgoing) -> Result<Replies> {
+    shared.check_open()?;
+    let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
+    let mut manner = shared.agreed().manner_of_message(None);
+    let told = (request.method != INITIALIZE).then(|| manner.clone());
+    let cancel = Cancel::new(shared, &request.id, told);
+    manner.headers = headers::traced(manner.headers, &request.params);
+    let body = request.message();
+    // Posted by the task that waits for the answer, which may come before the post's own end.
+    let (follow, replies) = Follow::new(shared, request, manner, cancel, deadline);
+    shared.parts.spawn.task("mcp request", Box::pin(follow.post(body)));
+    Ok(replies)
 }
 
 /// The stream, and where to post.

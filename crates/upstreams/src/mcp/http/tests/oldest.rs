@@ -1,7 +1,7 @@
 //! The transport of 2024-11-05: one stream for all answers, and posts beside it.
 
 use super::super::super::line::{Line, PeerError, PeerErrorKind};
-use super::super::SseLine;
+use super::super::HttpLine;
 use super::stage::{Arrival, Peer, TestClock, asked, parts, request, tell};
 use kernel::tool::call::HowFar;
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 async fn connected(peer: &mut Peer, endpoint: &str) -> (Result<Arc<dyn Line>, PeerError>, Arrival) {
     let url = peer.url();
     let parts = parts(&Arc::new(TestClock::default()));
-    tokio::join!(SseLine::connect(&url, Vec::new(), None, &parts), async {
+    tokio::join!(HttpLine::connect_oldest(&url, Vec::new(), None, &parts), async {
         let opening = peer.next().await;
         assert_eq!(opening.line(), "GET /mcp");
         opening.begin_stream().await;
