@@ -137,26 +137,6 @@ impl Board {
         let _ = self.checks.try_send(answer);
     }
 
-    /// It is connected and has listed.
-    pub(crate) fn ready(&self, now: Millis) {
-        self.enter(UpstreamState::Ready, now, None);
-    }
-
-    /// The connection is lost and made again.
-    pub(crate) fn reconnecting(&self, now: Millis, error: Fault) {
-        self.enter(UpstreamState::Connecting, now, Some(error));
-    }
-
-    /// It cannot be used.
-    pub(crate) fn failing(&self, now: Millis, error: Fault) {
-        self.enter(UpstreamState::Failing, now, Some(error));
-    }
-
-    /// Someone must log in before it can be used.
-    pub(crate) fn login(&self, now: Millis, error: Fault) {
-        self.enter(UpstreamState::Login, now, Some(error));
-    }
-
     /// It can be used, but something went wrong.
     pub(crate) fn stumbled(&self, error: Fault) {
         lock(&self.shown).status.last_error = Some(error);
@@ -216,7 +196,8 @@ impl Board {
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    fn enter(&self, state: UpstreamState, now: Millis, last_error: Option<Fault>) {
+    /// It is in this state now, and this went wrong, if something did.
+    pub(crate) fn enter(&self, state: UpstreamState, now: Millis, last_error: Option<Fault>) {
         let mut shown = lock(&self.shown);
         let status = &mut shown.status;
         status.last_error = last_error;

@@ -207,11 +207,9 @@ impl Loader {
             for check in asked.chain(std::iter::from_fn(|| self.checks.try_recv().ok())) {
                 let _ = check.send(answer.clone());
             }
-            let clock = &self.parts.clock;
-            let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
             tokio::select! {
                 biased;
-                () = over => {}
+                () = self.parts.clock.sleep_ms(wait_ms) => {}
                 check = self.checks.recv() => waiting = check,
             }
         }
@@ -255,7 +253,7 @@ impl Loader {
                     }
                     self.board.replace_tools(tools);
                 }
-                self.board.ready(now);
+                self.board.enter(UpstreamState::Ready, now, None);
                 if changed {
                     self.board.tell_change();
                 }
@@ -268,7 +266,7 @@ impl Loader {
                 } else {
                     tracing::debug!(upstream, %error, wait_ms, "an upstream is not loaded yet");
                 }
-                self.board.failing(now, error.clone());
+                self.board.enter(UpstreamState::Failing, now, Some(error.clone()));
                 Err(error)
             }
         }

@@ -37,7 +37,8 @@ pub(crate) struct Attended {
     peer: Arc<Peer>,
     news: Option<News>,
     listing: Option<BoxFuture<'static, Result<Listed, AskError>>>,
-    listening: Option<BoxFuture<'static, Deaf>>,
+    /// Gives the error of a server that has no stream of news.
+    listening: Option<BoxFuture<'static, Option<RpcError>>>,
     /// Which lists are read now, or were read last, and how often in a row that failed.
     reading: Which,
     stumbles: u32,
@@ -72,25 +73,6 @@ pub(crate) enum Event {
     Lost(PeerError),
 }
 
-/// Why a stream of news ended.
-enum Deaf {
-    /// The server has none.
-    Refused(RpcError),
-    /// It ended, as any stream may.
-    Ended,
-}
-
-/// What wakes us.
-enum Woken {
-    Lost(Option<PeerError>),
-    Listed(Result<Listed, AskError>),
-    Deaf(Deaf),
-    Due,
-    Doubted,
-    Check(Check),
-    Heard(Option<Incoming>),
-}
-
 impl Attended {
     /// Attends to this server from now on; everything is listed at once. So many wait already to
     /// know how it is.
@@ -121,21 +103,30 @@ impl Attended {
     /// Continues until there is something to know.
     pub(crate) async fn next(&mut self, checks: &mut mpsc::Receiver<Check>) -> Event {
         loop {
-            match self.wake(checks).await {
-                Woken::Lost(error) => return Event::Lost(error.unwrap_or_else(no_reason)),
-                Woken::Listed(Ok(listed)) => return Event::Listed(self.listed(listed)),
-                Woken::Listed(Err(error)) => return self.not_listed(error),
-                Woken::Deaf(deaf) => self.ended(deaf),
-                Woken::Due => self.list(),
-                Woken::Doubted => self.doubted(),
-                Woken::Check(check) => {
+            let idle = self.listing.is_none();
+            let timer = self.link.parts.clock.sleep_until(self.next_at());
+            // News last: a server that never stops talking must not keep us from the rest.
+            tokio::select! {
+                biased;
+                error = self.peer.lost() => return Event::Lost(error.unwrap_or_else(no_reason)),
+                listed = settled(&mut self.listing) => return match listed {
+                    Ok(listed) => Event::Listed(self.listed(listed)),
+                    Err(error) => self.not_listed(error),
+                },
+                refused = settled(&mut self.listening) => self.ended(refused),
+                () = timer, if idle => self.list(),
+                Ok(()) = self.doubts.changed() => self.doubted(),
+                Some(check) = checks.recv() => {
                     self.asked += 1;
                     self.list_soon(Which::ALL, 0);
                     return Event::Check(check);
                 }
-                Woken::Heard(Some(incoming)) => self.hear(incoming).await,
-                // Over a pipe that means that the server is gone, over HTTP that it tells no news.
-                Woken::Heard(None) => self.list_soon(Which::ALL, 0),
+                heard = heard(&mut self.news) => match heard {
+                    Some(incoming) => self.hear(incoming).await,
+                    // Over a pipe that means that the server is gone, over HTTP that it tells no
+                    // news.
+                    None => self.list_soon(Which::ALL, 0),
+                },
             }
         }
     }
@@ -145,22 +136,6 @@ impl Attended {
     /// wait longer.
     pub(crate) fn answered_checks(&mut self) -> usize {
         std::mem::take(&mut self.answers)
-    }
-
-    async fn wake(&mut self, checks: &mut mpsc::Receiver<Check>) -> Woken {
-        let idle = self.listing.is_none();
-        let timer = self.link.parts.clock.sleep_until(self.next_at());
-        // News last: a server that never stops talking must not keep us from the rest.
-        tokio::select! {
-            biased;
-            error = self.peer.lost() => Woken::Lost(error),
-            listed = settled(&mut self.listing) => Woken::Listed(listed),
-            deaf = settled(&mut self.listening) => Woken::Deaf(deaf),
-            () = timer, if idle => Woken::Due,
-            Ok(()) = self.doubts.changed() => Woken::Doubted,
-            Some(check) = checks.recv() => Woken::Check(check),
-            heard = heard(&mut self.news) => Woken::Heard(heard),
-        }
     }
 
     fn now(&self) -> Millis {
@@ -270,8 +245,9 @@ impl Attended {
         }));
     }
 
-    fn ended(&mut self, deaf: Deaf) {
-        if let Deaf::Refused(error) = deaf {
+    /// The stream of news ended, as any may, or the server refused to have one.
+    fn ended(&mut self, refused: Option<RpcError>) {
+        if let Some(error) = refused {
             let upstream = self.link.config.name.as_str();
             let error = AskError::Rpc(error);
             tracing::debug!(upstream, %error, "an upstream has no stream of news");
@@ -331,20 +307,21 @@ impl Attended {
     }
 }
 
-/// Hears the stream of news to its end; its messages go where all news go.
-async fn listen(peer: &Peer, told: Which) -> Deaf {
+/// Hears the stream of news to its end; its messages go where all news go. The error, if the server
+/// has no such stream.
+async fn listen(peer: &Peer, told: Which) -> Option<RpcError> {
     let params = json!({"notifications": told.filter()});
     let request = Request::new("subscriptions/listen", params, LISTEN_MS);
-    let Ok(mut replies) = peer.listen(request).await else { return Deaf::Ended };
+    let mut replies = peer.listen(request).await.ok()?;
     while let Some(incoming) = replies.recv().await {
         match incoming {
-            Incoming::Error(error) => return Deaf::Refused(error),
-            Incoming::Result(_) | Incoming::Broken(_) => return Deaf::Ended,
+            Incoming::Error(error) => return Some(error),
+            Incoming::Result(_) | Incoming::Broken(_) => return None,
             // The other end lives as long as the peer, or no one is interested any more.
             news => drop(peer.aside().send(news).await),
         }
     }
-    Deaf::Ended
+    None
 }
 
 /// The result of what is under way; never, if nothing is.

@@ -172,7 +172,7 @@ impl Keeper {
                 Event::Listed(listed) => {
                     let now = self.link.parts.clock.now();
                     let is_new = self.take(listed.lists);
-                    self.board.ready(now);
+                    self.board.enter(UpstreamState::Ready, now, None);
                     if is_new {
                         self.board.tell_change();
                     }
@@ -267,14 +267,15 @@ impl Keeper {
             tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
         }
         let fault = error.fault(upstream);
-        if was_ready && wait_ms < CONNECTING_MS {
+        let state = if was_ready && wait_ms < CONNECTING_MS {
             // Soon enough for calls to wait for it.
             self.link.set(Connection::Connecting);
-            self.board.reconnecting(now, fault.clone());
+            UpstreamState::Connecting
         } else {
             self.link.set(Connection::Failing(error));
-            self.board.failing(now, fault.clone());
-        }
+            UpstreamState::Failing
+        };
+        self.board.enter(state, now, Some(fault.clone()));
         self.fail_checks(&fault);
         wait_ms
     }
@@ -289,19 +290,17 @@ impl Keeper {
         let fault = error.fault(upstream);
         self.failures = 0;
         self.link.set(Connection::Failing(error));
-        self.board.login(now, fault.clone());
+        self.board.enter(UpstreamState::Login, now, Some(fault.clone()));
         self.fail_checks(&fault);
         self.link.parts.limits.upstream_list_interval_ms
     }
 
     /// Waits, unless someone wants to know sooner, or has logged in.
     async fn rest(&mut self, wait_ms: u64) {
-        let clock = &self.link.parts.clock;
-        let over = clock.sleep_until(clock.now().plus_ms(wait_ms));
         let is_login = self.board.status().state == UpstreamState::Login;
         tokio::select! {
             biased;
-            () = over => {}
+            () = self.link.parts.clock.sleep_ms(wait_ms) => {}
             () = self.link.login_over(), if is_login => {}
             Some(check) = self.checks.recv() => self.waiting.push(check),
         }
