@@ -6,52 +6,55 @@ use super::peer::{AskError, Era, Peer};
 use crate::{PAGES_MAX, TOOLS_MAX};
 use kernel::limits::Limits;
 use kernel::tool::call::HowFar;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::ops::BitOr;
 
 /// How many prompts of one server are taken, and resources, and families of resources.
 const ITEMS_MAX: usize = 10_000;
 
 /// Which lists are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Which {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    /// The resources and their templates.
-    pub(crate) resources: bool,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Which(u8);
 
 impl Which {
     /// None of them.
-    pub(crate) const NONE: Which = Which { tools: false, prompts: false, resources: false };
+    pub(crate) const NONE: Which = Which(0);
+    /// The tools.
+    pub(crate) const TOOLS: Which = Which(1);
+    const PROMPTS: Which = Which(2);
+    /// The resources and their templates.
+    const RESOURCES: Which = Which(4);
     /// All of them.
-    pub(crate) const ALL: Which = Which { tools: true, prompts: true, resources: true };
+    pub(crate) const ALL: Which = Which(7);
+    /// Each of them, as a server names it.
+    const EACH: [(&str, Which); 3] =
+        [("tools", Which::TOOLS), ("prompts", Which::PROMPTS), ("resources", Which::RESOURCES)];
 
     /// Which lists a notification says have changed.
     pub(crate) fn changed(method: &str) -> Self {
-        match method {
-            "notifications/tools/list_changed" => Which { tools: true, ..Which::NONE },
-            "notifications/prompts/list_changed" => Which { prompts: true, ..Which::NONE },
-            "notifications/resources/list_changed" => Which { resources: true, ..Which::NONE },
-            _ => Which::NONE,
-        }
+        let what = method.strip_prefix("notifications/");
+        let what = what.and_then(|rest| rest.strip_suffix("/list_changed"));
+        Self::of(|name| what == Some(name))
     }
 
     /// Of which lists a server tells when they change.
     pub(crate) fn told(capabilities: &Value) -> Self {
-        let tells = |what: &str| capabilities[what]["listChanged"] == true;
-        Which { tools: tells("tools"), prompts: tells("prompts"), resources: tells("resources") }
+        Self::of(|name| capabilities[name]["listChanged"] == true)
     }
 
     /// The filter of a stream that tells of these.
     pub(crate) fn filter(self) -> Value {
-        let wanted = [
-            ("toolsListChanged", self.tools),
-            ("promptsListChanged", self.prompts),
-            ("resourcesListChanged", self.resources),
-        ];
-        let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
-        Value::Object(wanted.map(|(key, _)| (key.to_owned(), Value::Bool(true))).collect())
+        let wanted = Self::EACH.into_iter().filter(|(_, which)| self.has(*which));
+        wanted.map(|(name, _)| (format!("{name}ListChanged"), true)).collect()
+    }
+
+    fn of(is_meant: impl Fn(&str) -> bool) -> Self {
+        let meant = Self::EACH.into_iter().filter(|(name, _)| is_meant(name));
+        meant.fold(Self::NONE, |all, (_, which)| all | which)
+    }
+
+    fn has(self, which: Which) -> bool {
+        self.0 & which.0 != 0
     }
 }
 
@@ -59,11 +62,7 @@ impl BitOr for Which {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Which {
-            tools: self.tools || other.tools,
-            prompts: self.prompts || other.prompts,
-            resources: self.resources || other.resources,
-        }
+        Which(self.0 | other.0)
     }
 }
 
@@ -92,13 +91,13 @@ pub(crate) async fn list(peer: &Peer, which: Which, known: Lists) -> Result<List
     let mut listing = Listing { peer, limits: peer.limits(), ttl_ms: None, missed: false };
     let mut lists = known;
     let can = |what: &str| peer.capabilities()[what].is_object();
-    if which.tools {
+    if which.has(Which::TOOLS) {
         lists.tools = listing.tools(can("tools")).await?;
     }
-    if which.prompts && can("prompts") {
+    if which.has(Which::PROMPTS) && can("prompts") {
         listing.minor("prompts/list", "prompts", &mut lists.prompts).await?;
     }
-    if which.resources && can("resources") {
+    if which.has(Which::RESOURCES) && can("resources") {
         listing.minor("resources/list", "resources", &mut lists.resources).await?;
         let method = "resources/templates/list";
         listing.minor(method, "resourceTemplates", &mut lists.templates).await?;
@@ -151,56 +150,38 @@ impl Listing<'_> {
         items_max: usize,
     ) -> Result<Vec<Value>, AskError> {
         let mut items = Vec::new();
-        let mut cursor: Option<String> = None;
+        let mut params = json!({});
         let mut bytes_left = self.limits.call_output_bytes_max;
+        let timeout_ms = self.limits.upstream_connect_timeout_ms;
         for _ in 0..PAGES_MAX {
-            let page = self.page(method, key, cursor.as_deref()).await?;
-            let bytes = page.bytes;
-            items.extend(page.items);
+            let mut result = self.peer.ask(method, params.clone(), None, timeout_ms).await?;
+            if self.peer.era() == Era::Modern
+                && let Some(ttl_ms) = result["ttlMs"].as_u64()
+            {
+                self.ttl_ms = Some(self.ttl_ms.map_or(ttl_ms, |least| least.min(ttl_ms)));
+            }
+            let Some(Value::Array(page)) = result.get_mut(key).map(Value::take) else {
+                return Err(AskError::Peer(no_list(method, key)));
+            };
+            let bytes: usize = page.iter().map(|item| item.to_string().len()).sum();
+            items.extend(page);
             if items.len() > items_max || bytes > bytes_left {
                 items.truncate(items_max);
                 tracing::warn!(method, items_max, "an upstream lists more than we take");
                 return Ok(items);
             }
             bytes_left -= bytes;
-            match page.next {
+            match result["nextCursor"].as_str() {
                 // A server that gives the same cursor again would never come to an end.
-                Some(next) if cursor.as_deref() != Some(next.as_str()) => cursor = Some(next),
+                Some(next) if !next.is_empty() && params["cursor"] != next => {
+                    params = json!({"cursor": next});
+                }
                 _ => return Ok(items),
             }
         }
         tracing::warn!(method, pages_max = PAGES_MAX, "an upstream has more pages than we take");
         Ok(items)
     }
-
-    async fn page(
-        &mut self,
-        method: &'static str,
-        key: &'static str,
-        cursor: Option<&str>,
-    ) -> Result<Page, AskError> {
-        let params = cursor.map_or(Value::Object(Map::new()), |cursor| json!({"cursor": cursor}));
-        let timeout_ms = self.limits.upstream_connect_timeout_ms;
-        let mut result = self.peer.ask(method, params, None, timeout_ms).await?;
-        if self.peer.era() == Era::Modern
-            && let Some(ttl_ms) = result["ttlMs"].as_u64()
-        {
-            self.ttl_ms = Some(self.ttl_ms.map_or(ttl_ms, |least| least.min(ttl_ms)));
-        }
-        let items = match result.get_mut(key).map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => return Err(AskError::Peer(no_list(method, key))),
-        };
-        let bytes = items.iter().map(|item| item.to_string().len()).sum();
-        let next = result["nextCursor"].as_str().filter(|next| !next.is_empty());
-        Ok(Page { items, bytes, next: next.map(str::to_owned) })
-    }
-}
-
-struct Page {
-    items: Vec<Value>,
-    bytes: usize,
-    next: Option<String>,
 }
 
 fn no_list(method: &str, key: &str) -> PeerError {
@@ -308,7 +289,7 @@ mod tests {
     fn which_lists_change_is_told_in_two_ways() {
         let told = Which::told(&json!({"tools": {"listChanged": true}, "prompts": {},
             "resources": {"listChanged": true, "subscribe": true}}));
-        assert_eq!(told, Which { prompts: false, ..Which::ALL });
+        assert_eq!(told, Which::TOOLS | Which::RESOURCES);
         assert_eq!(told.filter(), json!({"toolsListChanged": true, "resourcesListChanged": true}));
         assert_eq!(Which::changed("notifications/tools/list_changed") | told, told);
         assert_eq!(Which::changed("notifications/message"), Which::NONE);

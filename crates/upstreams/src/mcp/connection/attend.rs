@@ -206,7 +206,7 @@ impl Attended {
         let lately = |at: Millis| now.0.saturating_sub(at.0).max(0).unsigned_abs() < DOUBT_MS;
         if self.is_over_http() && !self.doubted_at.is_some_and(lately) {
             self.doubted_at = Some(now);
-            self.list_soon(Which { tools: true, ..Which::NONE }, 0);
+            self.list_soon(Which::TOOLS, 0);
         }
     }
 
