@@ -10,7 +10,8 @@ use outbound::redaction::Hidden;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-/// What goes with every request.
+/// What goes with every request; nothing by default.
+#[derive(Clone, Default)]
 pub(super) struct Credentials {
     headers: HeaderMap,
     /// A field of the query.
@@ -54,11 +55,6 @@ impl Credentials {
         }
         let hidden = Hidden::default().headers(&config.headers).credentials(secrets);
         Ok(Self { headers, query, hidden })
-    }
-
-    /// None at all.
-    pub(super) fn none() -> Self {
-        Self { headers: HeaderMap::new(), query: None, hidden: Hidden::default() }
     }
 
     /// The same; what may be secret in this URL is not shown, either.

@@ -84,6 +84,7 @@ struct Loader<'a> {
     parts: &'a RemoteParts,
     places: Places,
     include: Option<Vec<Pattern>>,
+    credentials: Credentials,
     outbound: Arc<GuardedClient>,
 }
 
@@ -107,10 +108,10 @@ impl<'a> Loader<'a> {
         };
         let include = config.include.as_ref().map(patterns).transpose();
         let include = include.map_err(|error| format!("`include`: {error}"))?;
-        // Also where nothing is sent yet, so that a mistake is reported before the document is
-        // fetched.
-        Credentials::new(config)?;
-        Ok(Self { upstream, config, parts, places, include, outbound: Arc::new(outbound) })
+        // Before the document is fetched, so that a mistake is reported also where it cannot be.
+        let credentials = Credentials::new(config)?;
+        let outbound = Arc::new(outbound);
+        Ok(Self { upstream, config, parts, places, include, credentials, outbound })
     }
 
     /// The document's text.
@@ -121,10 +122,9 @@ impl<'a> Loader<'a> {
                 file(path, bytes_max).await.map_err(|why| self.fault(&why))?
             }
             (Document::Url(_), Some(url)) => {
-                let credentials = if self.places.document_is_at_base() {
-                    self.credentials()?
-                } else {
-                    Credentials::none()
+                let credentials = match self.places.document_is_at_base() {
+                    true => self.credentials.clone(),
+                    false => Credentials::default(),
                 };
                 let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
@@ -140,9 +140,8 @@ impl<'a> Loader<'a> {
     /// The tools of a document, and what was left out.
     fn tools(&self, text: &str) -> Result<Made, String> {
         let document = OpenApi::parse(text)?;
-        let credentials = Credentials::new(self.config)?;
-        let base = self.places.server(&document, !credentials.is_empty())?;
-        let supplied = credentials.supplied();
+        let base = self.places.server(&document, !self.credentials.is_empty())?;
+        let supplied = self.credentials.supplied();
         let limits = &self.parts.limits;
         let reading = Reading {
             supplied: &supplied,
@@ -156,7 +155,7 @@ impl<'a> Loader<'a> {
             patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.fits(name)))
         };
         let (operations, mut warnings) = operation::all(&document, &reading, wanted);
-        let sender = Arc::new(self.sender(credentials, self.timeout_ms()));
+        let sender = Arc::new(self.sender(self.credentials.clone(), self.timeout_ms()));
         let own_max = self.config.response_bytes_max;
         let bytes_max = own_max.unwrap_or(limits.call_output_bytes_max);
         let blob_bytes_max = own_max.map_or(limits.blob_bytes_max, |bytes| bytes as u64);
@@ -197,10 +196,6 @@ impl<'a> Loader<'a> {
             warnings.push(Warning { operation: "all".to_owned(), why });
         }
         warnings
-    }
-
-    fn credentials(&self) -> Result<Credentials, Fault> {
-        Credentials::new(self.config).map_err(|why| self.fault(&why))
     }
 
     fn sender(&self, credentials: Credentials, timeout_ms: Option<u64>) -> Sender {

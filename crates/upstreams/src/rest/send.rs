@@ -33,12 +33,6 @@ pub(super) struct Answer {
     pub(super) stored: Option<BlobRef>,
 }
 
-/// What one exchange came to.
-enum Step {
-    Answered(Answer),
-    Elsewhere(Request),
-}
-
 impl Sender {
     /// The answer to a request, if it is below 400; no error tells a secret.
     pub(super) async fn send(
@@ -62,29 +56,29 @@ impl Sender {
     }
 
     async fn exchange(&self, request: Request, effect: Effect, place: Place<'_>) -> Result<Answer> {
-        let mut request = request;
         let mut done = false;
-        let known = |error: ToolError, done: bool| if done { unseen(error) } else { error };
-        for _ in 0..=REDIRECTS_MAX {
-            let step = self.step(&request, effect, place).await;
-            match step.map_err(|error| known(error, done))? {
-                Step::Answered(answer) => return Ok(answer),
-                Step::Elsewhere(next) => {
-                    done = done || (effect == Effect::Writes && next.method != request.method);
-                    request = next;
-                }
-            }
-        }
-        let message = format!("the other side redirects more than {REDIRECTS_MAX} times");
-        Err(known(ToolError::failed("Redirected", message), done))
+        let answered = self.follow(request, effect, place, &mut done).await;
+        answered.map_err(|error| if done { unseen(error) } else { error })
     }
 
-    async fn step(&self, request: &Request, effect: Effect, place: Place<'_>) -> Result<Step> {
-        let response = self.once(request, effect).await?;
-        match redirected(request, &response, effect)? {
-            Some(next) => Ok(Step::Elsewhere(next)),
-            None => self.read(response, effect, place).await.map(Step::Answered),
+    /// The answer that redirects lead to; also whether something was done on the way.
+    async fn follow(
+        &self,
+        mut request: Request,
+        effect: Effect,
+        place: Place<'_>,
+        done: &mut bool,
+    ) -> Result<Answer> {
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.once(&request, effect).await?;
+            let Some(next) = redirected(&request, &response, effect)? else {
+                return self.read(response, effect, place).await;
+            };
+            *done |= effect == Effect::Writes && next.method != request.method;
+            request = next;
         }
+        let message = format!("the other side redirects more than {REDIRECTS_MAX} times");
+        Err(ToolError::failed("Redirected", message))
     }
 
     async fn once(&self, request: &Request, effect: Effect) -> Result<Response> {
