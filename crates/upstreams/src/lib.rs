@@ -19,10 +19,13 @@ use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
 use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
+use outbound::client::ClientOptions;
+use reqwest::header::{HeaderName, HeaderValue};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use config::{
     Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
@@ -43,6 +46,17 @@ const PAGES_MAX: usize = 200;
 /// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A header with a secret in it, which is shown nowhere; without the value also what is wrong with
+/// it, if something is.
+fn secret_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let key = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("`{name}` is not the name of a header"))?;
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the value of header `{name}` has characters that no header has"))?;
+    value.set_sensitive(true);
+    Ok((key, value))
 }
 
 /// What upstreams are built from.
@@ -71,6 +85,12 @@ impl RemoteParts {
             Either::Left((result, _)) => Some(result),
             Either::Right(((), _)) => None,
         }
+    }
+
+    /// How HTTP clients reach other servers.
+    pub(crate) fn client_options(&self) -> ClientOptions {
+        let connect = Duration::from_millis(self.limits.upstream_connect_timeout_ms);
+        ClientOptions::default().connect_within(connect)
     }
 
     /// How long to wait after so many failures in a row: twice as long each time, up to a maximum,

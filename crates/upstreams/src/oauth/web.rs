@@ -6,7 +6,7 @@ use super::trouble::{Result, Trouble};
 use crate::RemoteParts;
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
-use outbound::client::{Client, ClientOptions, GuardedClient};
+use outbound::client::{Client, GuardedClient};
 use outbound::percent::escaped;
 use outbound::redaction::Hidden;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
@@ -14,7 +14,6 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Duration;
 
 /// The size of an answer.
 const BYTES_MAX: usize = 256 * 1024;
@@ -49,10 +48,8 @@ pub(super) struct Web {
 impl Web {
     /// A way; no connection is made yet.
     pub(super) fn new(parts: &RemoteParts) -> Self {
-        let connect = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
-        let options = ClientOptions::default().connect_within(connect);
         let outbound = |private: bool| {
-            GuardedClient::new(HttpSettings::default().private(private), options.clone())
+            GuardedClient::new(HttpSettings::default().private(private), parts.client_options())
         };
         Self { parts: parts.clone(), public: outbound(false), private: outbound(true) }
     }

@@ -3,12 +3,13 @@
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
 use super::parameter::Supplied;
+use crate::secret_header;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outbound::percent::decoded;
 use outbound::redaction::Hidden;
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 
 /// What goes with every request; nothing by default.
 #[derive(Clone, Default)]
@@ -26,25 +27,26 @@ impl Credentials {
         let mut headers = HeaderMap::new();
         let mut secrets = Vec::new();
         for (name, value) in &config.headers {
-            let (name, value) = header(name, value.expose())?;
+            let (name, value) = secret_header(name, value.expose())?;
             headers.append(name, value);
         }
         let mut query = None;
         match &config.auth {
             None => {}
             Some(RestAuth::Bearer(token)) => {
-                let (_, value) = header("authorization", &format!("Bearer {}", token.expose()))?;
+                let (_, value) =
+                    secret_header("authorization", &format!("Bearer {}", token.expose()))?;
                 headers.insert(AUTHORIZATION, value);
                 secrets.push(token.expose().to_owned());
             }
             Some(RestAuth::Basic { user, password }) => {
                 let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
-                let (_, value) = header("authorization", &format!("Basic {pair}"))?;
+                let (_, value) = secret_header("authorization", &format!("Basic {pair}"))?;
                 headers.insert(AUTHORIZATION, value);
                 secrets.extend([pair, password.expose().to_owned()]);
             }
             Some(RestAuth::ApiKey { name, place: KeyPlace::Header, value }) => {
-                let (name, sent) = header(name, value.expose())?;
+                let (name, sent) = secret_header(name, value.expose())?;
                 headers.insert(name, sent);
                 secrets.push(value.expose().to_owned());
             }
@@ -105,15 +107,6 @@ impl Credentials {
 /// The name of a field of a query, as a server reads it.
 fn field_name(field: &str) -> String {
     decoded(&field.split('=').next().unwrap_or_default().replace('+', " "))
-}
-
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let key = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("`{name}` is not the name of a header"))?;
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| format!("the value of header `{name}` has characters that no header has"))?;
-    value.set_sensitive(true);
-    Ok((key, value))
 }
 
 #[cfg(test)]

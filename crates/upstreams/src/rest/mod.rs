@@ -36,10 +36,9 @@ use kernel::tool::rules::Pattern;
 use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
 use outbound::answer::{Effect, Place};
-use outbound::client::{ClientOptions, GuardedClient};
+use outbound::client::GuardedClient;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// How many parts the schema of one operation's arguments has.
@@ -99,9 +98,7 @@ impl<'a> Loader<'a> {
     ) -> Result<Self, String> {
         let places = Places::new(config)?;
         let settings = places.settings(config.allow_private)?;
-        let connect = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
-        let outbound =
-            GuardedClient::new(settings, ClientOptions::default().connect_within(connect));
+        let outbound = GuardedClient::new(settings, parts.client_options());
         let patterns = |texts: &Vec<String>| {
             let read = texts.iter().map(|text| Pattern::new(text));
             read.collect::<Result<Vec<_>, _>>()

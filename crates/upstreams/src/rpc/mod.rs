@@ -27,7 +27,7 @@ pub(crate) async fn load(
     headers: &[(String, Secret)],
     parts: &RemoteParts,
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
-    let place = Arc::new(Place::new(config, url, headers, &parts.limits)?);
+    let place = Arc::new(Place::new(config, url, headers, parts)?);
     let wanted: &[String] = match &config.kind {
         UpstreamKind::Rpc { tools, .. } => tools,
         _ => &[],

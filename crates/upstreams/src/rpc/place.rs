@@ -1,18 +1,17 @@
 //! Where a server is and what goes with every request; one request with its whole answer.
 
 use super::super::config::{Secret, UpstreamConfig};
-use kernel::limits::Limits;
+use super::super::{RemoteParts, secret_header};
 use kernel::values::fault::Fault;
 use kernel::values::trace::TraceParent;
 use outbound::answer::{self, Unread};
-use outbound::client::{Client, ClientOptions};
+use outbound::client::Client;
 use outbound::redaction::Hidden;
 use outbound::trace::traced;
 use outbound::words::reasons;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// A server.
 pub(super) struct Place {
@@ -65,7 +64,7 @@ impl Place {
         config: &UpstreamConfig,
         url: &str,
         headers: &[(String, Secret)],
-        limits: &Limits,
+        parts: &RemoteParts,
     ) -> Result<Self, Fault> {
         let name = config.name.clone();
         let wrong = |what: String| {
@@ -75,11 +74,9 @@ impl Place {
         let url = Url::parse(url).map_err(|error| wrong(format!("its `url` is none: {error}")))?;
         let hidden = Hidden::default().headers(headers).url(&url);
         let headers = read_headers(headers).map_err(wrong)?;
-        let connect = Duration::from_millis(limits.upstream_connect_timeout_ms);
-        let client = ClientOptions::default()
-            .connect_within(connect)
-            .build()
-            .map_err(|why| Fault::new("ClientFailed", format!("no HTTP client: {why}")))?;
+        let client = parts.client_options().build();
+        let client =
+            client.map_err(|why| Fault::new("ClientFailed", format!("no HTTP client: {why}")))?;
         Ok(Self { name, hidden, url, headers, client })
     }
 
@@ -108,12 +105,8 @@ fn read_headers(given: &[(String, Secret)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in given {
-        let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("`{name}` is not the name of a header"))?;
-        let mut value = HeaderValue::from_str(value.expose())
-            .map_err(|_| format!("the value of header `{name}` has characters that none has"))?;
-        value.set_sensitive(true);
-        headers.insert(key, value);
+        let (name, value) = secret_header(name, value.expose())?;
+        headers.insert(name, value);
     }
     Ok(headers)
 }

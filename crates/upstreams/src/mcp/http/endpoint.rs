@@ -11,7 +11,7 @@ use crate::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
 use bytes::Bytes;
 use kernel::tool::call::HowFar;
 use outbound::addresses::web_url;
-use outbound::client::{Client, ClientOptions, is_garbled};
+use outbound::client::{Client, is_garbled};
 use outbound::plain::Unanswered;
 use outbound::redaction::Hidden;
 use outbound::redirects::{REDIRECTS_MAX, elsewhere, same_origin};
@@ -21,7 +21,6 @@ use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 /// How much of what the other side says is quoted.
 const TOLD_CHARS_MAX: usize = 500;
@@ -61,9 +60,7 @@ impl Endpoint {
     ) -> Result<Self> {
         let url = web_url("it", url).map_err(misfit)?;
         let given = headers::given(headers)?;
-        let connect_within = Duration::from_millis(parts.limits.upstream_connect_timeout_ms);
-        let options = ClientOptions::default().connect_within(connect_within).only(&url);
-        let client = options.following().build();
+        let client = parts.client_options().only(&url).following().build();
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         let direct = Direct::new(&url, &given, parts);

@@ -3,6 +3,7 @@
 use super::super::line::{Outgoing, PeerError, PeerErrorKind, Result};
 use super::super::params::Params;
 use crate::config::Secret;
+use crate::secret_header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::tool::call::HowFar;
@@ -54,18 +55,14 @@ const OURS: [&str; 7] = [
 pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap> {
     let mut given = HeaderMap::new();
     for (name, value) in headers {
-        let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| misfit(format!("`{name}` is not the name of a header")))?;
-        if CONNECTION.contains(&key.as_str()) {
+        let lower = name.to_ascii_lowercase();
+        if CONNECTION.contains(&lower.as_str()) {
             return Err(misfit(format!("header `{name}` cannot be set: it is the connection's")));
         }
-        if OURS.contains(&key.as_str()) {
-            continue;
+        if !OURS.contains(&lower.as_str()) {
+            let (key, value) = secret_header(name, value.expose()).map_err(misfit)?;
+            given.append(key, value);
         }
-        let mut value = HeaderValue::from_str(value.expose())
-            .map_err(|_| misfit(format!("header `{name}` has characters that no header can")))?;
-        value.set_sensitive(true);
-        given.append(key, value);
     }
     Ok(given)
 }
