@@ -15,7 +15,6 @@ use super::client::Client;
 use super::issuer::Issuer;
 use super::scopes::Scopes;
 use super::sealed::{exposed, exposed_maybe};
-use super::token::Given;
 use super::web::Ground;
 use crate::config::Secret;
 use kernel::contracts::{Expected, Vault, VaultError};
@@ -26,6 +25,17 @@ use serde::{Deserialize, Serialize};
 
 /// A token is renewed so long before its end, or a quarter of its time if that is shorter.
 const AHEAD_MS: i64 = 60_000;
+
+/// What is given for a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The token.
+    pub(super) access: Secret,
+    /// What it is renewed with.
+    pub(super) refresh: Option<Secret>,
+    /// How long it is good.
+    pub(super) lasts_ms: Option<u64>,
+}
 
 /// A token, with all that is needed to use and renew it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,11 +6,11 @@ use super::account::{Account, Page, stopping};
 use super::client::{self, Client, Registration};
 use super::discovery::{Found, discover};
 use super::issuer::Issuer;
-use super::kept::{self, Logins, Pending, Pinned, Token};
+use super::kept::{self, Logins, Pending, Pinned};
 use super::pkce;
 use super::place;
 use super::scopes::Scopes;
-use super::token::{Asking, NotGiven, ask, revoke};
+use super::token::{NotGiven, ask, revoke};
 use super::trouble::{Result, Trouble};
 use super::web::{told, typed};
 use super::{LoginPlaces, Returned};
@@ -200,26 +200,13 @@ impl Account {
             ("code_verifier", login.verifier.expose()),
             ("resource", login.resource.as_str()),
         ];
-        let asking = Asking {
-            endpoint: &login.issuer.token,
-            ground: login.ground,
-            client: &login.client,
-            fields: &fields,
-        };
-        let now = self.parts.clock.now();
-        let given = match ask(&self.web, &asking).await {
-            Ok(given) => given,
+        let (client, asked) = (login.client.clone(), login.asked.clone());
+        let blank = self.blank(&login.issuer, &login.resource, login.ground, client, asked);
+        match ask(&self.web, &blank, &fields, self.parts.clock.now()).await {
+            Ok(token) => self.keep(token).await,
             Err(error) => return Err(self.not_given(login, error).await),
-        };
-        let found = Found {
-            resource: login.resource.clone(),
-            scopes: None,
-            issuer: login.issuer.clone(),
-            ground: login.ground,
-        };
-        let blank = self.blank(&found, login.client.clone(), login.asked.clone());
-        self.keep(blank.renewed(given, now)).await;
-        let (upstream, issuer) = (self.name.as_str(), found.issuer.name.as_str());
+        }
+        let (upstream, issuer) = (self.name.as_str(), login.issuer.name.as_str());
         tracing::info!(upstream, issuer, "a user logged in");
         Ok(())
     }
@@ -278,7 +265,7 @@ impl Account {
         self.take(None, false);
         self.turn_page(None);
         if let Some(token) = token {
-            self.give_back(&token).await;
+            revoke(&self.web, &token).await;
         }
         Ok(())
     }
@@ -291,17 +278,6 @@ impl Account {
             kept::forget(vault, key).await;
         }
         kept::forget(vault, &index).await;
-    }
-
-    /// Has the authorization server forget a token, where it can.
-    pub(super) async fn give_back(&self, token: &Token) {
-        let Some(endpoint) = &token.revocation else { return };
-        let refresh = token.refresh.iter().map(|refresh| ("refresh_token", refresh));
-        for (kind, secret) in refresh.chain([("access_token", &token.access)]) {
-            let fields = [("token", secret.expose()), ("token_type_hint", kind)];
-            let (ground, client) = (token.ground, &token.client);
-            revoke(&self.web, &Asking { endpoint, ground, client, fields: &fields }).await;
-        }
     }
 
     /// Who we are there: as configured, as our document says, or as we register.

@@ -6,11 +6,13 @@
 use super::account::Account;
 use super::client::Client;
 use super::discovery::Found;
+use super::issuer::Issuer;
 use super::kept::{self, Seen, Token};
 use super::place;
 use super::scopes::Scopes;
-use super::token::{Asking, NotGiven, ask};
+use super::token::{NotGiven, ask, revoke};
 use super::trouble::{Result, Trouble};
+use super::web::Ground;
 use crate::config::{Grant, Secret};
 use kernel::contracts::{Expected, Hold};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ impl Account {
             if held.is_some() {
                 return Ok(held);
             }
-            clock.sleep_until(clock.now().plus_ms(LOOK_MS)).await;
+            clock.sleep_ms(LOOK_MS).await;
         }
         Err(Trouble::away(format!("another renewal of its token has been running for {ms} ms")))
     }
@@ -115,16 +117,9 @@ impl Account {
             (Grant::Person, None) => return Ok(false),
         };
         fields.push(("resource", &token.resource));
-        let asking = Asking {
-            endpoint: &token.endpoint,
-            ground: token.ground,
-            client: &token.client,
-            fields: &fields,
-        };
-        let now = self.parts.clock.now();
-        match ask(&self.web, &asking).await {
-            Ok(given) => {
-                self.keep_renewed(token.renewed(given, now)).await;
+        match ask(&self.web, token, &fields, self.parts.clock.now()).await {
+            Ok(renewed) => {
+                self.keep_renewed(renewed).await;
                 Ok(self.token().is_some())
             }
             Err(NotGiven::Away(trouble)) => {
@@ -145,7 +140,7 @@ impl Account {
             self.take(Some(token), false);
         } else if self.token().is_none() {
             // Someone logged out meanwhile.
-            self.give_back(&token).await;
+            revoke(&self.web, &token).await;
         }
     }
 
@@ -184,29 +179,29 @@ impl Account {
         let text = asked.text();
         let mut fields = ourselves(&text);
         fields.push(("resource", &found.resource));
-        let asking = Asking {
-            endpoint: &found.issuer.token,
-            ground: found.ground,
-            client: &client,
-            fields: &fields,
-        };
-        let now = self.parts.clock.now();
-        let given = ask(&self.web, &asking).await.map_err(NotGiven::trouble)?;
-        let token = self.blank(&found, client, asked).renewed(given, now);
-        self.keep(token).await;
+        let blank = self.blank(&found.issuer, &found.resource, found.ground, client, asked);
+        let given = ask(&self.web, &blank, &fields, self.parts.clock.now()).await;
+        self.keep(given.map_err(NotGiven::trouble)?).await;
         Ok(())
     }
 
     /// All of a token but the token.
-    pub(super) fn blank(&self, found: &Found, client: Client, asked: Scopes) -> Token {
+    pub(super) fn blank(
+        &self,
+        issuer: &Issuer,
+        resource: &str,
+        ground: Ground,
+        client: Client,
+        asked: Scopes,
+    ) -> Token {
         Token {
             server: place::plain(&self.server),
-            issuer: found.issuer.name.clone(),
-            resource: found.resource.clone(),
-            endpoint: found.issuer.token.clone(),
-            revocation: found.issuer.revocation.clone(),
+            issuer: issuer.name.clone(),
+            resource: resource.to_owned(),
+            endpoint: issuer.token.clone(),
+            revocation: issuer.revocation.clone(),
             client,
-            ground: found.ground,
+            ground,
             asked,
             access: Secret::default(),
             refresh: None,

@@ -1,11 +1,12 @@
 //! Requests to a token endpoint: what is asked for and what comes of it. No secret of either side
 //! is ever told.
 
-use super::client::Client;
+use super::kept::{Given, Token};
 use super::place;
 use super::trouble::Trouble;
-use super::web::{Ground, Posted, Web, shown, told};
+use super::web::{Posted, Web, shown, told};
 use crate::config::Secret;
+use kernel::values::ids::Millis;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use serde_json::Value;
@@ -15,29 +16,6 @@ const LASTS_S_MAX: u64 = 10 * 365 * 24 * 60 * 60;
 
 /// The fields of such requests that no one else should read.
 const SECRETS: [&str; 3] = ["code", "code_verifier", "refresh_token"];
-
-/// A request to a token endpoint.
-pub(super) struct Asking<'a> {
-    /// Where.
-    pub(super) endpoint: &'a str,
-    /// Where that is.
-    pub(super) ground: Ground,
-    /// By whom.
-    pub(super) client: &'a Client,
-    /// For what.
-    pub(super) fields: &'a [(&'a str, &'a str)],
-}
-
-/// What is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
-    /// The token.
-    pub(super) access: Secret,
-    /// What it is renewed with.
-    pub(super) refresh: Option<Secret>,
-    /// How long it is good.
-    pub(super) lasts_ms: Option<u64>,
-}
 
 /// Why nothing is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,30 +51,39 @@ impl NotGiven {
     }
 }
 
-/// Asks for a token.
-pub(super) async fn ask(web: &Web, asking: &Asking<'_>) -> Result<Given, NotGiven> {
-    let url = place::endpoint("its `token_endpoint`", asking.endpoint);
+/// Asks for a token in place of this one, where that is from and as its client.
+pub(super) async fn ask(
+    web: &Web,
+    token: &Token,
+    fields: &[(&str, &str)],
+    now: Millis,
+) -> Result<Token, NotGiven> {
+    let url = place::endpoint("its `token_endpoint`", &token.endpoint);
     let url = url.map_err(NotGiven::Away)?;
-    let (headers, body) = asking.client.signed(asking.fields);
+    let (headers, body) = token.client.signed(fields);
     let basic = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let basic = basic.map(|value| value.trim_start_matches("Basic ").to_owned());
-    let posted = web.post(asking.ground, &url, headers, body).await.map_err(NotGiven::Away)?;
+    let posted = web.post(token.ground, &url, headers, body).await.map_err(NotGiven::Away)?;
     let is_secret = |field: &&(&str, &str)| SECRETS.contains(&field.0);
-    let mut secrets: Vec<&str> =
-        asking.fields.iter().filter(is_secret).map(|field| field.1).collect();
-    secrets.extend(asking.client.secret.as_ref().map(Secret::expose));
+    let mut secrets: Vec<&str> = fields.iter().filter(is_secret).map(|field| field.1).collect();
+    secrets.extend(token.client.secret.as_ref().map(Secret::expose));
     secrets.extend(basic.as_deref());
-    read(&posted, &shown(&url), &secrets)
+    read(&posted, &shown(&url), &secrets).map(|given| token.renewed(given, now))
 }
 
-/// Gives a token back, so that it is good for nothing any more. Best effort.
-pub(super) async fn revoke(web: &Web, asking: &Asking<'_>) {
-    let Ok(url) = place::endpoint("its `revocation_endpoint`", asking.endpoint) else { return };
-    let (headers, body) = asking.client.signed(asking.fields);
-    match web.post(asking.ground, &url, headers, body).await {
-        Ok(posted) if posted.status.is_success() => {}
-        Ok(posted) => tracing::debug!(status = %posted.status, "a token was not taken back"),
-        Err(trouble) => tracing::debug!(%trouble, "a token was not taken back"),
+/// Gives a token back where that can be done, so that it is good for nothing any more. Best effort.
+pub(super) async fn revoke(web: &Web, token: &Token) {
+    let Some(endpoint) = &token.revocation else { return };
+    let Ok(url) = place::endpoint("its `revocation_endpoint`", endpoint) else { return };
+    let refresh = token.refresh.iter().map(|refresh| ("refresh_token", refresh));
+    for (kind, secret) in refresh.chain([("access_token", &token.access)]) {
+        let fields = [("token", secret.expose()), ("token_type_hint", kind)];
+        let (headers, body) = token.client.signed(&fields);
+        match web.post(token.ground, &url, headers, body).await {
+            Ok(posted) if posted.status.is_success() => {}
+            Ok(posted) => tracing::debug!(status = %posted.status, "a token was not taken back"),
+            Err(trouble) => tracing::debug!(%trouble, "a token was not taken back"),
+        }
     }
 }
 
