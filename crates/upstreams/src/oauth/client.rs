@@ -57,16 +57,8 @@ pub(super) struct Registration {
 impl Method {
     const ALL: [Method; 3] = [Method::Basic, Method::Post, Method::None];
 
-    fn word(self) -> &'static str {
-        match self {
-            Method::None => "none",
-            Method::Basic => "client_secret_basic",
-            Method::Post => "client_secret_post",
-        }
-    }
-
     fn read(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.word() == word)
+        serde_json::from_value(word.into()).ok()
     }
 }
 
@@ -122,7 +114,7 @@ impl Client {
 pub(super) fn registered_method(issuer: &Issuer, callback: &str) -> Result<Method> {
     let wished = match is_native(callback) {
         true => [Method::None, Method::Basic, Method::Post],
-        false => [Method::Basic, Method::Post, Method::None],
+        false => Method::ALL,
     };
     match &issuer.methods {
         None => Ok(wished[0]),
@@ -138,7 +130,7 @@ pub(super) fn description(method: Method, callback: &str, scopes: &Scopes) -> Va
         "redirect_uris": [callback],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": method.word(),
+        "token_endpoint_auth_method": method,
         "application_type": kind,
     });
     if !scopes.is_empty() {
@@ -194,7 +186,8 @@ fn is_native(callback: &str) -> bool {
 }
 
 fn choose(wished: &[Method], offered: &[String]) -> Option<Method> {
-    wished.iter().copied().find(|method| offered.iter().any(|word| word == method.word()))
+    let offered: Vec<Method> = offered.iter().filter_map(|word| Method::read(word)).collect();
+    wished.iter().copied().find(|method| offered.contains(method))
 }
 
 fn no_method(issuer: &Issuer) -> Trouble {
