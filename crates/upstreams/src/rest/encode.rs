@@ -32,26 +32,10 @@ pub(super) struct Written {
     pub(super) reserved: bool,
 }
 
-/// Which characters stay as they are beside letters, digits and `-._~`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    /// None.
-    Unreserved,
-    /// Those that cannot end a value of a query or begin another.
-    Reserved,
-    /// Those that a path may have; percent signs are taken to be there on purpose.
-    Path,
-}
-
-impl Keep {
-    fn more(self) -> &'static [u8] {
-        match self {
-            Keep::Unreserved => b"",
-            Keep::Reserved => b":/?@!$'()*,;",
-            Keep::Path => b"/:@!$&'()*+,;=%",
-        }
-    }
-}
+/// Reserved characters that can neither end a value of a query nor begin another.
+const RESERVED: &[u8] = b":/?@!$'()*,;";
+/// Those that a path may have; percent signs are taken to be there on purpose.
+const OF_PATHS: &[u8] = b"/:@!$&'()*+,;=%";
 
 impl Written {
     /// The value in a path.
@@ -70,8 +54,8 @@ impl Written {
 
     /// The fields of a query, both sides encoded: none for an empty list.
     pub(super) fn in_query(self, name: &str, value: &Value) -> Result<Vec<(String, String)>> {
-        let keep = if self.reserved { Keep::Reserved } else { Keep::Unreserved };
-        let write = |text: &str| escaped(text, keep.more());
+        let kept: &[u8] = if self.reserved { RESERVED } else { b"" };
+        let write = |text: &str| escaped(text, kept);
         let key = encoded(name);
         if self.json {
             return Ok(vec![(key, write(&value.to_string()))]);
@@ -143,7 +127,7 @@ impl Written {
 
 /// A part of a path as a document writes it.
 pub(super) fn path_text(text: &str) -> String {
-    escaped(text, Keep::Path.more())
+    escaped(text, OF_PATHS)
 }
 
 /// A plain value as a text.

@@ -131,14 +131,6 @@ struct At<'d> {
     fields: &'d Map<String, Value>,
 }
 
-/// What the schemas of one operation come to.
-struct Inputs {
-    parameters: Vec<Parameter>,
-    body: Option<Body>,
-    properties: Map<String, Value>,
-    required: Vec<Value>,
-}
-
 impl<'d> At<'d> {
     fn read(
         &self,
@@ -155,8 +147,11 @@ impl<'d> At<'d> {
             return Err("its path has a `?`, where only a query begins".to_owned());
         }
         let path = Template::read(self.path);
-        let (inputs, defs) =
+        let ((body, mut input_schema), defs) =
             translate(document, known, reading.nodes_max, |draft| self.inputs(draft, &declared))?;
+        if !defs.is_empty() {
+            input_schema["$defs"] = Value::Object(defs);
+        }
         let (reach, idempotent) = self.effect(reading.trusted);
         let word = |key: &str| self.fields.get(key).and_then(Value::as_str).map(str::trim);
         let said = |key: &str| word(key).filter(|text| !text.is_empty());
@@ -168,12 +163,12 @@ impl<'d> At<'d> {
             tags: self.tags(),
             reach,
             idempotent,
-            input_schema: input_schema(inputs.properties, inputs.required, defs),
+            input_schema,
             keyed: has_key || reach != Reach::Reads,
             method: self.method.clone(),
             path,
-            parameters: inputs.parameters,
-            body: inputs.body,
+            parameters: declared.into_iter().map(|one| one.parameter).collect(),
+            body,
             server: server(self.fields.get("servers")).or_else(|| server(self.item.get("servers"))),
         })
     }
@@ -213,7 +208,12 @@ impl<'d> At<'d> {
         Ok((found, has_key))
     }
 
-    fn inputs(&self, draft: &mut Draft<'_>, declared: &[Declared<'_>]) -> Result<Inputs, Hitch> {
+    /// The body, if one is sent, and the schema of all arguments.
+    fn inputs(
+        &self,
+        draft: &mut Draft<'_>,
+        declared: &[Declared<'_>],
+    ) -> Result<(Option<Body>, Value), Hitch> {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for one in declared {
@@ -234,8 +234,15 @@ impl<'d> At<'d> {
             required.extend(arguments.required);
             arguments.body
         });
-        let parameters = declared.iter().map(|one| one.parameter.clone()).collect();
-        Ok(Inputs { parameters, body, properties, required })
+        let mut schema = json!({
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false
+        });
+        if !required.is_empty() {
+            schema["required"] = Value::Array(required);
+        }
+        Ok((body, schema))
     }
 
     /// What it does to the world, by its method and by what the document says beside it.
@@ -331,25 +338,6 @@ pub(super) fn server(servers: Option<&Value>) -> Option<String> {
         }
     }
     Some(url)
-}
-
-fn input_schema(
-    properties: Map<String, Value>,
-    required: Vec<Value>,
-    defs: Map<String, Value>,
-) -> Value {
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false
-    });
-    if !required.is_empty() {
-        schema["required"] = Value::Array(required);
-    }
-    if !defs.is_empty() {
-        schema["$defs"] = Value::Object(defs);
-    }
-    schema
 }
 
 /// Its id; without one, or where another has it, method and path: `get_pets_by_petId`.
