@@ -1,7 +1,7 @@
 //! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
 //! has a name of its own and says how far the call got.
 
-use super::place::{NoReply, Reply};
+use super::place::Reply;
 use kernel::tool::call::{ToolError, ToolOutput};
 use outbound::answer::Effect;
 use outbound::redaction::Hidden;
@@ -113,25 +113,6 @@ impl About<'_> {
                 let message = format!("`{}`: {unread}", self.place);
                 Err(self.effect.lost("InvalidResponse", message))
             }
-        }
-    }
-
-    /// The error of a call without an answer.
-    pub(super) fn unanswered(&self, why: NoReply, bytes_max: usize) -> ToolError {
-        let place = self.place;
-        match why {
-            NoReply::NotSent(why) => {
-                ToolError::not_sent("ConnectFailed", format!("cannot reach `{place}`: {why}"))
-                    .hint("check that it runs and that its `url` is right")
-            }
-            NoReply::Lost(why) => self.effect.lost(
-                "AnswerLost",
-                format!("the connection to `{place}` broke before its answer was whole: {why}"),
-            ),
-            NoReply::TooLarge => self.effect.lost(
-                "OutputTooLarge",
-                format!("the answer of `{place}` has more than {bytes_max} bytes"),
-            ),
         }
     }
 

@@ -3,9 +3,10 @@
 use super::super::config::UpstreamConfig;
 use super::super::{PAGES_MAX, RemoteParts, TOOLS_MAX};
 use super::answer::{Said, Unread, read, short};
-use super::place::{NoReply, Place, Request};
+use super::place::{Place, Request};
 use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
 use kernel::values::fault::Fault;
+use outbound::answer::Effect;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -82,11 +83,13 @@ async fn page(
         id: &id,
         method: "tools/list",
         params: &params,
+        what: "list",
+        effect: Effect::Reads,
         bytes_max,
         once: false,
         trace: None,
     };
-    let reply = place.post(&request).await.map_err(|why| unanswered(place, &why, bytes_max))?;
+    let reply = place.post(&request).await.map_err(|error| error.fault)?;
     let mut result = match read(&reply, &id, &place.hidden) {
         Ok(Said::Result(result)) => result,
         Ok(Said::Error { code, message, .. }) => {
@@ -103,24 +106,6 @@ async fn page(
     };
     let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
     Ok(Ok(Page { tools: tools.into_iter().filter_map(Listed::read).collect(), next }))
-}
-
-fn unanswered(place: &Place, why: &NoReply, bytes_max: usize) -> Fault {
-    let name = &place.name;
-    match why {
-        NoReply::NotSent(why) => {
-            Fault::new("ConnectFailed", format!("cannot reach `{name}`: {why}"))
-                .hint("check that it runs and that its `url` is right")
-        }
-        NoReply::Lost(why) => Fault::new(
-            "AnswerLost",
-            format!("the connection to `{name}` broke before its list was whole: {why}"),
-        ),
-        NoReply::TooLarge => Fault::new(
-            "OutputTooLarge",
-            format!("the list of `{name}` has more than {bytes_max} bytes"),
-        ),
-    }
 }
 
 fn broken(place: &Place, why: &str) -> Fault {

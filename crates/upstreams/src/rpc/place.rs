@@ -2,15 +2,16 @@
 
 use super::super::config::{Secret, UpstreamConfig};
 use super::super::{RemoteParts, secret_header};
+use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
 use kernel::values::trace::TraceParent;
-use outbound::answer::{self, Unread};
+use outbound::answer::{self, Effect, Unread};
 use outbound::client::Client;
 use outbound::redaction::Hidden;
 use outbound::trace::traced;
 use outbound::words::reasons;
+use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Response, Url};
 use serde_json::{Value, json};
 
 /// A server.
@@ -31,6 +32,10 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a str,
     /// Its parameters.
     pub(super) params: &'a Value,
+    /// What comes back for it, in a word.
+    pub(super) what: &'static str,
+    /// What it does.
+    pub(super) effect: Effect,
     /// How many bytes the answer may have.
     pub(super) bytes_max: usize,
     /// Whether it must not be done twice: a server that knows our header sees to that.
@@ -45,17 +50,6 @@ pub(super) struct Reply {
     /// The HTTP status.
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
-}
-
-/// Why there is no whole answer.
-#[derive(Debug)]
-pub(super) enum NoReply {
-    /// No one took the connection.
-    NotSent(String),
-    /// It was sent, and the connection broke before the answer was whole.
-    Lost(String),
-    /// The answer is larger than it may be.
-    TooLarge,
 }
 
 impl Place {
@@ -81,8 +75,8 @@ impl Place {
     }
 
     /// Sends a request once and reads its answer, whatever its status.
-    pub(super) async fn post(&self, request: &Request<'_>) -> Result<Reply, NoReply> {
-        let Request { id, method, params, bytes_max, once, trace } = *request;
+    pub(super) async fn post(&self, request: &Request<'_>) -> Result<Reply, ToolError> {
+        let Request { id, method, params, what, effect, bytes_max, once, trace } = *request;
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut headers = self.headers.clone();
         traced(&mut headers, trace);
@@ -90,12 +84,31 @@ impl Place {
         if once {
             sending = sending.header("idempotency-key", id);
         }
-        match sending.body(body.to_string()).send().await {
-            Ok(response) => collect(response, bytes_max).await,
+        let place = &self.name;
+        let lost = |error: reqwest::Error| {
+            let why = reasons(&error.without_url());
+            let message =
+                format!("the connection to `{place}` broke before its {what} was whole: {why}");
+            effect.lost("AnswerLost", message)
+        };
+        let mut response = match sending.body(body.to_string()).send().await {
+            Ok(response) => response,
             Err(error) if error.is_connect() || error.is_builder() => {
-                Err(NoReply::NotSent(reasons(&error.without_url())))
+                let why = reasons(&error.without_url());
+                let message = format!("cannot reach `{place}`: {why}");
+                return Err(ToolError::not_sent("ConnectFailed", message)
+                    .hint("check that it runs and that its `url` is right"));
             }
-            Err(error) => Err(NoReply::Lost(reasons(&error.without_url()))),
+            Err(error) => return Err(lost(error)),
+        };
+        let status = response.status().as_u16();
+        match answer::collect(&mut response, bytes_max).await {
+            Ok(body) => Ok(Reply { status, body }),
+            Err(Unread::Lost(error)) => Err(lost(error)),
+            Err(Unread::TooLarge) => {
+                let message = format!("the {what} of `{place}` has more than {bytes_max} bytes");
+                Err(effect.lost("OutputTooLarge", message))
+            }
         }
     }
 }
@@ -109,13 +122,4 @@ fn read_headers(given: &[(String, Secret)]) -> Result<HeaderMap, String> {
         headers.insert(name, value);
     }
     Ok(headers)
-}
-
-async fn collect(mut response: Response, bytes_max: usize) -> Result<Reply, NoReply> {
-    let status = response.status().as_u16();
-    match answer::collect(&mut response, bytes_max).await {
-        Ok(body) => Ok(Reply { status, body }),
-        Err(Unread::TooLarge) => Err(NoReply::TooLarge),
-        Err(Unread::Lost(error)) => Err(NoReply::Lost(reasons(&error.without_url()))),
-    }
 }

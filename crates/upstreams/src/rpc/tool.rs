@@ -69,12 +69,19 @@ impl RpcTool {
                 ("tools/call", &wrapped)
             }
         };
-        let trace = call.place.trace;
-        let request = Request { id: &id, method, params, bytes_max, once: true, trace };
-        match self.place.post(&request).await {
-            Ok(reply) => self.about().outcome(read(&reply, &id, &self.place.hidden)),
-            Err(why) => Err(self.about().unanswered(why, bytes_max)),
-        }
+        let about = self.about();
+        let request = Request {
+            id: &id,
+            method,
+            params,
+            what: "answer",
+            effect: about.effect,
+            bytes_max,
+            once: true,
+            trace: call.place.trace,
+        };
+        let reply = self.place.post(&request).await?;
+        about.outcome(read(&reply, &id, &self.place.hidden))
     }
 
     fn about(&self) -> About<'_> {
