@@ -8,8 +8,9 @@ use super::message::Message;
 use super::response::Response;
 use bytes::Bytes;
 use kernel::tool::call::HowFar;
+use outbound::answer::media_type;
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
 
 /// How much of a refusing answer is read.
@@ -36,7 +37,7 @@ pub(super) async fn read(
         let error = Box::pin(refused(endpoint, response, in_session)).await?;
         return Ok(Answer::One(Message::Answer { id: None, answer: Incoming::Error(error) }));
     }
-    match kind(response.headers()).as_str() {
+    match media_type(response.headers()).as_str() {
         EVENTS => return Ok(Answer::Events(response)),
         JSON => {}
         other => return Err(not_mcp(endpoint, response.status(), other)),
@@ -67,7 +68,7 @@ pub(crate) async fn opened(
         let error = refused(endpoint, response, in_session).await?;
         return Err(told(endpoint, status, &error.message));
     }
-    match kind(response.headers()).as_str() {
+    match media_type(response.headers()).as_str() {
         EVENTS => Ok(response),
         other => Err(not_mcp(endpoint, status, other)),
     }
@@ -84,7 +85,7 @@ pub(crate) async fn accepted(
         let error = refused(endpoint, response, in_session).await?;
         return Err(told(endpoint, status, &error.message));
     }
-    if kind(response.headers()) != EVENTS {
+    if media_type(response.headers()) != EVENTS {
         // Read to its end, so that the connection can be used again.
         let _ = collect(endpoint, &mut response, REFUSAL_BYTES_MAX).await;
     }
@@ -235,12 +236,6 @@ fn not_mcp(endpoint: &Endpoint, status: StatusCode, kind: &str) -> PeerError {
     endpoint
         .error(HowFar::Unknown, PeerErrorKind::NotMcp, &what)
         .hint("check that the URL is the server's MCP endpoint")
-}
-
-/// The content type, without its parameters.
-fn kind(headers: &HeaderMap) -> String {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn header(endpoint: &Endpoint, headers: &HeaderMap, name: &str) -> Option<String> {

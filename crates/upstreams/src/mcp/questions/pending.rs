@@ -138,7 +138,7 @@ impl Pending {
         };
         // Outside of the lock: what is dropped may start a task.
         crowded.into_iter().for_each(let_go);
-        let over = parts.clock.sleep_until(parts.clock.now().plus_ms(KEPT_MS));
+        let over = parts.clock.sleep_ms(KEPT_MS);
         let (all, late) = (Arc::downgrade(&self.kept), token.clone());
         let timer = async move {
             if let Either::Left(_) = select(over, taken).await

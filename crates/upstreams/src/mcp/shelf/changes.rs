@@ -61,7 +61,7 @@ impl Watching {
         loop {
             self.failures = self.failures.saturating_add(1);
             let wait_ms = parts.backoff_ms(self.failures);
-            parts.clock.sleep_until(parts.clock.now().plus_ms(wait_ms)).await;
+            parts.clock.sleep_ms(wait_ms).await;
             // One that cannot tell now may be able to again: it comes and goes, as it did.
             if let Ok(Some(source)) = Source::open(&self.link, &self.uri).await {
                 (self.source, self.since) = (source, parts.clock.now());

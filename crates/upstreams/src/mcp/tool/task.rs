@@ -166,7 +166,7 @@ impl Following<'_> {
                 Err(AskError::Peer(_)) if failures < FAILURES_MAX => failures += 1,
                 Err(error) => return Err(self.lost(error)),
             }
-            sleep(self.calling, link.parts.backoff_ms(failures)).await;
+            link.parts.clock.sleep_ms(link.parts.backoff_ms(failures)).await;
             if self.running.peer.is_lost()
                 && let Ok(peer) = link.peer().await
             {
@@ -198,13 +198,9 @@ impl Following<'_> {
 
     async fn pause(&self, task: &Value) {
         let ms = task["pollIntervalMs"].as_u64().unwrap_or(POLL_MS);
-        sleep(self.calling, ms.clamp(POLL_MS_MIN, POLL_MS_MAX)).await;
+        let clock = &self.calling.link().parts.clock;
+        clock.sleep_ms(ms.clamp(POLL_MS_MIN, POLL_MS_MAX)).await;
     }
-}
-
-async fn sleep(calling: Calling<'_>, ms: u64) {
-    let clock = &calling.link().parts.clock;
-    clock.sleep_until(clock.now().plus_ms(ms)).await;
 }
 
 /// Tells where the task says it stands, if it says something new.
