@@ -206,7 +206,7 @@ mod tests {
             _ => script(request),
         });
         let listed = stage.run(async {
-            let peer = Peer::connect(server.line(), &stage.parts(), None).await.unwrap();
+            let (peer, _news) = Peer::connect(server.line(), &stage.parts(), None).await.unwrap();
             list(&peer, Which::ALL, Lists::default()).await
         });
         (server, listed)

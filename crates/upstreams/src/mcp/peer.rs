@@ -11,7 +11,7 @@ use crate::mcp::handshake::hello::{self, Greeted};
 use kernel::limits::Limits;
 use kernel::tool::call::{Abilities, LogLevel};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Id, RpcError};
 
@@ -33,31 +33,31 @@ pub(crate) struct Peer {
     doubts: watch::Sender<u64>,
     /// Whether what belongs to a call may come outside of it.
     hears_news: bool,
-    news: Mutex<Option<News>>,
 }
 
 impl Peer {
-    /// Connects: finds out which era the server is of, the one that it was of last time first.
+    /// Connects: finds out which era the server is of, the one that it was of last time first. Also
+    /// gives what it says outside of any request.
     pub(crate) async fn connect(
         line: Arc<dyn Line>,
         parts: &RemoteParts,
         known_era: Option<Era>,
-    ) -> Result<Peer> {
+    ) -> Result<(Peer, News)> {
         let heard = line.news();
         let hears_news = heard.is_some();
         let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
         let requests = Arc::new(Requests::new(line, parts.clone(), aside));
         let greeted = hello::greet(&requests, known_era).await?;
         requests.begin();
-        Ok(Peer {
+        let peer = Peer {
             requests,
             greeted,
             calls: Arc::default(),
             levels: Levels::default(),
             doubts: watch::Sender::new(0),
             hears_news,
-            news: Mutex::new(Some(News::new(heard, set_aside))),
-        })
+        };
+        Ok((peer, News::new(heard, set_aside)))
     }
 
     /// Asks and gives the answer. What comes before it is heard as news, or refused.
@@ -168,11 +168,6 @@ impl Peer {
     /// The calls under way.
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
-    }
-
-    /// What it says outside of any request. Given once.
-    pub(crate) fn news(&self) -> Option<News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Where to put news that came with the answer to a request.

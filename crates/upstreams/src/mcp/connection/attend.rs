@@ -35,7 +35,7 @@ const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 pub(crate) struct Attended {
     link: Arc<Link>,
     peer: Arc<Peer>,
-    news: Option<News>,
+    news: News,
     listing: Option<BoxFuture<'static, Result<Listed, AskError>>>,
     /// Gives the error of a server that has no stream of news.
     listening: Option<BoxFuture<'static, Option<RpcError>>>,
@@ -76,13 +76,13 @@ pub(crate) enum Event {
 impl Attended {
     /// Attends to this server from now on; everything is listed at once. So many wait already to
     /// know how it is.
-    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, waiting: usize) -> Self {
+    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, news: News, waiting: usize) -> Self {
         let now = link.parts.clock.now();
         Self {
-            news: peer.news(),
             doubts: peer.doubts(),
             link,
             peer,
+            news,
             listing: None,
             listening: None,
             reading: Which::NONE,
@@ -121,7 +121,7 @@ impl Attended {
                     self.list_soon(Which::ALL, 0);
                     return Event::Check(check);
                 }
-                heard = heard(&mut self.news) => match heard {
+                heard = self.news.next() => match heard {
                     Some(incoming) => self.hear(incoming).await,
                     // Over a pipe that means that the server is gone, over HTTP that it tells no
                     // news.
@@ -330,13 +330,6 @@ async fn settled<T>(under_way: &mut Option<BoxFuture<'static, T>>) -> T {
     let result = future.await;
     *under_way = None;
     result
-}
-
-async fn heard(news: &mut Option<News>) -> Option<Incoming> {
-    match news {
-        Some(news) => news.next().await,
-        None => pending().await,
-    }
 }
 
 /// It has to be met again: the server that answers now may be of another era.

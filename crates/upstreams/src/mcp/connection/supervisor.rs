@@ -4,6 +4,7 @@
 use super::attend::{Attended, Event};
 use crate::config::UpstreamKind;
 use crate::lock;
+use crate::mcp::calls::News;
 use crate::mcp::http::HttpLine;
 use crate::mcp::line::{Line, PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
@@ -104,7 +105,7 @@ impl Keeper {
     async fn run(mut self) {
         loop {
             let (error, ready_since) = match self.connect().await {
-                Ok(peer) => self.attend(peer).await,
+                Ok((peer, news)) => self.attend(peer, news).await,
                 Err(error) => {
                     // Whatever answers there next time may be another server.
                     (self.way, self.era) = (Way::Usual, None);
@@ -117,20 +118,20 @@ impl Keeper {
         }
     }
 
-    async fn connect(&mut self) -> Result<Arc<Peer>> {
-        let peer = match self.connect_by(self.way, self.era).await {
-            Ok(peer) => peer,
+    async fn connect(&mut self) -> Result<(Arc<Peer>, News)> {
+        let (peer, news) = match self.connect_by(self.way, self.era).await {
+            Ok(connected) => connected,
             Err(error) => self.connect_otherwise(error).await?,
         };
         let peer = Arc::new(peer);
         self.era = Some(peer.era());
         self.board.greeted(peer.version(), peer.server());
         self.link.set(Connection::Ready(peer.clone()));
-        Ok(peer)
+        Ok((peer, news))
     }
 
     /// After a failure that another way, or another first word, may not meet.
-    async fn connect_otherwise(&mut self, error: PeerError) -> Result<Peer> {
+    async fn connect_otherwise(&mut self, error: PeerError) -> Result<(Peer, News)> {
         let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
         let (way, era) = match (self.way, error.kind) {
             // A server of the older kind may end at a first message that is not its handshake.
@@ -147,9 +148,9 @@ impl Keeper {
         };
         self.link.hang_up().await;
         match self.connect_by(way, era).await {
-            Ok(peer) => {
+            Ok(connected) => {
                 self.way = way;
-                Ok(peer)
+                Ok(connected)
             }
             // What the usual way met says more than what an old one did, unless it is there.
             Err(again) if way == Way::Oldest && !again.kind.wants_login() => Err(error),
@@ -157,15 +158,15 @@ impl Keeper {
         }
     }
 
-    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<Peer> {
+    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<(Peer, News)> {
         let line = (self.dial)(self.link.clone(), way).await?;
         self.link.hold(line.clone());
         Peer::connect(line, &self.link.parts, era).await
     }
 
     /// Attends to a connection until it is lost; says why, and since when it was ready.
-    async fn attend(&mut self, peer: Arc<Peer>) -> (PeerError, Option<Millis>) {
-        let mut attended = Attended::new(self.link.clone(), peer, self.waiting.len());
+    async fn attend(&mut self, peer: Arc<Peer>, news: News) -> (PeerError, Option<Millis>) {
+        let mut attended = Attended::new(self.link.clone(), peer, news, self.waiting.len());
         let mut ready_since = None;
         loop {
             match attended.next(&mut self.checks).await {

@@ -95,7 +95,7 @@ async fn connect(link: &Arc<Link>, era: Era) -> Server {
     let (asked, requests) = mpsc::unbounded_channel();
     let (told, messages) = mpsc::unbounded_channel();
     let line = Arc::new(Ours { asked, told });
-    let peer = Peer::connect(line, &link.parts, Some(era)).await.unwrap();
+    let (peer, _unheard) = Peer::connect(line, &link.parts, Some(era)).await.unwrap();
     link.set(Connection::Ready(Arc::new(peer)));
     let mut server = Server { requests, messages };
     if era == Era::Legacy {
