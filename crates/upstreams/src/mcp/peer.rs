@@ -97,7 +97,7 @@ impl Peer {
         // Not waited for: a server may ask something elsewhere before it begins to answer here.
         let requests = self.requests.clone();
         let opening = Box::pin(async move { requests.open(outgoing).await });
-        Ok(self.calls.join(token, opening, &*self.requests.parts().spawn))
+        Ok(self.calls.join(token, opening, &*self.requests.parts.spawn))
     }
 
     /// Sends a request whose answer is a stream of news, and is not a call.
@@ -114,7 +114,7 @@ impl Peer {
     pub(crate) async fn serve(&self, id: &Id, method: &str) {
         let ms = self.limits().upstream_connect_timeout_ms;
         // A failure is noted, and a server that does not listen misses the answer.
-        let _ = self.requests.parts().within(ms, self.requests.serve(id, method)).await;
+        let _ = self.requests.parts.within(ms, self.requests.serve(id, method)).await;
     }
 
     /// Has its log sent from this level on, for as long as the wish is kept. Only servers with a
@@ -157,7 +157,7 @@ impl Peer {
 
     /// The limits that hold for it.
     pub(crate) fn limits(&self) -> &Limits {
-        &self.requests.parts().limits
+        &self.requests.parts.limits
     }
 
     /// What it says of itself; null where it says nothing.
@@ -172,7 +172,7 @@ impl Peer {
 
     /// Where to put news that came with the answer to a request.
     pub(crate) fn aside(&self) -> &mpsc::Sender<Incoming> {
-        self.requests.aside()
+        &self.requests.aside
     }
 
     /// Notes a failure: after some nothing can go well until we connect again, and after some the
@@ -207,9 +207,7 @@ impl Peer {
 
     /// Waits until the connection is lost, and says how.
     pub(crate) async fn lost(&self) -> Option<PeerError> {
-        let mut lost = self.requests.lost();
-        let lost = lost.wait_for(Option::is_some).await;
-        lost.ok().and_then(|error| error.clone())
+        self.requests.lost().await
     }
 
     fn outgoing(&self, mut request: Request<'_>) -> Outgoing {

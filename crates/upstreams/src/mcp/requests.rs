@@ -65,12 +65,14 @@ impl From<RpcError> for AskError {
 
 /// Sends requests over one line, and notes when it is of no use any more.
 pub(crate) struct Requests {
-    line: Arc<dyn Line>,
-    parts: RemoteParts,
+    /// The line.
+    pub(crate) line: Arc<dyn Line>,
+    /// Time, limits and so on.
+    pub(crate) parts: RemoteParts,
+    /// Where notifications go that come with the answer to a request but are of general interest.
+    pub(crate) aside: mpsc::Sender<Incoming>,
     last_id: AtomicU64,
     lost: watch::Sender<Option<PeerError>>,
-    /// Where notifications go that come with the answer to a request but are of general interest.
-    aside: mpsc::Sender<Incoming>,
 }
 
 impl Requests {
@@ -81,21 +83,6 @@ impl Requests {
         aside: mpsc::Sender<Incoming>,
     ) -> Self {
         Self { line, parts, last_id: AtomicU64::new(0), lost: watch::Sender::new(None), aside }
-    }
-
-    /// The line.
-    pub(crate) fn line(&self) -> &Arc<dyn Line> {
-        &self.line
-    }
-
-    /// Time, limits and so on.
-    pub(crate) fn parts(&self) -> &RemoteParts {
-        &self.parts
-    }
-
-    /// Where notifications of general interest go.
-    pub(crate) fn aside(&self) -> &mpsc::Sender<Incoming> {
-        &self.aside
     }
 
     /// A request with an id of its own.
@@ -117,23 +104,18 @@ impl Requests {
         self.line.request(outgoing).await.inspect_err(|error| self.note(error))
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and gives its answer. What becomes of the connection after a failure is for
+    /// the one who asks to note.
     pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Value, AskError> {
-        let timeout_ms = request.timeout_ms;
-        let method = request.method.to_owned();
+        let (method, timeout_ms) = (request.method, request.timeout_ms);
         let request = Request { is_watched: true, ..request };
         let answering = pin!(self.answer(request));
         let answered = self.parts.within(timeout_ms, answering).await;
-        let answered =
-            answered.unwrap_or_else(|| Err(AskError::Peer(took_too_long(&method, timeout_ms))));
-        if let Err(AskError::Peer(error)) = &answered {
-            self.note(error);
-        }
-        answered
+        answered.unwrap_or_else(|| Err(AskError::Peer(took_too_long(method, timeout_ms))))
     }
 
     async fn answer(&self, request: Request<'_>) -> Result<Value, AskError> {
-        let method = request.method.to_owned();
+        let method = request.method;
         let mut replies = self.open(self.number(request)).await?;
         while let Some(incoming) = replies.recv().await {
             match incoming {
@@ -145,7 +127,7 @@ impl Requests {
                 Incoming::Request { id, method, .. } => self.serve(&id, &method).await?,
             }
         }
-        Err(AskError::Peer(no_answer(&method)))
+        Err(AskError::Peer(no_answer(method)))
     }
 
     /// Answers a request of the server's that belongs to no call.
@@ -179,9 +161,11 @@ impl Requests {
         self.lost.borrow().is_some()
     }
 
-    /// How the connection is lost, once it is.
-    pub(crate) fn lost(&self) -> watch::Receiver<Option<PeerError>> {
-        self.lost.subscribe()
+    /// Waits until the connection is lost, and says how.
+    pub(crate) async fn lost(&self) -> Option<PeerError> {
+        let mut lost = self.lost.subscribe();
+        let lost = lost.wait_for(Option::is_some).await;
+        lost.ok().and_then(|error| error.clone())
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Greeted {
 
 /// Gets to know a server. Of which era it was last time saves the wrong question first.
 pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted> {
-    let whole_ms = requests.parts().limits.upstream_connect_timeout_ms;
+    let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
     // A server of the older kind may say nothing at all to a question before the handshake.
     let probe_ms = if known.is_some() { whole_ms } else { whole_ms / 2 };
     let greeted = match known {
@@ -59,10 +59,10 @@ pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Gre
         },
     };
     let greeted = greeted.map_err(refused)?;
-    requests.line().agreed(&greeted.version);
+    requests.line.agreed(&greeted.version);
     if greeted.era == Era::Legacy {
         let ready = jsonrpc::notification("notifications/initialized", &json!({}));
-        let told = requests.parts().within(whole_ms, requests.line().send(ready)).await;
+        let told = requests.parts.within(whole_ms, requests.line.send(ready)).await;
         told.unwrap_or_else(|| Err(not_taken(whole_ms)))?;
     }
     Ok(greeted)
