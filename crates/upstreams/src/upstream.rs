@@ -226,8 +226,8 @@ impl Loader {
                     tools
                 }))
             }
-            UpstreamKind::Rpc { url, headers, .. } => {
-                let tools = rpc::load(&self.config, url, headers, &self.parts).await?;
+            UpstreamKind::Rpc { url, headers, tools } => {
+                let tools = rpc::load(&self.config, url, headers, tools, &self.parts).await?;
                 Ok((!same(&tools, &self.board.tools())).then_some(tools))
             }
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(None),

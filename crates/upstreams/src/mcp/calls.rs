@@ -98,36 +98,31 @@ impl Drop for Entry {
 /// Passes replies on until the answer, or until no one reads them any more: then the request is
 /// dropped, and so cancelled.
 async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
-    let opened = tokio::select! {
-        biased;
-        () = to.closed() => return,
-        opened = opening => opened,
-    };
-    let mut from = match opened {
-        Ok(from) => from,
-        Err(error) => return finish(Incoming::Broken(error), &to, entry).await,
-    };
-    loop {
-        let incoming = tokio::select! {
-            biased;
-            () = to.closed() => return,
-            incoming = from.recv() => incoming,
+    let passing = async {
+        let mut from = match opening.await {
+            Ok(from) => from,
+            Err(error) => return Some(Incoming::Broken(error)),
         };
-        let Some(incoming) = incoming else { return };
-        if let Incoming::Result(_) | Incoming::Error(_) | Incoming::Broken(_) = incoming {
-            return finish(incoming, &to, entry).await;
+        loop {
+            match from.recv().await? {
+                last @ (Incoming::Result(_) | Incoming::Error(_) | Incoming::Broken(_)) => {
+                    return Some(last);
+                }
+                told => to.send(told).await.ok()?,
+            }
         }
-        if to.send(incoming).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn finish(last: Incoming, to: &mpsc::Sender<Incoming>, entry: Entry) {
+    };
+    let last = tokio::select! {
+        biased;
+        () = to.closed() => None,
+        last = passing => last,
+    };
     // Before it is known that the call is over, so that the next one is alone.
     drop(entry);
-    // The one who waited for it may have gone.
-    let _ = to.send(last).await;
+    if let Some(last) = last {
+        // The one who waited for it may have gone.
+        let _ = to.send(last).await;
+    }
 }
 
 /// What a server says outside of any request.

@@ -242,16 +242,6 @@ impl Account {
         self.state().token.clone()
     }
 
-    /// How many tokens there were.
-    pub(super) fn tokens(&self) -> u64 {
-        self.state().counts.tokens
-    }
-
-    /// What the server wanted last.
-    pub(super) fn last_challenge(&self) -> Option<Challenge> {
-        self.state().challenge.clone()
-    }
-
     /// The login under way.
     pub(super) fn page(&self) -> Option<Page> {
         self.page.borrow().clone()

@@ -151,7 +151,8 @@ impl Account {
     async fn begin_now(&self) -> Result<String> {
         let _turn = self.turn.lock().await;
         self.load().await;
-        let challenge = match self.last_challenge() {
+        let last = self.state().challenge.clone();
+        let challenge = match last {
             Some(challenge) => challenge,
             None => self.web.probe(&self.server).await?,
         };

@@ -29,7 +29,7 @@ impl Account {
     /// Renews the token, unless someone did so since there were so many.
     pub(super) async fn renew_one(&self, tokens: u64) -> Result<()> {
         let _turn = self.turn.lock().await;
-        if self.tokens() != tokens {
+        if self.state().counts.tokens != tokens {
             return Ok(());
         }
         // It may have failed for someone else while we waited for our turn.

@@ -11,7 +11,7 @@ mod tool;
 mod tests;
 
 use super::RemoteParts;
-use super::config::{Secret, UpstreamConfig, UpstreamKind};
+use super::config::{Secret, UpstreamConfig};
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
 use listing::{Listed, Lists};
@@ -25,13 +25,10 @@ pub(crate) async fn load(
     config: &UpstreamConfig,
     url: &str,
     headers: &[(String, Secret)],
+    wanted: &[String],
     parts: &RemoteParts,
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
     let place = Arc::new(Place::new(config, url, headers, parts)?);
-    let wanted: &[String] = match &config.kind {
-        UpstreamKind::Rpc { tools, .. } => tools,
-        _ => &[],
-    };
     let (dialect, listed) = match listing::ask(&place, parts).await? {
         Lists::Tools(listed) => (Dialect::Tools, narrowed(config, listed, wanted)?),
         Lists::Not(why) => (Dialect::Method, named(config, wanted, &why)?),

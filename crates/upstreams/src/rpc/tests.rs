@@ -62,10 +62,10 @@ impl Server {
     }
 
     async fn load(&self, config: &UpstreamConfig) -> Result<Vec<Arc<dyn Tool>>, Fault> {
-        let UpstreamKind::Rpc { url, headers, .. } = &config.kind else {
+        let UpstreamKind::Rpc { url, headers, tools } = &config.kind else {
             panic!("not an RPC server: {:?}", config.kind);
         };
-        load(config, url, headers, &parts(Arc::new(Still))).await
+        load(config, url, headers, tools, &parts(Arc::new(Still))).await
     }
 
     fn last(&self) -> (String, Value) {
@@ -314,8 +314,8 @@ async fn nobody_there_means_nothing_was_sent() {
 async fn a_server_has_a_time_of_its_own() {
     let server = Server::start(bare).await;
     let config = server.config(&["filesystem.readFile"]);
-    let UpstreamKind::Rpc { url, headers, .. } = &config.kind else { panic!() };
-    let fault = load(&config, url, headers, &parts(Arc::new(Hasty))).await.err().unwrap();
+    let UpstreamKind::Rpc { url, headers, tools } = &config.kind else { panic!() };
+    let fault = load(&config, url, headers, tools, &parts(Arc::new(Hasty))).await.err().unwrap();
     assert_eq!(fault.name, "Timeout");
     let config = UpstreamConfig { timeout_ms: Some(10), ..config.clone() };
     let mut tools = server.load(&config).await.unwrap();
@@ -330,7 +330,7 @@ async fn wrong_settings_are_told_where_they_stand() {
     let parts = parts(Arc::new(Still));
     let bad = [("x y".to_owned(), Secret::from("v"))];
     for (url, headers) in [("nowhere", &[][..]), ("http://127.0.0.1/", &bad[..])] {
-        let fault = load(&config, url, headers, &parts).await.err().unwrap();
+        let fault = load(&config, url, headers, &[], &parts).await.err().unwrap();
         assert_eq!(fault.name, "BadSettings", "{fault}");
         assert!(fault.hint.unwrap().contains("waypost.toml:3"));
     }
