@@ -48,6 +48,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A text, or its beginning.
+fn cut(text: &str, chars_max: usize) -> String {
+    let mut cut: String = text.chars().take(chars_max).collect();
+    if cut.len() < text.len() {
+        cut.push_str("...");
+    }
+    cut
+}
+
+/// What someone says, for messages: short, and on one line.
+fn one_line(text: &str, chars_max: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
 /// A header with a secret in it, which is shown nowhere; without the value also what is wrong with
 /// it, if something is.
 fn secret_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {

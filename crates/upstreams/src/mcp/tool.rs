@@ -13,9 +13,9 @@ pub(crate) mod invoke;
 
 use super::Link;
 use super::line::PeerError;
-use crate::Result;
 use crate::config::UpstreamConfig;
 use crate::mcp::questions::{Carried, page_name};
+use crate::{Result, cut};
 use calling::Calling;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
@@ -49,10 +49,6 @@ pub(crate) struct RemoteTool {
 impl RemoteTool {
     /// The tool that a server lists so; else why it is invalid.
     pub(crate) fn listed(link: Arc<Link>, listed: Value) -> Result<Arc<dyn Tool>, String> {
-        Ok(Arc::new(Self::read(link, listed)?))
-    }
-
-    fn read(link: Arc<Link>, listed: Value) -> Result<Self, String> {
         let Some(name) = listed["name"].as_str().filter(|name| !name.is_empty()) else {
             return Err("it has no name".to_owned());
         };
@@ -65,7 +61,7 @@ impl RemoteTool {
         let takes_key = takes_key(&listed);
         let spec = Arc::new(spec(&link.config, &name, listed));
         let upstream = link.config.name.as_str().into();
-        Ok(Self { link, spec, upstream, name: name.into(), mirrored, takes_key })
+        Ok(Arc::new(Self { link, spec, upstream, name: name.into(), mirrored, takes_key }))
     }
 }
 
@@ -182,11 +178,7 @@ pub(crate) fn for_the_next_hop(result: &mut Map<String, Value>) {
     }
 }
 
-/// A text, or its beginning.
+/// What a server says, or its beginning.
 pub(crate) fn told(text: &str) -> String {
-    if text.chars().count() <= TOLD_CHARS_MAX {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(TOLD_CHARS_MAX).collect();
-    format!("{start}...")
+    cut(text, TOLD_CHARS_MAX)
 }

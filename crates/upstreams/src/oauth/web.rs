@@ -3,7 +3,7 @@
 
 use super::challenge::Challenge;
 use super::trouble::{Result, Trouble};
-use crate::RemoteParts;
+use crate::{RemoteParts, one_line};
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
 use outbound::client::{Client, GuardedClient};
@@ -176,8 +176,7 @@ pub(super) fn shown(url: &Url) -> String {
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
     let told = Hidden::default().credentials(secrets.iter().copied()).told(text);
-    let words: Vec<&str> = told.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+    one_line(&told, CHARS_MAX)
 }
 
 fn json(request: RequestBuilder) -> RequestBuilder {

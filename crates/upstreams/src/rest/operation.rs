@@ -6,6 +6,7 @@ use super::document::OpenApi;
 use super::parameter::{self, Declared, Found, Parameter, Place, Supplied};
 use super::path::Template;
 use super::schema::{Draft, Hitch, Known, translate};
+use crate::cut;
 use kernel::tool::call::Reach;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -316,15 +317,6 @@ fn tell_apart(found: &mut [Declared<'_>]) -> Result<(), String> {
         taken.insert(argument.clone());
     }
     Ok(())
-}
-
-/// The beginning of a text.
-fn cut(text: &str, chars_max: usize) -> String {
-    let mut cut: String = text.chars().take(chars_max).collect();
-    if cut.len() < text.len() {
-        cut.push_str("...");
-    }
-    cut
 }
 
 /// The first of these servers.

@@ -2,6 +2,7 @@
 //! connection, connects again with growing waits. What it listed stays while it is away.
 
 use super::attend::{Attended, Event};
+use crate::children::Program;
 use crate::config::UpstreamKind;
 use crate::lock;
 use crate::mcp::calls::News;
@@ -77,7 +78,8 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
                 HttpLine::connect_oldest(url, headers.clone(), link.account.clone(), parts).await
             }
             (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
-                ChildLine::start(&config.name, command, args, env, cwd.as_deref(), parts)
+                let program = Program { command, args, env, cwd: cwd.as_deref() };
+                ChildLine::start(&config.name, &program, parts)
             }
             (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. }, _) => {
                 let message = "this upstream does not speak MCP";

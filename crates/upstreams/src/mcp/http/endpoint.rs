@@ -5,9 +5,9 @@ use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::direct::{Asking, Direct};
 use super::headers;
 use super::response::Response;
-use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
+use crate::{RemoteParts, one_line};
 use bytes::Bytes;
 use kernel::tool::call::HowFar;
 use outbound::addresses::web_url;
@@ -110,8 +110,7 @@ impl Endpoint {
             Some(account) => self.hidden.told(&account.hidden().told(text)),
             None => self.hidden.told(text),
         };
-        let words: Vec<&str> = told.split_whitespace().collect();
-        words.join(" ").chars().filter(|c| !c.is_control()).take(TOLD_CHARS_MAX).collect()
+        one_line(&told, TOLD_CHARS_MAX)
     }
 
     /// An error of this endpoint.

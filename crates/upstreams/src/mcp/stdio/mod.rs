@@ -11,8 +11,8 @@ mod demux;
 mod tests;
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
+use crate::RemoteParts;
 use crate::children::{self, Pipes, Process, Program, Unstarted};
-use crate::{RemoteParts, Secret};
 use demux::{Demux, Heard, Watched};
 use ending::Ending;
 use futures::future::{BoxFuture, pending, select};
@@ -21,7 +21,6 @@ use lines::{Budget, Read};
 use log::Log;
 use outbound::redaction::Hidden;
 use outbox::{Outbox, Pending, Place, Queued, Ticket};
-use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::BufReader;
@@ -73,18 +72,14 @@ impl ChildLine {
     /// Starts the program. Must be called on a tokio runtime.
     pub(crate) fn start(
         name: &str,
-        command: &str,
-        args: &[String],
-        env: &[(String, Secret)],
-        cwd: Option<&Path>,
+        program: &Program<'_>,
         parts: &RemoteParts,
     ) -> Result<Arc<dyn Line>> {
-        let program = Program { command, args, env, cwd };
-        let started = children::start(&program, parts.supervisor.as_deref());
+        let started = children::start(program, parts.supervisor.as_deref());
         let (process, pipes) = started.map_err(not_started)?;
         let Pipes { stdin, stdout, stderr } = pipes;
         let bytes_max = parts.limits.call_output_bytes_max;
-        let hidden = Arc::new(Hidden::of_child(env, args));
+        let hidden = Arc::new(Hidden::of_child(program.env, program.args));
         let (demux, news) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
         let (outbox, queue) = Outbox::new();
         let shared = Arc::new(Shared {

@@ -3,6 +3,7 @@
 
 use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use super::ChildLine;
+use crate::children::Program;
 use crate::{RemoteParts, Secret};
 use futures::future::{BoxFuture, join_all, pending};
 use kernel::contracts::{Clock, Entropy, Spawn};
@@ -185,7 +186,8 @@ fn parts(limits: Limits, clock: Arc<dyn Clock>) -> RemoteParts {
 fn start_with(limits: Limits, clock: Arc<dyn Clock>, words: &[&str]) -> Arc<dyn Line> {
     let args: Vec<String> = words[1..].iter().map(|arg| (*arg).to_owned()).collect();
     let env = [("TOKEN".to_owned(), Secret::from("t"))];
-    ChildLine::start("fake", words[0], &args, &env, None, &parts(limits, clock)).unwrap()
+    let program = Program { command: words[0], args: &args, env: &env, cwd: None };
+    ChildLine::start("fake", &program, &parts(limits, clock)).unwrap()
 }
 
 fn impatient() -> Limits {
@@ -470,7 +472,8 @@ async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_not_there_is_named() {
     let parts = parts(Limits::default(), Arc::new(Still));
-    let error = ChildLine::start("fake", "no-such-program", &[], &[], None, &parts).err().unwrap();
+    let program = Program { command: "no-such-program", args: &[], env: &[], cwd: None };
+    let error = ChildLine::start("fake", &program, &parts).err().unwrap();
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Unreachable));
     assert!(error.message.contains("`no-such-program`"), "{error}");
 }
