@@ -50,8 +50,6 @@ pub(crate) struct Outgoing {
     pub(crate) timeout_ms: u64,
     /// The one who asks watches the time, and drops what takes longer.
     pub(crate) is_watched: bool,
-    /// How large the answer may be.
-    pub(crate) result_bytes_max: usize,
 }
 
 impl Outgoing {

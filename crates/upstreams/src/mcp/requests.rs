@@ -95,7 +95,6 @@ impl Requests {
             param_headers: request.param_headers,
             timeout_ms: request.timeout_ms,
             is_watched: request.is_watched,
-            result_bytes_max: self.parts.limits.call_output_bytes_max,
         }
     }
 

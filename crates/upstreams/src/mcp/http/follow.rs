@@ -33,7 +33,6 @@ pub(super) struct Follow {
     manner: Manner,
     timeout_ms: u64,
     deadline: Millis,
-    bytes_max: usize,
     cancel: Cancel,
     replies: mpsc::Sender<Incoming>,
 }
@@ -64,7 +63,6 @@ impl Follow {
             manner,
             timeout_ms: request.timeout_ms,
             deadline,
-            bytes_max: request.result_bytes_max,
             cancel,
             replies,
         };
@@ -138,7 +136,7 @@ impl Follow {
     }
 
     async fn read(&self, response: Response) -> Result<(Incoming, EventStream)> {
-        let mut stream = EventStream::new(response, self.bytes_max, StreamPlace::default());
+        let mut stream = self.shared.stream(response, StreamPlace::default());
         loop {
             match self.answer(&mut stream).await {
                 Ok(answer) => return Ok((answer, stream)),
@@ -183,7 +181,7 @@ impl Follow {
             let Manner { headers, in_session, .. } = self.manner.clone();
             let endpoint = &self.shared.endpoint;
             match answer::opened(endpoint, headers, Some(&last_id), in_session).await {
-                Ok(response) => return Ok(EventStream::new(response, self.bytes_max, place)),
+                Ok(response) => return Ok(self.shared.stream(response, place)),
                 Err(error) if may_pass(&error) => failures += 1,
                 // The request was sent long ago: no one knows the outcome.
                 Err(refused) => {

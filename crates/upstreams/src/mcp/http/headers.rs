@@ -180,7 +180,6 @@ mod tests {
             ],
             timeout_ms: 1,
             is_watched: false,
-            result_bytes_max: 1,
         };
         let headers = stateless_request("2026-07-28", &request);
         let header = |name: &str| headers.get(name).unwrap().to_str().unwrap().to_owned();

@@ -138,7 +138,7 @@ impl HttpLine {
         if request.method == INITIALIZE && response.status().is_success() {
             self.began(&response);
         }
-        let bytes_max = request.result_bytes_max;
+        let bytes_max = shared.parts.limits.call_output_bytes_max;
         let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
         read.inspect(|_| shared.endpoint.understood())
     }

@@ -74,8 +74,7 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
 async fn open(shared: &Shared, manner: &Manner, place: &StreamPlace) -> Result<EventStream> {
     let (headers, last_id) = (manner.headers.clone(), place.last_id.as_deref());
     let response = answer::opened(&shared.endpoint, headers, last_id, manner.in_session).await?;
-    let bytes_max = shared.parts.limits.call_output_bytes_max;
-    Ok(EventStream::new(response, bytes_max, place.clone()))
+    Ok(shared.stream(response, place.clone()))
 }
 
 /// Passes on what comes, until the stream is cut; none if no one hears the news any more.

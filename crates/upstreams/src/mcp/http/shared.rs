@@ -5,9 +5,12 @@ use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
 use super::agreed::{Agreed, Manner};
 use super::answer;
 use super::endpoint::Endpoint;
+use super::response::Response;
+use super::stream::EventStream;
 use super::waiting::Waiting;
 use crate::RemoteParts;
 use kernel::tool::call::HowFar;
+use outbound::sse::StreamPlace;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
@@ -109,6 +112,11 @@ impl Shared {
     pub(super) fn late(&self, ms: u64) -> PeerError {
         let what = format!("did not answer within {ms} ms");
         self.endpoint.error(HowFar::Unknown, PeerErrorKind::Timeout, &what)
+    }
+
+    /// The stream of an answer: a new one, or one that is taken up again at a place.
+    pub(super) fn stream(&self, response: Response, place: StreamPlace) -> EventStream {
+        EventStream::new(response, self.parts.limits.call_output_bytes_max, place)
     }
 
     /// Sends a message that has no answer, within so many milliseconds.

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Frame, INTERNAL_ERROR, Id, RpcError};
@@ -41,7 +40,8 @@ const PING: &str = "ping";
 pub(super) struct Demux {
     clock: Arc<dyn Clock>,
     hidden: Arc<Hidden>,
-    bytes_max: AtomicUsize,
+    /// How large an answer may be.
+    bytes_max: usize,
     table: Mutex<Table>,
 }
 
@@ -70,7 +70,6 @@ pub(super) struct Open {
     due: watch::Sender<Option<Millis>>,
     /// None for a request that may last for ever.
     timeout_ms: Option<u64>,
-    bytes_max: usize,
     token: Option<String>,
 }
 
@@ -106,12 +105,12 @@ impl Demux {
     ) -> (Self, mpsc::Receiver<Incoming>) {
         let (sender, news) = mpsc::channel(NEWS_MAX);
         let table = Mutex::new(Table { news: Some(sender), ..Table::default() });
-        (Self { clock, hidden, bytes_max: AtomicUsize::new(bytes_max), table }, news)
+        (Self { clock, hidden, bytes_max, table }, news)
     }
 
     /// How long a line may be.
     pub(super) fn line_bytes_max(&self) -> usize {
-        self.bytes_max.load(Ordering::Relaxed).saturating_add(FRAME_BYTES)
+        self.bytes_max.saturating_add(FRAME_BYTES)
     }
 
     /// Why the line is over, if it is.
@@ -134,7 +133,6 @@ impl Demux {
         let full = table.open.len() >= OPEN_MAX || table.open.contains_key(&key);
         let answer = replies.clone().try_reserve_owned().ok().filter(|_| !full);
         let Some(answer) = answer else { return Err(too_many()) };
-        self.bytes_max.fetch_max(request.result_bytes_max, Ordering::Relaxed);
         let timeout_ms = (request.method != LISTEN).then_some(request.timeout_ms);
         let due = timeout_ms.filter(|_| table.questions.is_empty());
         let due = watch::Sender::new(due.map(|ms| self.clock.now().plus_ms(ms)));
@@ -143,8 +141,8 @@ impl Demux {
         if let Some(token) = &token {
             table.tokens.insert(token.clone(), key.clone());
         }
-        let (method, bytes_max) = (request.method.clone(), request.result_bytes_max);
-        let open = Open { method, ticket, replies, answer, due, timeout_ms, bytes_max, token };
+        let method = request.method.clone();
+        let open = Open { method, ticket, replies, answer, due, timeout_ms, token };
         table.open.insert(key, open);
         Ok((receiver, watched))
     }
@@ -250,7 +248,7 @@ impl Demux {
         heard.answers += 1;
         let incoming = match (result, error) {
             (_, Some(error)) => Incoming::Error(self.rpc_error(error)),
-            (Some(result), None) => self.read_result(&open, result),
+            (Some(result), None) => self.read_result(result),
             (None, None) => Incoming::Result(Value::Null),
         };
         open.answer(incoming);
@@ -327,9 +325,9 @@ impl Demux {
         raw.map_or(Some(Value::Null), |raw| self.read(raw).ok())
     }
 
-    fn read_result(&self, open: &Open, result: &RawValue) -> Incoming {
-        if result.get().len() > open.bytes_max {
-            let message = format!("its answer has more than {} bytes", open.bytes_max);
+    fn read_result(&self, result: &RawValue) -> Incoming {
+        if result.get().len() > self.bytes_max {
+            let message = format!("its answer has more than {} bytes", self.bytes_max);
             let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
                 .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
             return Incoming::Broken(error);
@@ -473,7 +471,6 @@ mod tests {
             param_headers: Vec::new(),
             timeout_ms: 10,
             is_watched: false,
-            result_bytes_max: 1_000,
         };
         demux.open(&request, Arc::default()).unwrap()
     }

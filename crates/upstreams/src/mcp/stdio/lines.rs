@@ -18,10 +18,10 @@ pub(super) enum Read {
     End,
 }
 
-/// The next line. How long it may be is asked again while it comes.
+/// The next line, which may be so long.
 pub(super) async fn next(
     input: &mut (impl AsyncBufRead + Unpin),
-    bytes_max: impl Fn() -> usize,
+    bytes_max: usize,
 ) -> io::Result<Read> {
     let mut line = Vec::new();
     loop {
@@ -31,7 +31,7 @@ pub(super) async fn next(
         }
         let end = read.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(read.len());
-        let room = bytes_max().saturating_sub(line.len());
+        let room = bytes_max.saturating_sub(line.len());
         line.extend_from_slice(&read[..taken.min(room)]);
         if taken > room {
             input.consume(room);
@@ -95,7 +95,7 @@ mod tests {
         let mut input = BufReader::with_capacity(3, text);
         let mut all = Vec::new();
         loop {
-            match block_on(next(&mut input, || bytes_max)).unwrap() {
+            match block_on(next(&mut input, bytes_max)).unwrap() {
                 Read::End => return all,
                 read => all.push(read),
             }

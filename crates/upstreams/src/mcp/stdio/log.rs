@@ -75,9 +75,7 @@ impl Drop for Log {
 pub(super) async fn copy(stream: impl AsyncRead + Unpin, mut log: Log, clock: Arc<dyn Clock>) {
     let mut input = BufReader::new(stream);
     let mut budget = Budget::new(clock, READ_MAX, READ_SPAN_MS);
-    while let Ok(Read::Whole(line) | Read::TooLong(line)) =
-        next(&mut input, || LINE_BYTES_MAX).await
-    {
+    while let Ok(Read::Whole(line) | Read::TooLong(line)) = next(&mut input, LINE_BYTES_MAX).await {
         log.line(&line);
         budget.spend_in_time(1).await;
     }

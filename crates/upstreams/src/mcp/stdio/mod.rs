@@ -271,13 +271,12 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, stdout);
     let mut budget = Budget::new(clock.clone(), UNASKED_MAX, UNASKED_SPAN_MS);
     let mut log = Log::new(&shared.name, "stdout", shared.hidden.clone(), clock.clone());
+    let line_bytes_max = shared.demux.line_bytes_max();
     let mut garbage = 0;
     loop {
-        let line = match lines::next(&mut input, || shared.demux.line_bytes_max()).await {
+        let line = match lines::next(&mut input, line_bytes_max).await {
             Ok(Read::Whole(line)) => line,
-            Ok(Read::TooLong(_)) => {
-                return shared.end(Ending::too_long(shared.demux.line_bytes_max()));
-            }
+            Ok(Read::TooLong(_)) => return shared.end(Ending::too_long(line_bytes_max)),
             Ok(Read::End) | Err(_) => return,
         };
         let Heard { unasked, answers, garbage: is_garbage, refused } = shared.demux.take(&line);

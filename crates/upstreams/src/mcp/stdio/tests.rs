@@ -211,7 +211,6 @@ fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
         param_headers: Vec::new(),
         timeout_ms: LONG_MS,
         is_watched: false,
-        result_bytes_max: 100_000,
     }
 }
 
@@ -426,7 +425,7 @@ async fn some_garbage_is_skipped_and_much_of_it_ends_the_child() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_large_is_told_and_a_line_that_never_ends_is_fatal() {
-    let limits = Limits { call_output_bytes_max: 200_000, ..impatient() };
+    let limits = Limits { call_output_bytes_max: 150_000, ..impatient() };
     let line = start_with(limits, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
     let error = broken(ask(&line, 1, "long", json!({"bytes": 150_000})).await);
     assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::TooLarge));

@@ -113,7 +113,7 @@ pub(super) fn parts(clock: &Arc<TestClock>) -> RemoteParts {
         spawn: Arc::new(TestSpawn),
         clock: clock.clone(),
         entropy: Arc::new(NoEntropy),
-        limits: Arc::new(Limits::default()),
+        limits: Arc::new(Limits { call_output_bytes_max: BYTES_MAX, ..Limits::default() }),
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(clock.clone())),
         login: None,
@@ -302,7 +302,6 @@ pub(super) fn request(id: u64, method: &str, params: Value) -> Outgoing {
         param_headers: Vec::new(),
         timeout_ms: TIMEOUT_MS,
         is_watched: false,
-        result_bytes_max: BYTES_MAX,
     }
 }
 
