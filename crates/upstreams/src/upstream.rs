@@ -39,7 +39,7 @@ impl Upstream {
                 let link = Arc::new(Link::new(config.clone(), parts.clone()));
                 let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                let (account, opened) = (link.account.clone(), link.opened_pages().clone());
+                let (account, opened) = (link.account.clone(), link.opened.clone());
                 let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
                 (shelf, account, opened)
             }

@@ -56,10 +56,12 @@ pub(crate) struct Link {
     pub(crate) pending: questions::Pending,
     /// Our account there, if it has logins.
     pub(crate) account: Option<Arc<Account>>,
+    /// The URIs of resources that it says have changed.
+    pub(crate) updates: broadcast::Sender<String>,
+    /// The keys of pages that were opened, of those that calls wanted opened first.
+    pub(crate) opened: broadcast::Sender<String>,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
-    updates: broadcast::Sender<String>,
-    opened: broadcast::Sender<String>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
     line: Mutex<Option<Arc<dyn Line>>>,
 }
@@ -137,16 +139,6 @@ impl Link {
         lock(&self.lists).clone()
     }
 
-    /// The URIs of resources that it says have changed, from now on.
-    pub(crate) fn updates(&self) -> broadcast::Receiver<String> {
-        self.updates.subscribe()
-    }
-
-    /// Takes and gives the keys of pages that were opened, of those that calls wanted opened first.
-    pub(crate) fn opened_pages(&self) -> &broadcast::Sender<String> {
-        &self.opened
-    }
-
     /// Waits until it is known whether there is a way.
     async fn settled(&self) -> Connection {
         let is_settled = |connection: &Connection| match connection {
@@ -173,18 +165,6 @@ impl Link {
         });
         let message = format!("it cannot be reached now: {}", error.message);
         PeerError { how: HowFar::NotSent, kind: error.kind, message, hint: Some(hint) }
-    }
-
-    /// A resource has changed.
-    fn tell_update(&self, uri: &str) {
-        // An error means that no one watches.
-        let _ = self.updates.send(uri.to_owned());
-    }
-
-    /// A page that it wanted opened was opened.
-    fn tell_opened(&self, page: &str) {
-        // An error means that no one waits.
-        let _ = self.opened.send(page.to_owned());
     }
 
     /// From now on this is the way.

@@ -20,6 +20,8 @@ pub(crate) use crate::mcp::handshake::hello::Era;
 
 /// How many pieces of news wait to be heard that came with the answer to a request.
 const ASIDE_MAX: usize = 64;
+/// A stream of news is opened again once a day.
+const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long a server may take to learn from which level on its log is wanted.
 const LEVEL_MS: u64 = 2_000;
 
@@ -100,8 +102,10 @@ impl Peer {
         Ok(self.calls.join(token, opening, &*self.requests.parts.spawn))
     }
 
-    /// Sends a request whose answer is a stream of news, and is not a call.
-    pub(crate) async fn listen(&self, request: Request<'_>) -> Result<Replies> {
+    /// Opens a stream of these news, which is not a call.
+    pub(crate) async fn listen(&self, notifications: Value) -> Result<Replies> {
+        let params = json!({"notifications": notifications});
+        let request = Request::new("subscriptions/listen", params, LISTEN_MS);
         self.requests.open(self.outgoing(request)).await
     }
 

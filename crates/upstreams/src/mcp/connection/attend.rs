@@ -8,13 +8,12 @@ use crate::mcp::calls::News;
 use crate::mcp::handshake::era_change;
 use crate::mcp::line::{Incoming, PeerError, PeerErrorKind};
 use crate::mcp::lists::{self, Listed, Which};
-use crate::mcp::peer::{AskError, Era, Peer, Request};
+use crate::mcp::peer::{AskError, Era, Peer};
 use crate::mcp::requests::{ELICIT, ROOTS, SAMPLE};
 use crate::state::Check;
 use futures::future::BoxFuture;
 use kernel::tool::call::HowFar;
 use kernel::values::ids::Millis;
-use serde_json::json;
 use std::future::pending;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -28,8 +27,6 @@ const TTL_MIN_MS: u64 = 10_000;
 const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 /// We check a server that may be another one by now, but not more often than this.
 const DOUBT_MS: u64 = 10_000;
-/// A stream of news is opened again once a day.
-const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A connection that is attended to.
 pub(crate) struct Attended {
@@ -291,12 +288,14 @@ impl Attended {
         match method.as_str() {
             "notifications/resources/updated" => {
                 if let Some(uri) = params["uri"].as_str() {
-                    self.link.tell_update(uri);
+                    // An error means that no one watches.
+                    let _ = self.link.updates.send(uri.to_owned());
                 }
             }
             "notifications/elicitation/complete" => {
                 if let Some(page) = params["elicitationId"].as_str() {
-                    self.link.tell_opened(page);
+                    // An error means that no one waits.
+                    let _ = self.link.opened.send(page.to_owned());
                 }
             }
             // What belongs to no call that we know is of no use to anybody.
@@ -310,9 +309,7 @@ impl Attended {
 /// Hears the stream of news to its end; its messages go where all news go. The error, if the server
 /// has no such stream.
 async fn listen(peer: &Peer, told: Which) -> Option<RpcError> {
-    let params = json!({"notifications": told.filter()});
-    let request = Request::new("subscriptions/listen", params, LISTEN_MS);
-    let mut replies = peer.listen(request).await.ok()?;
+    let mut replies = peer.listen(told.filter()).await.ok()?;
     while let Some(incoming) = replies.recv().await {
         match incoming {
             Incoming::Error(error) => return Some(error),

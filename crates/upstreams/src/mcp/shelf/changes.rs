@@ -4,7 +4,7 @@
 
 use super::super::Link;
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Replies};
-use super::super::peer::{AskError, Era, Peer, Request};
+use super::super::peer::{AskError, Era, Peer};
 use super::timeout_ms;
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::shelf::Changes;
@@ -17,8 +17,6 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
-/// A stream of news is opened again once a day.
-const LISTEN_MS: u64 = 24 * 60 * 60 * 1_000;
 /// What lasted so long did not end at once.
 const STEADY_MS: u64 = 10_000;
 
@@ -112,10 +110,9 @@ impl Source {
 
 /// A stream that tells when this resource changes, if the server agrees to.
 async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, AskError> {
-    let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
-    let request = Request::new("subscriptions/listen", params, LISTEN_MS);
+    let notifications = json!({"resourceSubscriptions": [uri]});
     let opening = async {
-        let mut replies = peer.listen(request).await?;
+        let mut replies = peer.listen(notifications).await?;
         let first = replies.recv().await;
         Ok::<_, PeerError>((replies, first))
     };
@@ -160,7 +157,7 @@ impl Subscribed {
         }
         // Before the subscription: news that comes at once is heard, and no one ends it who drops
         // the same resource meanwhile. From here on it is ended, also if we go away ourselves.
-        let updates = link.updates();
+        let updates = link.updates.subscribe();
         link.pending.watch(uri);
         let subscribed = Self { link: link.clone(), peer, uri: uri.to_owned(), updates };
         ask(link, &subscribed.peer, "resources/subscribe", uri).await?;

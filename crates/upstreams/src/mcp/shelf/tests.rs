@@ -202,8 +202,8 @@ fn changes_are_heard_by_subscription() {
         let server = async { other.asked("resources/subscribe").await.answer(json!({})).await };
         let changes = join(shelf.changes(&caller, "a://1"), server).await.0;
         let mut changes = changes.unwrap().unwrap();
-        link.tell_update("a://2");
-        link.tell_update("a://1");
+        link.updates.send("a://2".to_owned()).unwrap();
+        link.updates.send("a://1".to_owned()).unwrap();
         changes.next().await;
         drop(changes);
         other.asked("resources/unsubscribe").await.answer(json!({})).await;

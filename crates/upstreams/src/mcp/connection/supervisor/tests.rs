@@ -410,10 +410,10 @@ fn updates_and_opened_pages_reach_who_waits_for_them() {
         let tell = |method: &str, params: Value| {
             server.say(Incoming::Notification { method: method.to_owned(), params });
         };
-        let mut updates = world.link.updates();
+        let mut updates = world.link.updates.subscribe();
         tell("notifications/resources/updated", json!({"uri": "a:b"}));
         assert_eq!(updates.recv().await.unwrap(), "a:b");
-        let mut opened = world.link.opened_pages().subscribe();
+        let mut opened = world.link.opened.subscribe();
         tell("notifications/elicitation/complete", json!({"elicitationId": "e1"}));
         assert_eq!(opened.recv().await.unwrap(), "e1");
     });
