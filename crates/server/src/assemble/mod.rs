@@ -210,8 +210,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
     let (first, own) = (extra.shelves, own_shelf(setup.only_extra, &doors));
-    let door = Door::new(doors.clone(), first, own, &keys, spawn.clone(), mcp.lenient);
-    let door = Arc::new(door);
+    let door = Arc::new(Door::new(doors.clone(), first, own, &keys, spawn.clone(), mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })

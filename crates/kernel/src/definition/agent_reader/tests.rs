@@ -2,6 +2,7 @@
 //! must be shown.
 
 use super::*;
+use crate::definition::plan::source::DEPTH_MAX;
 use crate::values::ids::ToolName;
 
 const FULL: &str = r#"refName: calendar-assistant

@@ -298,7 +298,7 @@ mod tests {
 
     fn endpoint(url: &str, secret: &str) -> Endpoint {
         let headers = [("authorization".to_owned(), Secret::new(secret))];
-        Endpoint::new(url, &headers, &Stage::new().parts()).unwrap()
+        Endpoint::new(url, &headers, None, &Stage::new().parts()).unwrap()
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn only_urls_of_the_web_are_taken() {
         for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
-            let error = Endpoint::new(url, &[], &Stage::new().parts()).err().unwrap();
+            let error = Endpoint::new(url, &[], None, &Stage::new().parts()).err().unwrap();
             assert_eq!(error.how, HowFar::NotSent);
             assert!(error.message.contains("URL"), "{}", error.message);
         }
