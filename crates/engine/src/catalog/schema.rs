@@ -41,7 +41,6 @@ const LIGHT_STEPS_MAX: u64 = 20_000;
 #[derive(Default)]
 pub struct JsonSchemas {
     kept: Mutex<Kept>,
-    heavy: Heavy,
 }
 
 /// Compiled schemas by the addresses of the shared values, which the entries keep alive: schemas of
@@ -130,7 +129,7 @@ impl JsonSchemas {
         let weight = weigh(schema)?;
         let is_light = weight.parts() <= LIGHT_PARTS_MAX && !weight.backtracks();
         let built = || build(schema, &weight);
-        let validator = if is_light { built()? } else { self.heavy.run(built)? };
+        let validator = if is_light { built()? } else { Heavy::shared().run(built)? };
         let compiled = Arc::new(Compiled { validator, weight });
         let gone = lock(&self.kept).put(schema, compiled.clone());
         // What had to go can be large: it goes after the lock.
@@ -169,7 +168,7 @@ impl Schemas for JsonSchemas {
         if compiled.weight.is_within(value, LIGHT_STEPS_MAX) {
             return compiled.hold(value);
         }
-        self.heavy.run(|| compiled.check(value))
+        Heavy::shared().run(|| compiled.check(value))
     }
 
     fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64 {

@@ -8,18 +8,24 @@ use crate::driver::said::{KEPT_BYTES_MAX, is_said};
 use crate::idempotency::Claim;
 use crate::observe::counts::count;
 use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::system::heavy;
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;
 use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::Append;
-use kernel::session::FrameState;
+use kernel::session::{FrameState, Phase};
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{AskId, FrameId, RunId};
 use std::sync::Arc;
 
 /// How many events one journal row holds at most.
 pub(super) const EVENTS_PER_APPEND: usize = 128;
+
+/// How many times as large as the last snapshot the tail may get while a run moves.
+const MOVING_TAILS: usize = 8;
+/// But not larger than this, unless the snapshot is: a reader of the session reads all of it.
+const MOVING_TAIL_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 impl Driver {
     /// Records a fact and performs the effect that it names.
@@ -161,19 +167,25 @@ impl Driver {
     }
 
     /// A snapshot, if it is time for one. Amortised constant: the tail has outgrown both the last
-    /// snapshot and a floor. Or a run ended, and may have left a state far smaller than that
-    /// snapshot: the next reader should not have to read it.
+    /// snapshot and a floor. While a run moves fast, it may outgrow it several times: others wait
+    /// while a large snapshot is written. Or a run ended, and may have left a state far smaller
+    /// than that snapshot: the next reader should not have to read it.
     fn snapshot(&mut self) -> Option<String> {
         let run_ended = std::mem::take(&mut self.run_ended);
+        let (session, last) = (self.session.as_ref()?, self.snapshot_bytes);
         let floor = self.shared.limits.snapshot_floor_bytes;
-        let bytes_max = if self.tail_bytes > self.snapshot_bytes.max(floor) {
+        let tail_max = match session.phase() {
+            Phase::Moving => (last * MOVING_TAILS).min(MOVING_TAIL_BYTES_MAX).max(last),
+            Phase::Waiting | Phase::Stuck | Phase::Done => last,
+        };
+        let bytes_max = if self.tail_bytes > tail_max.max(floor) {
             usize::MAX
-        } else if run_ended && self.snapshot_bytes > floor {
-            self.snapshot_bytes / 2
+        } else if run_ended && last > floor {
+            last / 2
         } else {
             return None;
         };
-        let body = self.session.as_ref()?.to_snapshot().ok()?;
+        let body = heavy::sized(self.tail_bytes.max(last), || session.to_snapshot().ok())?;
         if body.len() > bytes_max {
             return None;
         }

@@ -6,7 +6,8 @@ use super::state::{Driver, Sight};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
-use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError};
+use crate::system::heavy;
+use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError, Stored};
 use kernel::definition::agent_reader::read_pinned;
 use kernel::definition::plan::flow::{read_made, reload};
 use kernel::definition::plan::{Closure, ClosureText};
@@ -202,6 +203,19 @@ fn apply_all(session: &mut Session, events: &[Event]) {
     }
 }
 
+/// What a snapshot and the rows after it add up to; none where the snapshot is of another release.
+fn state_of(stored: &Stored, key: &SessionKey) -> Result<Option<Session>> {
+    let start = match &stored.snapshot {
+        Some(snapshot) => Session::from_snapshot(snapshot),
+        None => Some(Session::new(stored.id, key.clone())),
+    };
+    let Some(mut session) = start else { return Ok(None) };
+    for row in &stored.tail {
+        apply_all(&mut session, &read_events(row)?);
+    }
+    Ok(Some(session))
+}
+
 impl Shared {
     /// A session out of the store.
     pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>> {
@@ -218,18 +232,9 @@ impl Shared {
             Loaded::Found(stored) => stored,
         };
         let snapshot_bytes = stored.snapshot_bytes;
-        let tail_bytes = stored.tail.iter().map(String::len).sum();
-        let start = match &stored.snapshot {
-            Some(snapshot) => Session::from_snapshot(snapshot),
-            None => Some(Session::new(stored.id, key.clone())),
-        };
-        let session = match start {
-            Some(mut session) => {
-                for row in &stored.tail {
-                    apply_all(&mut session, &read_events(row)?);
-                }
-                session
-            }
+        let tail_bytes: usize = stored.tail.iter().map(String::len).sum();
+        let session = match heavy::sized(snapshot_bytes + tail_bytes, || state_of(&stored, key))? {
+            Some(session) => session,
             None => self.replay_whole(key, stored.id).await?,
         };
         Ok(Some(Rested { session, fence: stored.fence, tail_bytes, snapshot_bytes }))

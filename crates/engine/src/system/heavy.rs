@@ -6,12 +6,20 @@
 //! others wait their turn.
 
 use super::locks::lock;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// How many pieces of heavy work may have left the workers. Each takes a thread of the runtime,
 /// which has 512 of them for everything; what comes beyond is done where it is.
 const APART_MAX: usize = 64;
+
+/// Up to so many bytes of JSON are read or written in place: about a millisecond.
+const LIGHT_BYTES_MAX: usize = 256 * 1024;
+
+/// Reads or writes so many bytes of JSON.
+pub(crate) fn sized<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes <= LIGHT_BYTES_MAX { work() } else { Heavy::shared().run(work) }
+}
 
 /// The places for heavy work.
 #[derive(Debug)]
@@ -39,6 +47,12 @@ impl Default for Heavy {
 }
 
 impl Heavy {
+    /// The places of this process: everything in it shares its processors.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<Heavy> = LazyLock::new(Heavy::default);
+        &SHARED
+    }
+
     /// Does the work, off the workers where there are some.
     pub(crate) fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
