@@ -12,6 +12,7 @@ mod schema;
 mod append;
 mod writer;
 mod read;
+mod hidden;
 mod prune;
 mod trim;
 mod store;

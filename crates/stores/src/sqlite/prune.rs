@@ -1,6 +1,8 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
-//! again before it does, so that a session that moved meanwhile stays.
+//! again before it does, so that a session that moved meanwhile stays. A large one is hidden at
+//! once, and its rows go later, as `hidden` says.
 
+use super::hidden;
 use super::trouble::Result;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{count, execute, integer, key, limit_of, many, one};
@@ -13,8 +15,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Over, or never had a run; ?1 is the time before which no one must have touched it.
-const OLD: &str = "updated_at < ?1 AND created_at < ?1 \
+/// Over, or never had a run, and not hidden; ?1 is the time before which no one must have touched
+/// it.
+const OLD: &str = "updated_at < ?1 AND created_at < ?1 AND realm <> '' \
      AND (run IS NULL OR status IN ('completed', 'failed', 'cancelled'))";
 
 /// A session that was old when it was looked at.
@@ -31,6 +34,8 @@ pub(crate) struct Removed {
     pub(crate) keys: Vec<SessionKey>,
     /// How many rows, of all kinds.
     pub(crate) rows: u64,
+    /// Those of the sessions that are hidden, by their numbers: their rows are still there.
+    pub(crate) hidden: Vec<i64>,
 }
 
 /// A request's key that is old.
@@ -87,23 +92,27 @@ pub(crate) fn old_sessions(
     many(connection, &sql, params, |row| Ok(OldSession { number: row.get(0)?, key: key(row, 1)? }))
 }
 
-/// Removes those of them that are still old, with all that belongs to them; how many rows. What a
-/// sink has not passed stays. What went from the feed is noted with it: any other reader that is
-/// not past it has missed something.
+/// Removes those of them that are still old, with all that belongs to them, and hides the large
+/// ones; how many rows. What a sink has not passed stays. What went from the feed is noted with it:
+/// any other reader that is not past it has missed something.
 pub(crate) fn remove_sessions(
     connection: &Connection,
     sessions: &[OldSession],
     before: Millis,
     now: Millis,
 ) -> Result<Removed> {
-    let sql = format!("DELETE FROM sessions WHERE {OLD} AND pk = ?2");
+    let sql = format!("SELECT 1 FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = connection.total_changes();
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut keys = Vec::new();
+    let mut is_old = connection.prepare_cached(&sql)?;
+    let (mut keys, mut hidden) = (Vec::new(), Vec::new());
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
     let mut passed: BTreeMap<&RealmId, u64> = BTreeMap::new();
-    let mut loosened = 0;
+    // Rows that change and stay.
+    let mut changed = 0;
     for OldSession { number, key } in sessions {
+        if !is_old.exists(params![before.0, number])? {
+            continue;
+        }
         let newest = newest_row(connection, *number)?;
         let passed = match passed.entry(&key.realm) {
             Entry::Occupied(known) => *known.get(),
@@ -112,35 +121,56 @@ pub(crate) fn remove_sessions(
         if newest > passed {
             continue;
         }
-        loosened += refs::loosen(connection, *number, now)?;
-        loosened += closures::loosen(connection, &key.realm, *number, u32::MAX)?;
-        if statement.execute(params![before.0, number])? > 0 {
-            keys.push(key.clone());
-            let gone = gone.entry(&key.realm).or_default();
-            *gone = newest.max(*gone);
+        changed += refs::loosen(connection, *number, now)?;
+        changed += closures::loosen(connection, &key.realm, *number, u32::MAX)?;
+        if remove_or_hide(connection, *number)? == Fate::Hidden {
+            changed += 1;
+            hidden.push(*number);
         }
+        keys.push(key.clone());
+        let gone = gone.entry(&key.realm).or_default();
+        *gone = newest.max(*gone);
     }
     // Every other table refers to the session's row: what goes with it is counted here only.
-    let rows = connection.total_changes().saturating_sub(changes_before + loosened);
+    let rows = connection.total_changes().saturating_sub(changes_before + changed);
     for (realm, cursor) in gone {
         consumers::advance(connection, realm, RETENTION, cursor)?;
         consumers::removed(connection, cursor)?;
     }
-    Ok(Removed { keys, rows })
+    Ok(Removed { keys, rows, hidden })
 }
 
-/// Removes one session, with all that belongs to it: every other table refers to its row.
+/// Removes one session, with all that belongs to it. Its number if it is hidden: then its rows are
+/// still there.
 pub(crate) fn remove_session(
     connection: &Connection,
     realm: &RealmId,
     session: i64,
     now: Millis,
-) -> Result<()> {
+) -> Result<Option<i64>> {
     consumers::removed(connection, newest_row(connection, session)?)?;
     refs::loosen(connection, session, now)?;
     closures::loosen(connection, realm, session, u32::MAX)?;
+    let fate = remove_or_hide(connection, session)?;
+    Ok((fate == Fate::Hidden).then_some(session))
+}
+
+/// What became of a session that was to go.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    Removed,
+    Hidden,
+}
+
+/// Removes a session's row, and with it the rows of all other tables that refer to it, unless that
+/// is too much for one commit.
+fn remove_or_hide(connection: &Connection, session: i64) -> Result<Fate> {
+    if hidden::is_large(connection, session)? {
+        hidden::hide(connection, session)?;
+        return Ok(Fate::Hidden);
+    }
     execute(connection, "DELETE FROM sessions WHERE pk = ?1", [session])?;
-    Ok(())
+    Ok(Fate::Removed)
 }
 
 /// The last row that a session has in the feed; 0 if it has none.

@@ -1,5 +1,6 @@
 //! What is removed: a reader finds it, the writer looks again before it removes it.
 
+use super::super::hidden::{self, RemovedSlice};
 use super::super::prune::{OldSession, Removed, Scope};
 use super::super::trouble::Result;
 use super::super::{prune, read, trim};
@@ -12,7 +13,7 @@ use kernel::values::ids::{Known, Millis, SessionKey};
 use rusqlite::Connection;
 
 impl SqliteStore {
-    /// Removes those that are still old.
+    /// Removes those that are still old, with all rows of those that were too large for one commit.
     async fn remove_old(
         &self,
         old: Vec<OldSession>,
@@ -22,7 +23,42 @@ impl SqliteStore {
         let remove =
             move |connection: &Connection| prune::remove_sessions(connection, &old, before, now);
         let gone = move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));
-        self.writes.perform_then(remove, gone).await
+        let mut removed = self.writes.perform_then(remove, gone).await?;
+        let rows = self.remove_hidden(&removed.hidden).await;
+        removed.rows += rows;
+        Ok(removed)
+    }
+
+    /// Removes the rows of hidden sessions, in commits between which others get theirs; how many.
+    /// No one finds these sessions any more, so an error does not undo their removal: it is logged,
+    /// and what stays is removed another time.
+    async fn remove_hidden(&self, sessions: &[i64]) -> u64 {
+        let mut rows = 0;
+        for session in sessions.iter().copied() {
+            loop {
+                let remove =
+                    move |connection: &Connection| hidden::remove_slice(connection, session);
+                match self.writes.perform(remove).await {
+                    Ok(RemovedSlice { rows: more, is_last }) => {
+                        rows += more;
+                        if is_last {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "rows of a removed session stay for now");
+                        return rows;
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    /// The same for those that a process left when it ended, or a caller that did not wait.
+    async fn remove_left(&self) -> Result<u64, StoreError> {
+        let left = self.readers.read(hidden::left).await?;
+        Ok(self.remove_hidden(&left).await)
     }
 
     /// Removes old keys whose runs are gone, slice by slice; how many.
@@ -50,29 +86,39 @@ impl SqliteStore {
 impl Retention for SqliteStore {
     fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
         let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
-        let remove = move |connection: &Connection| -> Result<()> {
+        let remove = move |connection: &Connection| -> Result<Option<i64>> {
             let Some(session) = read::known_session(connection, &key, known)? else {
-                return Ok(());
+                return Ok(None);
             };
             prune::remove_session(connection, &key.realm, session, now)
         };
-        self.writes.perform_then(remove, move |()| moved())
+        let removed = self.writes.perform_then(remove, move |_| moved());
+        Box::pin(async move {
+            let hidden = removed.await?;
+            self.remove_hidden(hidden.as_slice()).await;
+            Ok(())
+        })
     }
 
     fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
         let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
-        let remove = move |connection: &Connection| -> Result<Option<String>> {
+        let remove = move |connection: &Connection| -> Result<(Option<String>, Option<i64>)> {
             let Some(session) = read::known_session(connection, &key, known)? else {
-                return Ok(None);
+                return Ok((None, None));
             };
             let newest = prune::newest_row(connection, session)?;
             let behind = consumers::behind(connection, &key.realm, newest)?;
-            if behind.is_none() {
-                prune::remove_session(connection, &key.realm, session, now)?;
+            if behind.is_some() {
+                return Ok((behind, None));
             }
-            Ok(behind)
+            Ok((None, prune::remove_session(connection, &key.realm, session, now)?))
         };
-        self.writes.perform_then(remove, move |_| moved())
+        let removed = self.writes.perform_then(remove, move |_| moved());
+        Box::pin(async move {
+            let (behind, hidden) = removed.await?;
+            self.remove_hidden(hidden.as_slice()).await;
+            Ok(behind)
+        })
     }
 
     fn prune<'a>(
@@ -83,6 +129,7 @@ impl Retention for SqliteStore {
         slice: Slice<u64>,
     ) -> Read<'a, PrunedSlice> {
         Box::pin(async move {
+            let left = if slice.after == 0 { self.remove_left().await? } else { 0 };
             let scope = Scope::of(realms);
             let of = scope.clone();
             let look =
@@ -98,7 +145,7 @@ impl Retention for SqliteStore {
             if next.is_none() {
                 removed.rows += self.prune_keys(&scope, before, slice.limit).await?;
             }
-            Ok(PrunedSlice { removed: removed.keys, rows: removed.rows, next })
+            Ok(PrunedSlice { removed: removed.keys, rows: removed.rows + left, next })
         })
     }
 
@@ -120,6 +167,8 @@ impl Retention for SqliteStore {
 
     fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
+            // Where sessions stay for ever, nothing is pruned, and this comes by all the same.
+            self.remove_left().await?;
             let looked = self.readers.read(move |connection| closures::look(connection, limit));
             let looked = looked.await?;
             let count = looked.len();
