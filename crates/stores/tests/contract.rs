@@ -1,11 +1,14 @@
 //! What the embedded store promises beyond the contract suite of `testkit`: batches and the queue
-//! of its writer, its folder and its lock, blobs and definitions, databases of earlier releases.
+//! of its writer, its folder and its lock, blobs and definitions, large sessions, databases of
+//! earlier releases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "deadlines here are the real clock's")]
 
 mod deliveries;
 mod backups;
+mod machine;
+mod removal;
 
 use backups::files_below;
 use futures::StreamExt;

@@ -56,6 +56,21 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "a biased `select!` has a fixed order, and no simulation steps connections",
     },
     Exception {
+        path: "crates/upstreams/src/children/supervisor.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/upstreams/src/mcp/http/follow.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
+        path: "crates/upstreams/src/mcp/stdio/mod.rs",
+        rule: Rule::Clock,
+        reason: "a biased `select!` has a fixed order, and no simulation steps connections",
+    },
+    Exception {
         path: "crates/upstreams/src/mcp/scripted.rs",
         rule: Rule::Banned,
         reason: "for tests only: a scene that goes wrong ends its test",
