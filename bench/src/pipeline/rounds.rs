@@ -127,15 +127,8 @@ impl Rounds {
     /// Every round, so that one sees how much they differ.
     pub fn table(&self) -> Table {
         let mut table = Table::new(&[
-            "round",
-            "bare axum/s",
-            "bare SQLite/s",
-            "cases/s",
-            "with telemetry/s",
-            "cost",
-            "with a sink/s",
-            "cost",
-            "sink done after s",
+            "round", "bare axum/s", "bare SQLite/s", "cases/s", "with telemetry/s", "cost",
+            "with a sink/s", "cost", "sink done after s",
         ]);
         for (number, round) in self.all.iter().enumerate() {
             let rate = |summary: &Summary| format!("{:.0}", summary.rate);

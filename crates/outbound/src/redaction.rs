@@ -217,15 +217,8 @@ fn in_url(url: &Url) -> Vec<String> {
 fn is_credential(name: &str, value: &str) -> bool {
     const EXACT: [&str; 7] = ["auth", "creds", "jwt", "pass", "passwd", "pat", "pwd"];
     const ENDINGS: [&str; 9] = [
-        "apikey",
-        "authorization",
-        "bearer",
-        "cookie",
-        "credential",
-        "credentials",
-        "password",
-        "secret",
-        "token",
+        "apikey", "authorization", "bearer", "cookie", "credential", "credentials", "password",
+        "secret", "token",
     ];
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> =

@@ -286,16 +286,8 @@ impl Failure {
 
 /// The keys that an error of `/run` and `/resume` has of its own.
 const THREAD_KEYS: [&str; 10] = [
-    "status",
-    "response",
-    "thread_id",
-    "pending_action",
-    "url",
-    "message",
-    "code",
-    "hint",
-    "errors",
-    "trace_id",
+    "status", "response", "thread_id", "pending_action", "url", "message", "code", "hint",
+    "errors", "trace_id",
 ];
 
 impl From<Refusal> for Failure {

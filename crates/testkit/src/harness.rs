@@ -21,18 +21,9 @@ pub const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are set up by; the server must not take it for settings of its own.
 const TEST_VARIABLES: [&str; 12] = [
-    "WAYPOST_BIN",
-    "WAYPOST_RECEIVER_BIN",
-    "WAYPOST_UPSTREAM_BIN",
-    "WAYPOST_ABORTIVE_BIN",
-    "WAYPOST_KILLS",
-    "WAYPOST_CHILD_KILLS",
-    "WAYPOST_SEED",
-    "WAYPOST_PAUSED",
-    "WAYPOST_FUZZ_SECONDS",
-    "WAYPOST_FUZZ_SEED",
-    "WAYPOST_FUZZ_CASE",
-    "WAYPOST_LIVE",
+    "WAYPOST_BIN", "WAYPOST_RECEIVER_BIN", "WAYPOST_UPSTREAM_BIN", "WAYPOST_ABORTIVE_BIN",
+    "WAYPOST_KILLS", "WAYPOST_CHILD_KILLS", "WAYPOST_SEED", "WAYPOST_PAUSED",
+    "WAYPOST_FUZZ_SECONDS", "WAYPOST_FUZZ_SEED", "WAYPOST_FUZZ_CASE", "WAYPOST_LIVE",
 ];
 
 /// Looks until something is there, and panics with what it waited for when the time is up.

@@ -8,22 +8,9 @@ use super::source::{Line, Source};
 
 /// Time, randomness and tasks of the system: a decision that used them could not be replayed.
 const CLOCK: &[&str] = &[
-    "Instant::now",
-    "SystemTime::now",
-    "Timestamp::now",
-    "Zoned::now",
-    "tokio::time::",
-    "tokio::spawn",
-    "task::spawn",
-    "spawn_blocking",
-    "thread::spawn",
-    "thread::Builder",
-    "thread::sleep",
-    "getrandom",
-    "rand::",
-    "select!",
-    "Uuid::new_v4",
-    "Uuid::now_v7",
+    "Instant::now", "SystemTime::now", "Timestamp::now", "Zoned::now", "tokio::time::",
+    "tokio::spawn", "task::spawn", "spawn_blocking", "thread::spawn", "thread::Builder",
+    "thread::sleep", "getrandom", "rand::", "select!", "Uuid::new_v4", "Uuid::now_v7",
 ];
 
 /// Where they are at home: the one clock, the binary that starts everything, and what never runs
@@ -39,14 +26,8 @@ const CLOCK_FREE: &[&str] = &[
 /// What opens connections to others: what may be reached, and what is reported of it, is decided
 /// once.
 const CLIENTS: &[&str] = &[
-    "reqwest::Client",
-    "reqwest::ClientBuilder",
-    "reqwest::blocking",
-    "reqwest::get",
-    "Client::builder",
-    "ClientBuilder",
-    "hyper::client",
-    "hyper_util::client",
+    "reqwest::Client", "reqwest::ClientBuilder", "reqwest::blocking", "reqwest::get",
+    "Client::builder", "ClientBuilder", "hyper::client", "hyper_util::client",
 ];
 
 /// Their crate, and what never runs in production.

@@ -232,15 +232,7 @@ fn rule(reader: &mut Reader, node: &Node, names: &Names) -> Option<Rule> {
 
 fn conditions(reader: &mut Reader, node: &Node, names: &Names) -> Conditions {
     let known = [
-        "turn",
-        "said",
-        "not_said",
-        "tools",
-        "after",
-        "failed",
-        "rejected",
-        "clarified",
-        "result",
+        "turn", "said", "not_said", "tools", "after", "failed", "rejected", "clarified", "result",
         "if",
     ];
     if !reader.map(node, "`when`", &known) {

@@ -12,21 +12,8 @@ use std::sync::Arc;
 
 /// The names of all functions, for checks of a file.
 pub(super) const NAMES: &[&str] = &[
-    "when",
-    "match",
-    "without",
-    "titled",
-    "sentence",
-    "clock",
-    "long_date",
-    "moment",
-    "span",
-    "local",
-    "nearest",
-    "named",
-    "find",
-    "once",
-    "outline",
+    "when", "match", "without", "titled", "sentence", "clock", "long_date", "moment", "span",
+    "local", "nearest", "named", "find", "once", "outline",
 ];
 
 /// Puts all functions into a scope.

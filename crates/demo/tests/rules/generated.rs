@@ -40,19 +40,8 @@ const NAMES: &[&str] = &[
 ];
 
 const DAYS: &[&str] = &[
-    "",
-    "today",
-    "tomorrow",
-    "day after tomorrow",
-    "on monday",
-    "on Tuesday",
-    "Wednesday",
-    "on Thursday",
-    "next Friday",
-    "on Saturday",
-    "next sunday",
-    "on 3 December",
-    "on December 24",
+    "", "today", "tomorrow", "day after tomorrow", "on monday", "on Tuesday", "Wednesday",
+    "on Thursday", "next Friday", "on Saturday", "next sunday", "on 3 December", "on December 24",
     "on 2026-12-01",
 ];
 

@@ -123,10 +123,7 @@ async fn a_run_is_one_trace_across_a_restart() {
     let (early, late) = (before.all(), after.all());
     assert_eq!(names(&early), ["call slow::read ok", "turn fast act"]);
     let expected = [
-        "wait approve decided",
-        "call slow::write ok",
-        "turn fast act",
-        "agent helper 2 1",
+        "wait approve decided", "call slow::write ok", "turn fast act", "agent helper 2 1",
         "run work completed",
     ];
     assert_eq!(names(&late), expected);

@@ -140,14 +140,8 @@ mod tests {
     #[test]
     fn each_era_has_its_own_methods() {
         for removed in [
-            INITIALIZE,
-            "ping",
-            "logging/setLevel",
-            "resources/subscribe",
-            "resources/unsubscribe",
-            "tasks/list",
-            "tasks/result",
-            "unknown/method",
+            INITIALIZE, "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+            "tasks/list", "tasks/result", "unknown/method",
         ] {
             assert_eq!(modern(removed).err().map(|error| error.code), Some(-32601), "{removed}");
         }

@@ -289,12 +289,7 @@ mod tests {
         }
         // Schemas of events stand for themselves: they are the data inside of streams.
         let alone = [
-            "StreamEnd",
-            "FeedSnapshot",
-            "FeedEvent",
-            "ThreadDelta",
-            "ThreadRestart",
-            "ToolResult",
+            "StreamEnd", "FeedSnapshot", "FeedEvent", "ThreadDelta", "ThreadRestart", "ToolResult",
         ];
         for group in ["schemas", "parameters", "headers"] {
             for name in document["components"][group].as_object().unwrap().keys() {

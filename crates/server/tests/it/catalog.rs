@@ -12,10 +12,7 @@ async fn plans_are_listed_by_id_and_by_page() {
     let ids: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|plan| text(&plan["id"])).collect();
     let known = [
-        "interaction::greeting",
-        "math::conditional_add",
-        "math::fan_out",
-        "test::plan_that_fails",
+        "interaction::greeting", "math::conditional_add", "math::fan_out", "test::plan_that_fails",
         "x/one",
     ];
     assert_eq!(ids, known);
@@ -103,16 +100,9 @@ async fn tools_are_listed_shown_and_called() {
     let names: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
     let known = [
-        "case.raiseTicket",
-        "events.publish",
-        "http::request",
-        "interaction::greeting",
-        "math::add",
-        "math::conditional_add",
-        "math::fan_out",
-        "test::always_fail",
-        "test::plan_that_fails",
-        "validate::is_positive",
+        "case.raiseTicket", "events.publish", "http::request", "interaction::greeting",
+        "math::add", "math::conditional_add", "math::fan_out", "test::always_fail",
+        "test::plan_that_fails", "validate::is_positive",
     ];
     assert_eq!(names, known, "tools, and plans as tools");
     let add = house.get("/api/v1/tools/math%3A%3Aadd").await.body;

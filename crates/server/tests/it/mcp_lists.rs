@@ -83,16 +83,9 @@ async fn tools_are_listed_under_names_that_clients_take() {
     let house = House::demo().await;
     let list = result(&house, "tools/list", json!({})).await;
     let names = [
-        "case.raiseTicket",
-        "events.publish",
-        "http__request",
-        "interaction__greeting",
-        "math__add",
-        "math__conditional_add",
-        "math__fan_out",
-        "test__always_fail",
-        "test__plan_that_fails",
-        "validate__is_positive",
+        "case.raiseTicket", "events.publish", "http__request", "interaction__greeting",
+        "math__add", "math__conditional_add", "math__fan_out", "test__always_fail",
+        "test__plan_that_fails", "validate__is_positive",
     ];
     assert_eq!(each(&list["tools"], "name"), names);
     assert!(list["ttlMs"].is_u64() && list["cacheScope"] == "private", "{list}");
@@ -187,10 +180,7 @@ async fn plans_are_prompts() {
     let house = House::demo().await;
     let list = result(&house, "prompts/list", json!({})).await;
     let names = [
-        "interaction__greeting",
-        "math__conditional_add",
-        "math__fan_out",
-        "test__plan_that_fails",
+        "interaction__greeting", "math__conditional_add", "math__fan_out", "test__plan_that_fails",
     ];
     assert_eq!(each(&list["prompts"], "name"), names);
     let add = &list["prompts"][1];

@@ -38,10 +38,7 @@ async fn what_is_kept_out_is_neither_listed_nor_called() {
     let names: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
     let expected = [
-        "math::add",
-        "math::conditional_add",
-        "test::always_fail",
-        "test::plan_that_fails",
+        "math::add", "math::conditional_add", "test::always_fail", "test::plan_that_fails",
         "validate::is_positive",
     ];
     assert_eq!(names, expected);

@@ -79,11 +79,7 @@ mod tests {
             assert!(has("modern", method) && has("legacy", method), "{method}");
         }
         let modern = [
-            "server/discover",
-            "subscriptions/listen",
-            "tasks/get",
-            "tasks/update",
-            "tasks/cancel",
+            "server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel",
         ];
         for method in modern {
             assert!(has("modern", method), "{method}");

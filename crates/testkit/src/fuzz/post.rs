@@ -18,21 +18,9 @@ const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const METHODS: &[&str] = &["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD", "TRACE"];
 
 const NAMES: &[&str] = &[
-    "accept",
-    "content-type",
-    "content-encoding",
-    "mcp-protocol-version",
-    "mcp-method",
-    "mcp-name",
-    "mcp-session-id",
-    "mcp-param-a",
-    "mcp-param-",
-    "last-event-id",
-    "origin",
-    "authorization",
-    "idempotency-key",
-    "x-forwarded-host",
-    "expect",
+    "accept", "content-type", "content-encoding", "mcp-protocol-version", "mcp-method", "mcp-name",
+    "mcp-session-id", "mcp-param-a", "mcp-param-", "last-event-id", "origin", "authorization",
+    "idempotency-key", "x-forwarded-host", "expect",
 ];
 
 const VALUES: &[&[u8]] = &[

@@ -41,18 +41,9 @@ impl Schemas for SmallSchemas {
 
 /// The tools that there are for agents; plans may name any others.
 const TOOLS: &[&str] = &[
-    "create_event",
-    "list_calendars",
-    "list_events",
-    "math::add",
-    "search_places",
-    "test::always_fail",
-    "test::echo",
-    "test::given",
-    "update_event",
-    "write::asked",
-    "write::denied",
-    "write::pay",
+    "create_event", "list_calendars", "list_events", "math::add", "search_places",
+    "test::always_fail", "test::echo", "test::given", "update_event", "write::asked",
+    "write::denied", "write::pay",
 ];
 
 /// The tools that an agent may see.

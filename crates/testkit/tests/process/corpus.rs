@@ -21,14 +21,8 @@ const LIMIT: Duration = Duration::from_secs(40);
 const PATHS: [&str; 3] = ["/api/v1/runs", "/mcp", "/rpc"];
 /// Cases that the command line is given as files, one of each kind of harm.
 const FILES: [&str; 8] = [
-    "billion-laughs",
-    "merge-keys",
-    "deep-lists",
-    "deep-dashes",
-    "deep-maps",
-    "huge-key",
-    "not-utf-8",
-    "too-large",
+    "billion-laughs", "merge-keys", "deep-lists", "deep-dashes", "deep-maps", "huge-key",
+    "not-utf-8", "too-large",
 ];
 
 #[test]

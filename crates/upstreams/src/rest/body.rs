@@ -13,20 +13,8 @@ use std::collections::BTreeSet;
 
 /// What a schema may say and still be taken apart into arguments.
 const PLAIN: [&str; 14] = [
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "title",
-    "description",
-    "default",
-    "example",
-    "examples",
-    "deprecated",
-    "externalDocs",
-    "xml",
-    "nullable",
-    "writeOnly",
+    "type", "properties", "required", "additionalProperties", "title", "description", "default",
+    "example", "examples", "deprecated", "externalDocs", "xml", "nullable", "writeOnly",
 ];
 
 /// A body that can be sent.

@@ -12,23 +12,9 @@ use std::collections::btree_map::Entry;
 
 /// Headers that are the connection's, the body's or ours: no argument sets them.
 const OURS: [&str; 17] = [
-    "accept",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "cookie",
-    "expect",
-    "host",
-    "idempotency-key",
-    "keep-alive",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-    "via",
+    "accept", "authorization", "connection", "content-length", "content-type", "cookie", "expect",
+    "host", "idempotency-key", "keep-alive", "proxy-authorization", "te", "trailer",
+    "transfer-encoding", "upgrade", "user-agent", "via",
 ];
 
 /// Those of them that OpenAPI itself leaves to others, and those that every request has anyway: an

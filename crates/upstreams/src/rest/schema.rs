@@ -19,29 +19,13 @@ const DEF_CHARS_MAX: usize = 64;
 
 /// Keywords that hold one schema, for a part of the value.
 const OF_PARTS: [&str; 6] = [
-    "items",
-    "additionalProperties",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
+    "items", "additionalProperties", "contains", "propertyNames", "unevaluatedItems",
     "unevaluatedProperties",
 ];
 /// Keywords that say nothing about a request, or nothing once references are resolved.
 const DROPPED: [&str; 14] = [
-    "$schema",
-    "$id",
-    "$anchor",
-    "$dynamicAnchor",
-    "$comment",
-    "$vocabulary",
-    "$defs",
-    "definitions",
-    "discriminator",
-    "xml",
-    "externalDocs",
-    "nullable",
-    "example",
-    "contentSchema",
+    "$schema", "$id", "$anchor", "$dynamicAnchor", "$comment", "$vocabulary", "$defs",
+    "definitions", "discriminator", "xml", "externalDocs", "nullable", "example", "contentSchema",
 ];
 
 /// What is known of a document's references, over all of its operations, and how much may still be

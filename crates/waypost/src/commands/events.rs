@@ -105,15 +105,7 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
 async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
     let body = client.list(Request::to(&["sinks"]), super::LIST_ITEMS_MAX).await?;
     let heads = [
-        "name",
-        "type",
-        "status",
-        "lag",
-        "delivered",
-        "retrying",
-        "failed",
-        "target",
-        "last error",
+        "name", "type", "status", "lag", "delivered", "retrying", "failed", "target", "last error",
     ];
     let none = "`[events.sinks.<name>]` in waypost.toml adds some";
     context.table(&body, &heads, Some(none), |sink: Sink| {

@@ -6,19 +6,8 @@ use serde_json::Value;
 
 /// The keys that a reader looks for first, in this order; the others follow by name.
 const FIRST: &[&str] = &[
-    "refName",
-    "name",
-    "description",
-    "llmConfigRef",
-    "routerLlmConfigRef",
-    "router",
-    "promptSteps",
-    "context",
-    "enabledTools",
-    "tool_types",
-    "approve",
-    "limits",
-    "zone",
+    "refName", "name", "description", "llmConfigRef", "routerLlmConfigRef", "router",
+    "promptSteps", "context", "enabledTools", "tool_types", "approve", "limits", "zone",
 ];
 
 /// An agent as YAML, ended by a line break.

@@ -15,11 +15,7 @@ use testkit::http::Client;
 const LIMIT: Duration = Duration::from_secs(120);
 const BANNER: &str = "calendar server listening on http://";
 const TOOLS: [&str; 6] = [
-    "create_event",
-    "get_directions",
-    "list_calendars",
-    "list_events",
-    "search_places",
+    "create_event", "get_directions", "list_calendars", "list_events", "search_places",
     "update_event",
 ];
 /// Long after the events that a folder begins with.

@@ -19,13 +19,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Variables that change what the binary prints, beside `WAYPOST_*`.
 const VARIABLES: [&str; 7] = [
-    "LOG_LEVEL",
-    "NO_COLOR",
-    "ASSISTANT_MCP_URL",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "ANTHROPIC_API_KEY",
-    "GOOGLE_API_KEY",
+    "LOG_LEVEL", "NO_COLOR", "ASSISTANT_MCP_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY", "GOOGLE_API_KEY",
 ];
 
 /// A command that ended.

@@ -164,14 +164,9 @@ impl Sequence {
 /// Moments around the hours in which clocks are changed, and others all over two years.
 fn moments() -> Vec<Timestamp> {
     let changes = [
-        "2026-03-29T01:00:00Z",
-        "2026-10-25T01:00:00Z",
-        "2026-03-08T07:00:00Z",
-        "2026-11-01T06:00:00Z",
-        "2026-04-04T15:00:00Z",
-        "2026-10-03T15:30:00Z",
-        "2026-12-31T23:59:59Z",
-        "2028-02-28T23:00:00Z",
+        "2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-03-08T07:00:00Z",
+        "2026-11-01T06:00:00Z", "2026-04-04T15:00:00Z", "2026-10-03T15:30:00Z",
+        "2026-12-31T23:59:59Z", "2028-02-28T23:00:00Z",
     ];
     let mut all = Vec::new();
     for change in changes {
@@ -191,13 +186,8 @@ fn moments() -> Vec<Timestamp> {
 }
 
 const ZONES: &[&str] = &[
-    "UTC",
-    "Europe/Berlin",
-    "America/New_York",
-    "America/St_Johns",
-    "Asia/Kolkata",
-    "Australia/Lord_Howe",
-    "Pacific/Apia",
+    "UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Asia/Kolkata",
+    "Australia/Lord_Howe", "Pacific/Apia",
 ];
 
 /// Ways to say a time of day.

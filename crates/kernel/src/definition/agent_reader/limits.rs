@@ -7,14 +7,7 @@ use crate::definition::plan::read::{Spot, duration_ms};
 use crate::definition::plan::source::NodeKind;
 
 const KEYS: &[&str] = &[
-    "steps",
-    "tokens",
-    "money",
-    "time",
-    "repeats",
-    "compact_tokens",
-    "compactTokens",
-    "keep_turns",
+    "steps", "tokens", "money", "time", "repeats", "compact_tokens", "compactTokens", "keep_turns",
     "keepTurns",
 ];
 

@@ -23,17 +23,8 @@ use std::sync::Arc;
 pub type ReadPipeline = Checked<Pipeline>;
 
 const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "addresses",
-    "http",
-    "schema",
-    "agent",
-    "handlers",
-    "tools",
-    "llm",
-    "mcp",
-    "$schema",
+    "name", "description", "addresses", "http", "schema", "agent", "handlers", "tools", "llm",
+    "mcp", "$schema",
 ];
 
 /// How long a request is waited for where the file does not say.

@@ -15,16 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const PLAN_KEYS: &[&str] = &[
-    "planId",
-    "description",
-    "parameters",
-    "outputSchema",
-    "pace",
-    "eventSource",
-    "startStepId",
-    "steps",
-    "examples",
-    "$schema",
+    "planId", "description", "parameters", "outputSchema", "pace", "eventSource", "startStepId",
+    "steps", "examples", "$schema",
 ];
 
 /// Every step type and its own keys; `id`, `type` and `description` come first in each.
@@ -32,15 +24,8 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     (
         "tool_call",
         &[
-            "toolId",
-            "arguments",
-            "saveAs",
-            "approve",
-            "expiresIn",
-            "on_error",
-            "onError",
-            "nextStepId",
-            "onRejected",
+            "toolId", "arguments", "saveAs", "approve", "expiresIn", "on_error", "onError",
+            "nextStepId", "onRejected",
         ],
     ),
     ("match", &["value", "cases", "default"]),
@@ -49,23 +34,14 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     (
         "loop_over_items",
         &[
-            "collectionPath",
-            "itemAlias",
-            "concurrency",
-            "on_error",
-            "onError",
-            "loopPlan",
+            "collectionPath", "itemAlias", "concurrency", "on_error", "onError", "loopPlan",
             "nextStepId",
         ],
     ),
     (
         "human_in_the_loop",
         &[
-            "message",
-            "expectedInputSchema",
-            "expiresIn",
-            "nextStepIdOnInput",
-            "nextStepId",
+            "message", "expectedInputSchema", "expiresIn", "nextStepIdOnInput", "nextStepId",
             "onDeclined",
         ],
     ),

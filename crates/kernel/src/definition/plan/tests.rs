@@ -193,24 +193,8 @@ fn plain_scalars_follow_the_core_schema() {
     assert_eq!(
         value(text),
         json!([
-            1,
-            -2,
-            3,
-            31,
-            15,
-            1.5,
-            0.5,
-            1000.0,
-            18446744073709551615u64,
-            "yes",
-            "no",
-            true,
-            null,
-            "1",
-            "1.2.3",
-            "2024-01-01",
-            "12:30",
-            "1_000"
+            1, -2, 3, 31, 15, 1.5, 0.5, 1000.0, 18446744073709551615u64, "yes", "no", true, null,
+            "1", "1.2.3", "2024-01-01", "12:30", "1_000"
         ])
     );
     assert!(syntax("a: .inf").contains("1:4: error: `.inf` is not a number"));
@@ -932,10 +916,7 @@ fn the_shipped_plans_load() {
         plan.id.to_string()
     });
     let expected = [
-        "math::conditional_add",
-        "math::fan_out",
-        "interaction::greeting",
-        "test::plan_that_fails",
+        "math::conditional_add", "math::fan_out", "interaction::greeting", "test::plan_that_fails",
     ];
     assert_eq!(ids, expected);
 }

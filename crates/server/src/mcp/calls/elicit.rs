@@ -356,13 +356,7 @@ fn misfit(message: impl Into<String>) -> Unfit {
 
 /// What may stand beside the fields without saying more about them than a form can show.
 const BESIDE_FIELDS: [&str; 8] = [
-    "type",
-    "properties",
-    "required",
-    "title",
-    "description",
-    "additionalProperties",
-    "$schema",
+    "type", "properties", "required", "title", "description", "additionalProperties", "$schema",
     "examples",
 ];
 

@@ -25,16 +25,8 @@ const TASK_POLL_MS: u64 = 1_000;
 
 /// Faults that are the runtime's: neither a tool nor a person said so.
 const RUNTIME_FAULTS: [&str; 11] = [
-    "LimitReached",
-    "RecoveryGaveUp",
-    "OutcomeUnknown",
-    "PlanError",
-    "PointerError",
-    "TemplateError",
-    "ConditionError",
-    "LoopError",
-    "StoreError",
-    "ToolNotFoundError",
+    "LimitReached", "RecoveryGaveUp", "OutcomeUnknown", "PlanError", "PointerError",
+    "TemplateError", "ConditionError", "LoopError", "StoreError", "ToolNotFoundError",
     "UpstreamTaskFailed",
 ];
 

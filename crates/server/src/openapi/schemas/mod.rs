@@ -20,11 +20,7 @@ pub(crate) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 /// The data inside of streams: no operation names them.
 const STREAMED: &[Shape] = &[
-    of::<StreamEnd>,
-    of::<FeedSnapshot>,
-    of::<FeedEvent>,
-    of::<ThreadDelta>,
-    of::<ThreadRestart>,
+    of::<StreamEnd>, of::<FeedSnapshot>, of::<FeedEvent>, of::<ThreadDelta>, of::<ThreadRestart>,
     of::<ToolResult>,
 ];
 

@@ -126,15 +126,8 @@ const TYPES: &[(&str, Again)] = &[
 
 /// Made of others that have examples, or of a type that is only described.
 const UNREAD: &[&str] = &[
-    "RunAnswer",
-    "ReplyAnswer",
-    "PendingCall",
-    "AskReply",
-    "Plan",
-    "Agent",
-    "CaseBody",
-    "CaseAnswer",
-    "PendingCase",
+    "RunAnswer", "ReplyAnswer", "PendingCall", "AskReply", "Plan", "Agent", "CaseBody",
+    "CaseAnswer", "PendingCase",
 ];
 
 fn all() -> Map<String, Value> {

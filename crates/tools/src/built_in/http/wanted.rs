@@ -13,17 +13,8 @@ use std::collections::BTreeMap;
 
 /// Headers that are the connection's, or ours: a call cannot set them.
 const OURS: [&str; 11] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "idempotency-key",
-    "keep-alive",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+    "connection", "content-length", "expect", "host", "idempotency-key", "keep-alive",
+    "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
 ];
 
 /// The arguments of a call.

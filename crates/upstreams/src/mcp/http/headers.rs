@@ -29,26 +29,14 @@ static NAME: HeaderName = HeaderName::from_static(HEADER_NAME);
 
 /// These are the connection's: an operator cannot set them.
 const CONNECTION: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+    "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer",
+    "transfer-encoding", "upgrade",
 ];
 
 /// These say what we send: many configurations repeat them, and ours are right.
 const OURS: [&str; 7] = [
-    "accept",
-    "content-type",
-    "last-event-id",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "mcp-method",
-    "mcp-name",
+    "accept", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id",
+    "mcp-method", "mcp-name",
 ];
 
 /// The operator's headers; what is wrong with them is reported without their values.

@@ -77,13 +77,7 @@ fn names_come_from_ids_or_paths() {
     );
     let names: Vec<&str> = operations.iter().map(|one| one.name.as_str()).collect();
     let expected = [
-        "list_all",
-        "post_a",
-        "get_a_b_c",
-        "get_a_by_b",
-        "get_twice",
-        "postTwice",
-        "get_z",
+        "list_all", "post_a", "get_a_b_c", "get_a_by_b", "get_twice", "postTwice", "get_z",
         "delete_z",
     ];
     assert_eq!(names, expected);
