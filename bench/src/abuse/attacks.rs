@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::setpriority_process;
 use serde_json::{Value, json};
 use testkit::fuzz::hostile::{self, Case, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +21,9 @@ use crate::Result;
 use crate::http::{self, Client};
 use crate::report::Table;
 
+/// Attackers are on machines of their own: here they may use what server and clients leave. On
+/// Linux a thread has a priority of its own.
+const ATTACKERS_NICE: i32 = 19;
 /// How many clients send hostile texts, one after the other.
 const SENDERS: usize = 2;
 const SENDER_PAUSE: Duration = Duration::from_millis(5);
@@ -111,6 +115,9 @@ impl Attacks {
         let (stop, stopped) = oneshot::channel();
         let tally = Arc::clone(&target.tally);
         let thread = std::thread::spawn(move || {
+            if let Err(error) = setpriority_process(None, ATTACKERS_NICE) {
+                eprintln!("bench: the attackers keep the priority of the server: {error}");
+            }
             runtime.block_on(async move {
                 begin(&target, upstream);
                 // A caller that drops the other end wants an end, too.
