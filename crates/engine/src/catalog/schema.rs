@@ -32,9 +32,9 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Up to so many steps all misfits are looked for: to describe one takes much longer than to find
 /// out that there is one.
 const EXPLAINED_STEPS_MAX: u64 = 50_000;
-/// Up to so many parts a schema is built on the worker that needs it: about a millisecond.
+/// Up to so many parts a schema is built on the worker that needs it: most have far fewer.
 const LIGHT_PARTS_MAX: usize = 200;
-/// Up to so many steps a value is checked there: about a millisecond, too.
+/// Up to so many steps a value is checked there: most take far fewer.
 const LIGHT_STEPS_MAX: u64 = 20_000;
 
 /// Compiles and keeps schemas.

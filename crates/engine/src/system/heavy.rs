@@ -13,7 +13,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// which has 512 of them for everything; what comes beyond is done where it is.
 const APART_MAX: usize = 64;
 
-/// Up to so many bytes of JSON are read or written in place: about a millisecond.
+/// Up to so many bytes of JSON are read or written in place: most have far fewer.
 const LIGHT_BYTES_MAX: usize = 256 * 1024;
 
 /// Reads or writes so many bytes of JSON.
