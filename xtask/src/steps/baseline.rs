@@ -37,6 +37,17 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
     }
 }
 
+/// Whether something failed that is not expected to, and all of it is among `these`.
+pub fn is_only<'a>(
+    these: &[&str],
+    expected: &[Entry],
+    failed: impl Iterator<Item = &'a str>,
+) -> bool {
+    let is_expected = |name: &str| expected.iter().any(|entry| entry.is_about(name));
+    let mut failed = failed.filter(|name| !is_expected(name)).peekable();
+    failed.peek().is_some() && failed.all(|name| these.contains(&name))
+}
+
 fn entries(text: &str) -> Vec<Entry> {
     let items = text.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
     let entry = |item: &str| {

@@ -80,10 +80,8 @@ fn run_set(
 
 /// Whether nothing is wrong but what the suite measures.
 fn is_only_late(expected: &[Entry], scenarios: &[Scenario]) -> bool {
-    let is_expected = |name: &str| expected.iter().any(|entry| entry.is_about(name));
     let wrong = scenarios.iter().filter(|scenario| !scenario.is_good());
-    let mut wrong = wrong.filter(|scenario| !is_expected(&scenario.name)).peekable();
-    wrong.peek().is_some() && wrong.all(|scenario| TIMED.contains(&scenario.name.as_str()))
+    baseline::is_only(TIMED, expected, wrong.map(|scenario| scenario.name.as_str()))
 }
 
 /// Plays a set once.

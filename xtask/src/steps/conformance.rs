@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::child;
 use crate::shell::{self, Failure};
+use crate::steps::baseline::{self, Entry};
 use crate::steps::fixtures;
 use crate::steps::interpreters::{self, Node};
 
@@ -23,6 +24,11 @@ const TASKS_SCENARIOS: usize = 10;
 /// The suite's program, below `node_modules`.
 const SUITE: &[&str] = &["@modelcontextprotocol", "conformance", "dist", "index.js"];
 const RUN_WAIT: Duration = Duration::from_secs(1_200);
+/// Here the suite gives a call 500 ms to its first message. A busy machine may take as long by
+/// itself, but not each time.
+const TIMED: &[&str] = &["server-stateless"];
+/// How often a set is played at most while nothing but these is wrong with it.
+const PLAYS_MAX: usize = 4;
 
 /// `cargo xtask conformance`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
@@ -80,8 +86,30 @@ pub struct Scenario {
     pub failed: u32,
 }
 
-/// Runs one set.
+/// Plays a set, again where it was only late.
 pub fn run_set(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
+    let expected = set.baseline.map(baseline::read).transpose()?.unwrap_or_default();
+    let mut told = play(node, folder, set)?;
+    for _ in 1..PLAYS_MAX {
+        if !is_only_late(&expected, &told) {
+            break;
+        }
+        println!("   {}: `{}` was late; all are played again", set.name, TIMED.join("`, `"));
+        told = play(node, folder, set)?;
+    }
+    Ok(told)
+}
+
+/// Whether nothing is wrong, of what the suite scores, but what has a time limit.
+fn is_only_late(expected: &[Entry], told: &Told) -> bool {
+    let failed = told.scenarios.iter().filter(|scenario| scenario.failed > 0);
+    let failed = failed.map(|scenario| scenario.name.as_str());
+    let scored = failed.filter(|name| !name.starts_with(TASKS_PREFIX));
+    !told.conformant && baseline::is_only(TIMED, expected, scored)
+}
+
+/// Plays a set once.
+fn play(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
     let Set { name, revision, url, baseline } = *set;
     let results = folder.join(name);
     clear(&results)?;
@@ -230,13 +258,24 @@ mod tests {
         assert_eq!(lines.len(), 2);
     }
 
+    fn told(scenarios: Vec<Scenario>, conformant: bool) -> Told {
+        Told { scenarios, conformant, results: PathBuf::from("no/such/folder") }
+    }
+
+    #[test]
+    fn only_what_has_a_time_limit_is_played_again() {
+        let late = || line("server-stateless", 28, 1);
+        let tasks = || line("tasks-lifecycle", 2, 7);
+        let known = [Entry { what: "known".to_owned(), reason: "because".to_owned() }];
+        assert!(is_only_late(&[], &told(vec![late(), tasks()], false)));
+        assert!(is_only_late(&known, &told(vec![late(), line("known", 0, 1)], false)));
+        assert!(!is_only_late(&[], &told(vec![late(), line("ping", 0, 1)], false)), "ping failed");
+        assert!(!is_only_late(&[], &told(vec![line("server-stateless", 29, 0)], false)));
+        assert!(!is_only_late(&[], &told(vec![late()], true)), "it is expected to fail");
+    }
+
     #[test]
     fn an_extension_is_not_optional_here() {
-        let told = |scenarios: Vec<Scenario>, conformant: bool| Told {
-            scenarios,
-            conformant,
-            results: PathBuf::from("no/such/folder"),
-        };
         let tasks = |failed: u32| -> Vec<Scenario> {
             (0..TASKS_SCENARIOS).map(|n| line(&format!("tasks-{n}"), 1, failed)).collect()
         };
