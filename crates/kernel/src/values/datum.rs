@@ -2,10 +2,11 @@
 //! the results of joins as references to what the branches made, so that a value is stored once.
 
 use crate::values::ids::{AskId, CallId, ContentHash};
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A value with its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -174,7 +175,8 @@ pub fn larger_than(value: &Value, bytes_max: usize) -> bool {
 }
 
 /// What stands before a blob's hash: in a reference, and in a URI, which any text may hold.
-const BEFORE_HASH: [&str; 2] = ["\"hash\":\"", "blob://"];
+static BEFORE_HASH: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| ["\"hash\":\"", "blob://"].map(Finder::new));
 /// How long a blob's hash is.
 const HASH_DIGITS: usize = 64;
 
@@ -183,9 +185,9 @@ const HASH_DIGITS: usize = 64;
 pub fn blobs_named(text: &str) -> BTreeSet<ContentHash> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let mut named = BTreeSet::new();
-    for before in BEFORE_HASH {
-        for (at, _) in text.match_indices(before) {
-            let begin = at + before.len();
+    for before in &*BEFORE_HASH {
+        for at in before.find_iter(text.as_bytes()) {
+            let begin = at + before.needle().len();
             let hash = text.get(begin..begin + HASH_DIGITS);
             let hash = hash.filter(|hash| hash.bytes().all(hex));
             named.extend(hash.map(ContentHash::from));

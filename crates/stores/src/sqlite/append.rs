@@ -7,8 +7,9 @@ use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{execute, integer, one, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
+use crate::sqlite::tables::known::KnownPins;
 use crate::sqlite::tables::refs;
-use crate::sqlite::tables::specs::{self, KnownSpecs};
+use crate::sqlite::tables::specs;
 use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
@@ -63,8 +64,8 @@ pub(crate) struct Opening {
     pub(crate) tally_reasons_max: usize,
     /// The sessions that were written lately, as they are.
     pub(crate) fences: Arc<Fences>,
-    /// Which pinned specs are known to be there.
-    pub(crate) specs: Arc<KnownSpecs>,
+    /// Which closures and specs are known to be there.
+    pub(crate) pins: KnownPins,
     /// Ends the process.
     pub(crate) fatal: Fatal,
 }
@@ -115,7 +116,7 @@ pub(crate) fn write_append(
     write_history(connection, session, &append.history)?;
     refs::name(connection, session, &append.blobs, row.seq)?;
     if let Some(closure) = &append.closure {
-        closures::keep(connection, &row.key.realm, closure)?;
+        closures::keep(connection, &row.key.realm, closure, &opening.pins)?;
     }
     if let Some(once) = &append.once {
         keys::write(connection, &row.key.realm, once)?;
@@ -123,7 +124,7 @@ pub(crate) fn write_append(
     if let Some(tally) = &append.tally {
         tallies::add(connection, row, tally, opening.tally_reasons_max)?;
     }
-    specs::keep(connection, &row.key.realm, &append.specs, &opening.specs)
+    specs::keep(connection, &row.key.realm, &append.specs, &opening.pins)
 }
 
 /// Leaves a session alone until then; one that waits for no one but people stays as it is.

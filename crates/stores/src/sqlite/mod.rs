@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tables::deliveries::Uncounted;
 use tables::fences::Fences;
-use tables::specs::KnownSpecs;
+use tables::known::KnownPins;
 use writer::Writer;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
@@ -47,8 +47,6 @@ pub(crate) struct SqliteStore {
     readers: Readers,
     /// The sessions that were written lately, as they are.
     fences: Arc<Fences>,
-    /// Which pinned specs the writer knows to be there.
-    specs: Arc<KnownSpecs>,
     /// This opening's number: the owner of what it drives.
     node: u64,
     /// Ends the process.
@@ -81,12 +79,11 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
     let connections: Vec<_> =
         (0..READERS).map(|_| files::connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
     let fences = Arc::<Fences>::default();
-    let specs = Arc::<KnownSpecs>::default();
     let opening = Opening {
         node,
         tally_reasons_max: parts.limits.tally_reasons_max,
         fences: fences.clone(),
-        specs: specs.clone(),
+        pins: KnownPins::default(),
         fatal: parts.fatal.clone(),
     };
     let shared = Arc::<Shared>::default();
@@ -99,7 +96,6 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
         writes,
         readers,
         fences,
-        specs,
         node,
         fatal: parts.fatal.clone(),
         clock: parts.clock.clone(),

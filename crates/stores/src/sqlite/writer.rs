@@ -210,7 +210,7 @@ impl Writer {
         let mut answers: Vec<Answer> = vec![Ok(()); jobs.len()];
         let mut result = self.attempt(jobs, &mut answers, Isolation::ChecksFirst);
         if let Err(Stop::Mixed) = result {
-            self.opening.specs.forget();
+            self.opening.pins.forget();
             result = self.attempt(jobs, &mut answers, Isolation::Savepoints);
         }
         result.map_err(|stop| self.given_up(stop))?;
@@ -243,7 +243,7 @@ impl Writer {
 
     /// Why nothing was written: the transaction is rolled back.
     fn given_up(&mut self, stop: Stop) -> StoreError {
-        self.opening.specs.forget();
+        self.opening.pins.forget();
         match stop {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
             Stop::Broken(error) => {
@@ -308,11 +308,16 @@ impl Batch<'_> {
                 let write = || write_append(connection, append, opening);
                 let answer = apart(connection, isolation, write)?;
                 if answer.is_err() {
+                    opening.pins.forget();
                     shared.poison().failed(key, number);
                 }
                 Ok(answer)
             }
-            Job::Chore(chore) => apart(connection, Isolation::Savepoints, || chore.run(connection)),
+            Job::Chore(chore) => {
+                // It may remove what is known to be there.
+                opening.pins.forget();
+                apart(connection, Isolation::Savepoints, || chore.run(connection))
+            }
             Job::Probe { bytes } => {
                 // Removed and made again: SQLite writes no page whose content stays the same.
                 execute(connection, "DELETE FROM meta WHERE name = 'probe'")?;
@@ -372,6 +377,7 @@ mod tests {
     use super::*;
     use crate::parts::Fatal;
     use crate::sqlite::files::connect;
+    use crate::sqlite::tables::known::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::{OnCommit, Read, Ticket};
@@ -423,7 +429,7 @@ mod tests {
                 node,
                 tally_reasons_max: 8,
                 fences: Arc::default(),
-                specs: Arc::default(),
+                pins: KnownPins::default(),
                 fatal,
             };
             let lock = FolderLock::take(folder, Millis(0)).unwrap();

@@ -175,11 +175,7 @@ impl Retention for SqliteStore {
             if count == 0 {
                 return Ok((0, 0));
             }
-            let known = self.specs.clone();
-            let remove = move |connection: &Connection| {
-                known.forget();
-                closures::remove(connection, &looked)
-            };
+            let remove = move |connection: &Connection| closures::remove(connection, &looked);
             Ok((count, self.writes.perform(remove).await?))
         })
     }

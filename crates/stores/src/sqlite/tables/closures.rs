@@ -3,6 +3,7 @@
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
 use super::columns::{execute, limit_of, many};
+use super::known::{KnownPins, Pin};
 use super::specs;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::StoredClosure;
@@ -52,15 +53,18 @@ pub(crate) fn keep(
     connection: &Connection,
     realm: &RealmId,
     closure: &StoredClosure,
+    known: &KnownPins,
 ) -> Result<()> {
-    let (realm, hash) = (realm.as_str(), closure.hash.as_str());
-    // Looked up first: mostly it is there, and its text may be long.
-    if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
-        execute(connection, UNLIST, params![realm, hash])?;
-    } else {
-        execute(connection, KEEP, params![realm, hash, closure.body])?;
-    }
-    Ok(())
+    known.unless_known(Pin::Closure(realm.clone(), closure.hash.clone()), || {
+        let (realm, hash) = (realm.as_str(), closure.hash.as_str());
+        // Looked up first: mostly it is there, and its text may be long.
+        if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
+            execute(connection, UNLIST, params![realm, hash])?;
+        } else {
+            execute(connection, KEEP, params![realm, hash, closure.body])?;
+        }
+        Ok(())
+    })
 }
 
 /// Lists what the runs of a session pin, up to this one, before they are removed; how many rows

@@ -6,6 +6,7 @@ pub(crate) mod refs;
 pub(crate) mod specs;
 pub(crate) mod closures;
 pub(crate) mod keys;
+pub(crate) mod known;
 pub(crate) mod consumers;
 pub(crate) mod tallies;
 pub(crate) mod fences;

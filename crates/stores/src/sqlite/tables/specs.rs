@@ -3,13 +3,11 @@
 //! closure of which a run pinned it.
 
 use super::columns::{execute, to_json};
-use crate::locks::held;
+use super::known::{KnownPins, Pin};
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::PinnedSpec;
 use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};
-use std::collections::HashSet;
-use std::sync::Mutex;
 
 const KEEP: &str = "INSERT INTO tool_specs (realm, hash, body) VALUES (?1, ?2, ?3) \
      ON CONFLICT DO NOTHING";
@@ -25,50 +23,21 @@ const REMOVE: &str = "DELETE FROM tool_specs WHERE realm = ?1 \
 
 const UNPIN: &str = "DELETE FROM spec_pins WHERE realm = ?1 AND closure = ?2";
 
-/// How many pins are remembered; then all are forgotten, and written once more where they recur.
-const KNOWN_MAX: usize = 10_000;
-
-/// The pins that this process has written or found, as far as it remembers them: those need no
-/// look at the database. Only the writer asks and tells, in the order of its work.
-#[derive(Default)]
-pub(crate) struct KnownSpecs {
-    pins: Mutex<HashSet<(RealmId, ContentHash, ContentHash)>>,
-}
-
-impl KnownSpecs {
-    /// What was written may be gone again: nothing is known.
-    pub(crate) fn forget(&self) {
-        held(&self.pins).clear();
-    }
-}
-
-/// Keeps what is pinned, unless it is known to be there. This must come last in its append: what
-/// fails after it would undo what is known by then.
+/// Keeps what is pinned, unless it is known to be there.
 pub(crate) fn keep(
     connection: &Connection,
     realm: &RealmId,
     pinned: &[PinnedSpec],
-    known: &KnownSpecs,
+    known: &KnownPins,
 ) -> Result<()> {
-    if pinned.is_empty() {
-        return Ok(());
-    }
-    let mut known = held(&known.pins);
-    let mut new = Vec::new();
     for PinnedSpec { closure, hash, spec } in pinned {
-        let pin = (realm.clone(), closure.clone(), hash.clone());
-        if known.contains(&pin) {
-            continue;
-        }
-        let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
-        execute(connection, KEEP, params![realm, hash, to_json(&**spec)?])?;
-        execute(connection, PIN, params![realm, closure, hash])?;
-        new.push(pin);
+        known.unless_known(Pin::Spec(realm.clone(), closure.clone(), hash.clone()), || {
+            let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
+            execute(connection, KEEP, params![realm, hash, to_json(&**spec)?])?;
+            execute(connection, PIN, params![realm, closure, hash])?;
+            Ok(())
+        })?;
     }
-    if known.len() + new.len() > KNOWN_MAX {
-        known.clear();
-    }
-    known.extend(new);
     Ok(())
 }
 
