@@ -3,10 +3,10 @@
 
 pub(crate) mod columns;
 pub(crate) mod refs;
+pub(crate) mod known;
 pub(crate) mod specs;
 pub(crate) mod closures;
 pub(crate) mod keys;
-pub(crate) mod known;
 pub(crate) mod consumers;
 pub(crate) mod tallies;
 pub(crate) mod fences;
