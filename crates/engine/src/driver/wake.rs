@@ -69,21 +69,23 @@ impl Driver {
                 deaths: run.deaths + u32::from(died),
             })
             .collect();
-        for Claim { run, attempt, .. } in &moving {
-            self.record(Fact::RunClaimed { run: *run, attempt: *attempt, died }).await?;
+        let max = self.shared.limits.recover_attempts_max;
+        // Only after a death just now: a restart alone does not ask about a retried run again.
+        let is_given_up = |claim: &Claim| died && claim.deaths >= max;
+        for claim in &moving {
+            let Claim { run, attempt, deaths } = *claim;
+            self.record(Fact::RunClaimed { run, attempt, died }).await?;
+            // With its claim: if the power failed between them, the death would be on record, and
+            // the next process would not know that no person was asked.
+            if is_given_up(claim) {
+                self.hand_over(run, deaths).await?;
+            }
         }
+        // Before its mark goes: a process that dies here must still learn of it.
         self.durable().await?;
         self.shared.suspects.begin(&self.probation, id);
-        let max = self.shared.limits.recover_attempts_max;
-        for Claim { run, deaths, .. } in moving {
-            // Only after a death just now: a restart alone does not ask about a retried run again.
-            if died && deaths >= max {
-                self.hand_over(run, deaths).await?;
-                // Before its mark goes: a process that dies here must still learn of it.
-                self.durable().await?;
-            } else {
-                self.go_on(run).await?;
-            }
+        for claim in moving.iter().filter(|claim| !is_given_up(claim)) {
+            self.go_on(claim.run).await?;
         }
         self.shared.suspects.settle(id);
         Ok(())

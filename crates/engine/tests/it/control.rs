@@ -6,7 +6,7 @@ use crate::world::{WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::contracts::observe::{Observer, Seen};
-use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
+use kernel::contracts::{Blobs, Holder, Incoming, Loaded, OpenBlob, Read};
 use kernel::limits::Limits;
 use kernel::tool::call::HowFar;
 use kernel::values::datum::BlobRef;
@@ -244,6 +244,13 @@ async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
     assert_eq!(fault.name, "RecoveryGaveUp");
     assert!(fault.hint.unwrap().contains("may end the server again"));
     assert_eq!(world.sent(), 0, "a run that ends the process was driven again");
+    // In one row of the journal: if the power failed between the two, nobody would be asked.
+    let key = report.session.key;
+    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+        panic!("the session is gone")
+    };
+    let row = stored.tail.iter().find(|row| row.contains("RecoveryGaveUp")).unwrap();
+    assert!(row.contains("\"run.claimed\"") && row.contains("\"died\":true"), "{row}");
     // A retry that works is progress: what was counted is forgotten.
     world.permits.add_permits(1);
     let ask = report.asks[0].row.ask.id;

@@ -19,6 +19,8 @@ pub struct Recovery {
     deaths: BTreeMap<RunId, u32>,
     /// Calls that were under way when their run was claimed, and the deaths of that run.
     taken_over: BTreeMap<CallId, u32>,
+    /// Runs that were given up for their deaths: a person decides, who may run them again.
+    asked: BTreeSet<RunId>,
     /// Runs that were given up, each time with the deaths before it.
     given_up: Vec<(RunId, u32)>,
     /// Calls that continued after so many deaths of their run.
@@ -91,6 +93,12 @@ impl Recovery {
         *self.deaths.entry(run).or_default() += u32::from(died);
         let before = session.runs.get(&run).map_or(0, |run| run.deaths);
         let deaths = before + u32::from(died);
+        if died {
+            self.asked.remove(&run);
+        } else if self.asked.contains(&run) {
+            // A person was asked about these deaths and let it continue.
+            return;
+        }
         for (call, open) in &session.calls {
             if open.run == run && open.in_flight() {
                 self.taken_over.insert(*call, deaths);
@@ -101,11 +109,13 @@ impl Recovery {
     fn gave_up(&mut self, run: RunId) {
         let deaths = self.deaths.get(&run).copied().unwrap_or_default();
         self.given_up.push((run, deaths));
+        self.asked.insert(run);
     }
 
     fn got_further(&mut self, run: Option<RunId>) {
         if let Some(run) = run {
             self.deaths.remove(&run);
+            self.asked.remove(&run);
         }
     }
 
