@@ -60,8 +60,8 @@ fn main() -> ExitCode {
         ["step", name] => test::run_step(&root, name),
         // How `test` starts a step beside another one.
         ["step", name, "--with-parent"] => test::run_step_with_parent(&root, name),
-        // How `cargo test` starts a program with tests.
-        ["timed", program, rest @ ..] => test::become_tests(program, rest),
+        // How `test` starts a program with tests.
+        ["tests", program, "--with-parent"] => test::run_program_with_parent(program),
         ["tidy"] => tidy::run(&root),
         ["size"] => size::run(&root, Form::Table),
         ["size", "--json"] => size::run(&root, Form::Json),

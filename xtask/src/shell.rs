@@ -117,21 +117,22 @@ pub fn target_folder(root: &Path) -> Result<PathBuf, Failure> {
         "cargo metadata",
         cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]),
     )?;
-    let folder = target_directory(&metadata).ok_or_else(|| {
+    let folder = text_in(&metadata, "target_directory").ok_or_else(|| {
         Failure::new("`cargo metadata` names no `target_directory`; run it by hand and look")
     })?;
     Ok(PathBuf::from(folder))
 }
 
-fn target_directory(metadata: &str) -> Option<String> {
-    let (_, after) = metadata.split_once("\"target_directory\":\"")?;
-    let mut folder = String::new();
+/// The first text of this name in JSON as cargo writes it, which is without spaces.
+pub fn text_in(json: &str, name: &str) -> Option<String> {
+    let (_, after) = json.split_once(&format!("\"{name}\":\""))?;
+    let mut text = String::new();
     let mut characters = after.chars();
     loop {
         match characters.next()? {
-            '"' => return Some(folder),
-            '\\' => folder.push(characters.next()?),
-            plain => folder.push(plain),
+            '"' => return Some(text),
+            '\\' => text.push(characters.next()?),
+            plain => text.push(plain),
         }
     }
 }
@@ -145,11 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_directory_is_read_from_the_metadata() {
+    fn a_text_is_read_from_what_cargo_writes() {
         let metadata = r#"{"packages":[],"target_directory":"/home/a \"b\"/t","version":1}"#;
-        assert_eq!(target_directory(metadata).as_deref(), Some("/home/a \"b\"/t"));
-        assert_eq!(target_directory(r#"{"version":1}"#), None);
-        assert_eq!(target_directory(r#"{"target_directory":"/cut"#), None);
+        let folder = |json: &str| text_in(json, "target_directory");
+        assert_eq!(folder(metadata).as_deref(), Some("/home/a \"b\"/t"));
+        assert_eq!(folder(r#"{"version":1}"#), None);
+        assert_eq!(folder(r#"{"target_directory":null}"#), None);
+        assert_eq!(folder(r#"{"target_directory":"/cut"#), None);
     }
 
     #[test]

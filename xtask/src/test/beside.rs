@@ -1,6 +1,6 @@
-//! Steps that run beside each other, each in a process of its own, at most two at once. What one
-//! says is collected and printed whole at its end. When one fails, the others are ended with all
-//! that they started.
+//! Programs that run beside each other, at most two at once: steps, and programs with tests. What
+//! one says is collected and handed over whole at its end. Who takes it decides whether a failure
+//! is the end of all: then the others are ended with all that they started.
 
 use std::fs;
 use std::io;
@@ -16,43 +16,54 @@ use crate::shell::{self, Failure};
 const AT_ONCE: usize = 2;
 const POLL: Duration = Duration::from_millis(50);
 
-/// A step, and the program that is this step and nothing else.
+/// One that is to run.
 pub struct Beside {
     /// What it is called.
-    pub name: &'static str,
+    pub name: String,
     /// The program. Its input stays open as long as we live.
     pub command: Command,
+    /// Whether it computes all the time: of those only one runs at a time.
+    pub is_busy: bool,
 }
 
-/// How long a step took.
+/// How long one took.
 #[derive(Debug, PartialEq)]
 pub struct Took {
     /// What it is called.
-    pub name: &'static str,
+    pub name: String,
     /// In seconds.
     pub seconds: f64,
 }
 
-/// Runs the steps in the order of the list, with their logs in this folder; the first that fails
-/// ends it.
-pub fn run(steps: Vec<Beside>, logs: &Path) -> Result<Vec<Took>, Failure> {
-    let mut waiting = steps.into_iter();
+/// Runs them in the order of the list, with their logs in this folder, and hands over each at its
+/// end. Where that gives a failure, those that still run are ended.
+pub fn run(
+    mut waiting: Vec<Beside>,
+    logs: &Path,
+    mut take: impl FnMut(Over) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    child::create_folder(logs)?;
     let mut running: Vec<Running> = Vec::new();
-    let mut times = Vec::new();
     loop {
-        while running.len() < AT_ONCE {
-            let Some(step) = waiting.next() else { break };
-            running.push(Running::start(step, logs)?);
+        while let Some(index) = next(&waiting, &running) {
+            running.push(Running::start(waiting.remove(index), logs)?);
         }
         if running.is_empty() {
-            return Ok(times);
+            return Ok(());
         }
         match first_over(&mut running)? {
             // After a failure those that still run end with their values.
-            Some(over) => times.push(over.tell()?),
+            Some(over) => take(over)?,
             None => thread::sleep(POLL),
         }
     }
+}
+
+/// Who of those that wait may begin now.
+fn next(waiting: &[Beside], running: &[Running]) -> Option<usize> {
+    let has_place = running.len() < AT_ONCE;
+    let has_busy = running.iter().any(|other| other.is_busy);
+    waiting.iter().position(|one| has_place && !(one.is_busy && has_busy))
 }
 
 /// Ends this process and all that it started when its input ends, which is when its parent does.
@@ -64,20 +75,20 @@ pub fn end_with_parent() {
     });
 }
 
-/// A step under way; it is ended with its value.
+/// One under way; it is ended with its value.
 struct Running {
-    name: &'static str,
+    name: String,
+    is_busy: bool,
     child: Child,
     log: PathBuf,
     begun: Instant,
 }
 
 impl Running {
-    fn start(step: Beside, logs: &Path) -> Result<Self, Failure> {
-        let Beside { name, mut command } = step;
-        let failure =
-            |error: io::Error| Failure::new(format!("could not start step `{name}`: {error}"));
-        let log = logs.join(format!("{name}.log"));
+    fn start(program: Beside, logs: &Path) -> Result<Self, Failure> {
+        let Beside { name, mut command, is_busy } = program;
+        let failure = |error: io::Error| Failure::new(format!("could not start `{name}`: {error}"));
+        let log = logs.join(format!("{}.log", name.replace('/', "-")));
         let output = child::create(&log)?;
         let complaints = output.try_clone().map_err(failure)?;
         let child = shell::own_group(&mut command)
@@ -87,7 +98,7 @@ impl Running {
             .spawn()
             .map_err(failure)?;
         println!("   started: {name}");
-        Ok(Self { name, child, log, begun: Instant::now() })
+        Ok(Self { name, is_busy, child, log, begun: Instant::now() })
     }
 }
 
@@ -102,25 +113,33 @@ impl Drop for Running {
     }
 }
 
-/// A step that came to its end.
-struct Over {
-    took: Took,
-    status: ExitStatus,
-    log: PathBuf,
+/// One that came to its end.
+pub struct Over {
+    /// Its name and its time.
+    pub took: Took,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All that it said.
+    pub said: String,
 }
 
 impl Over {
-    /// Prints what it said, and says whether it passed.
-    fn tell(self) -> Result<Took, Failure> {
-        let Self { took, status, log } = self;
-        let Took { name, seconds } = took;
-        let said = fs::read(&log).unwrap_or_default();
-        println!("== step: {name}");
-        print!("{}", String::from_utf8_lossy(&said));
+    /// Prints what it said under this heading, and how long it took.
+    pub fn print(&self, heading: &str) {
+        let Took { name, seconds } = &self.took;
+        println!("== {heading}{name}");
+        print!("{}", self.said);
+        let took = if self.status.success() { "took" } else { "failed after" };
+        println!("   {name} {took} {seconds:.1} s");
+    }
+
+    /// For a step: that it failed is a failure.
+    pub fn passed(self) -> Result<Took, Failure> {
+        let Self { took, status, .. } = self;
         if status.success() {
-            println!("   {name} took {seconds:.1} s");
             return Ok(took);
         }
+        let Took { name, seconds } = took;
         Err(Failure::new(format!(
             "step `{name}` failed after {seconds:.1} s with {status}; its output above says why"
         )))
@@ -130,8 +149,8 @@ impl Over {
 /// Takes one that is over out of the list.
 fn first_over(running: &mut Vec<Running>) -> Result<Option<Over>, Failure> {
     let mut found = None;
-    for (index, step) in running.iter_mut().enumerate() {
-        let status = step.child.try_wait();
+    for (index, program) in running.iter_mut().enumerate() {
+        let status = program.child.try_wait();
         let status = status.map_err(|error| Failure::new(format!("cannot wait: {error}")))?;
         if let Some(status) = status {
             found = Some((index, status));
@@ -139,13 +158,15 @@ fn first_over(running: &mut Vec<Running>) -> Result<Option<Over>, Failure> {
         }
     }
     let Some((index, status)) = found else { return Ok(None) };
-    let step = running.remove(index);
+    let program = running.remove(index);
     if !status.success() {
         // It may have died before it could end what it started.
-        shell::end_group(step.child.id());
+        shell::end_group(program.child.id());
     }
-    let took = Took { name: step.name, seconds: step.begun.elapsed().as_secs_f64() };
-    Ok(Some(Over { took, status, log: step.log.clone() }))
+    let took = Took { name: program.name.clone(), seconds: program.begun.elapsed().as_secs_f64() };
+    let said = fs::read(&program.log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Ok(Some(Over { took, status, said }))
 }
 
 #[cfg(test)]
@@ -162,10 +183,26 @@ mod tests {
         Ok(folder)
     }
 
-    fn step(name: &'static str, script: &str, folder: &Path) -> Beside {
+    fn step(name: &str, script: &str, folder: &Path) -> Beside {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
-        Beside { name, command }
+        Beside { name: name.to_owned(), command, is_busy: false }
+    }
+
+    fn busy(name: &str, script: &str, folder: &Path) -> Beside {
+        Beside { is_busy: true, ..step(name, script, folder) }
+    }
+
+    /// Runs them as steps; their names, in order, and what they said.
+    fn run_steps(steps: Vec<Beside>, logs: &Path) -> Result<Vec<(String, String)>, Failure> {
+        let mut all = Vec::new();
+        run(steps, logs, |over| {
+            let said = over.said.clone();
+            all.push((over.passed()?.name, said));
+            Ok(())
+        })?;
+        all.sort_unstable();
+        Ok(all)
     }
 
     /// A line of a script that waits for a file with something in it, for a minute at most.
@@ -185,18 +222,34 @@ mod tests {
     fn two_run_at_once_and_the_third_after_one_of_them() -> Result<(), Failure> {
         let folder = folder("two")?;
         // Each of the first two ends only when it has seen the other.
-        let meet =
-            |mine: &str, other: &str| format!("echo {mine} > {mine}; {}; echo met", until(other));
+        let meet = |mine: &str, other: &str| {
+            format!("echo I am {mine}; echo {mine} > {mine}; {}; echo met >&2", until(other))
+        };
         let steps = vec![
             step("a", &meet("a", "b"), &folder),
-            step("b", &meet("b", "a"), &folder),
+            step("b/it", &meet("b", "a"), &folder),
             step("c", "ls a b", &folder),
         ];
-        let mut names: Vec<&str> = run(steps, &folder)?.iter().map(|took| took.name).collect();
-        names.sort_unstable();
+        let said = [("a", "I am a\nmet\n"), ("b/it", "I am b\nmet\n"), ("c", "a\nb\n")];
+        let expected = said.map(|(name, said)| (name.to_owned(), said.to_owned()));
+        assert_eq!(run_steps(steps, &folder)?, expected);
+        let log = fs::read_to_string(folder.join("b-it.log")).unwrap_or_default();
+        assert_eq!(log, "I am b\nmet\n");
+        assert!(fs::remove_dir_all(&folder).is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn one_that_computes_waits_for_the_other_and_lets_the_next_go_first() -> Result<(), Failure> {
+        let folder = folder("busy")?;
+        let steps = vec![
+            busy("a", &format!("{}; [ ! -e b ] && echo over > over", until("c")), &folder),
+            busy("b", "echo b > b; ls over", &folder),
+            step("c", "echo c > c", &folder),
+        ];
+        let names: Vec<String> =
+            run_steps(steps, &folder)?.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        let said = fs::read_to_string(folder.join("a.log")).unwrap_or_default();
-        assert_eq!(said, "met\n");
         assert!(fs::remove_dir_all(&folder).is_ok());
         Ok(())
     }
@@ -210,7 +263,7 @@ mod tests {
             step("never", "touch never", &folder),
         ];
         let begun = Instant::now();
-        let message = run(steps, &folder).err().map(|failure| failure.to_string());
+        let message = run_steps(steps, &folder).err().map(|failure| failure.to_string());
         let message = message.unwrap_or_default();
         assert!(message.starts_with("step `short` failed after "), "{message}");
         let started = fs::read_to_string(folder.join("started")).unwrap_or_default();

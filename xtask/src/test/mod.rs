@@ -3,8 +3,8 @@
 //! xtask check` is the short list for the time between.
 
 mod told;
-mod timed;
 mod beside;
+mod programs;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -13,7 +13,6 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::child;
 use crate::processes;
 use crate::shell::{self, Failure};
 use crate::steps::api;
@@ -28,7 +27,7 @@ use crate::steps::upstreams;
 use crate::tidy;
 use beside::{Beside, Took};
 
-pub use timed::become_tests;
+pub use programs::run_program_with_parent;
 
 #[derive(Clone, Copy)]
 struct Step {
@@ -85,6 +84,14 @@ const QUICK_STEPS: &[Step] = &[
 const QUICK_TARGETS: &[&str] =
     &["--lib", "--bin", "waypost", "--bin", "bench", "--bin", "xtask", "--test", "scenes"];
 
+/// Programs that tests start, and the variables that say where they are.
+const SERVERS: &[(&str, &str)] = &[
+    ("WAYPOST_BIN", "waypost"),
+    ("WAYPOST_RECEIVER_BIN", "receiver"),
+    ("WAYPOST_UPSTREAM_BIN", "upstream"),
+    ("WAYPOST_ABORTIVE_BIN", "abortive"),
+];
+
 /// What only a person starts: it leaves this machine.
 const LIVE: Step = Step::alone("live", live_models);
 
@@ -92,7 +99,7 @@ const LIVE: Step = Step::alone("live", live_models);
 struct Context {
     root: PathBuf,
     target: PathBuf,
-    /// This program, which is also started for what runs beside other steps and for every test.
+    /// This program, which is also started for what runs beside something else.
     xtask: PathBuf,
     /// Servers someone else started before us; they are not our tests' leftovers.
     already_running: BTreeSet<u32>,
@@ -177,18 +184,22 @@ fn run_alone(context: &Context, step: &Step) -> Result<Took, Failure> {
         Failure::new(format!("step `{name}` failed after {seconds:.1} s: {failure}"))
     })?;
     println!("   {name} took {seconds:.1} s");
-    Ok(Took { name, seconds })
+    Ok(Took { name: name.to_owned(), seconds })
 }
 
 fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
-    let logs = context.target.join("steps");
-    child::create_folder(&logs)?;
     let steps = steps.iter().map(|step| {
         let mut command = Command::new(&context.xtask);
         command.args(["step", step.name, "--with-parent"]);
-        Beside { name: step.name, command }
+        Beside { name: step.name.to_owned(), command, is_busy: false }
     });
-    beside::run(steps.collect(), &logs)
+    let mut times = Vec::new();
+    beside::run(steps.collect(), &context.target.join("steps"), |over| {
+        over.print("step: ");
+        times.push(over.passed()?);
+        Ok(())
+    })?;
+    Ok(times)
 }
 
 fn provision(_: &Context) -> Result<(), Failure> {
@@ -240,21 +251,25 @@ fn build(context: &Context) -> Result<(), Failure> {
 }
 
 fn test(context: &Context) -> Result<(), Failure> {
-    let programs = context.target.join("debug");
-    let mut cargo = shell::cargo(&context.root);
-    live::forbidden(&mut cargo)
-        .args(["test", "--workspace", "--locked"])
-        .env("WAYPOST_BIN", programs.join("waypost"))
-        .env("WAYPOST_RECEIVER_BIN", programs.join("receiver"))
-        .env("WAYPOST_UPSTREAM_BIN", programs.join("upstream"))
-        .env("WAYPOST_ABORTIVE_BIN", programs.join("abortive"));
-    timed::run(cargo, &context.xtask)
+    run_tests(context, &[])
 }
 
 fn quick_test(context: &Context) -> Result<(), Failure> {
+    run_tests(context, QUICK_TARGETS)
+}
+
+/// Builds and runs the tests of these targets, or of all.
+fn run_tests(context: &Context, targets: &[&str]) -> Result<(), Failure> {
     let mut cargo = shell::cargo(&context.root);
-    live::forbidden(&mut cargo).args(["test", "--workspace", "--locked"]).args(QUICK_TARGETS);
-    timed::run(cargo, &context.xtask)
+    let built = programs::build(cargo.args(["test", "--workspace", "--locked"]).args(targets))?;
+    let servers = context.target.join("debug");
+    let programs = built.into_iter().map(|program| {
+        let mut program = program.beside(&context.xtask);
+        live::forbidden(&mut program.command)
+            .envs(SERVERS.iter().map(|(variable, name)| (variable, servers.join(name))));
+        program
+    });
+    programs::run(programs.collect(), &context.target.join("steps/tests"))
 }
 
 /// The real server does what `/openapi.json` says.
@@ -376,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_a_table() {
-        let took = |name, seconds| Took { name, seconds };
+        let took = |name: &str, seconds| Took { name: name.to_owned(), seconds };
         let table = summary(&[took("format", 0.3), took("test", 61.0)], 61.1);
         let expected = [
             "== summary",

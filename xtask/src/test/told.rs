@@ -1,7 +1,5 @@
-//! What the output of `cargo test` says, line by line: which tests failed, and how long each took.
+//! What programs with tests say, line by line: which tests failed, and how long each took.
 
-/// How the line begins that names the program whose tests come next.
-pub const HEADING: &str = "== tests of ";
 /// How the line of a test ends that must panic, before its outcome.
 const SHOULD_PANIC: &str = " - should panic";
 /// What stands before each name in the list of failures.
@@ -12,10 +10,6 @@ const INDENT: &str = "    ";
 pub struct Told {
     failed: Vec<String>,
     timed: Vec<Timed>,
-    /// The program whose tests are being told, until it tells its result.
-    program: Option<String>,
-    /// Whether the line before was of the list of failures.
-    in_failures: bool,
 }
 
 /// A test and its own time, which others may have had a share in: several run at once.
@@ -26,30 +20,34 @@ struct Timed {
 }
 
 impl Told {
-    /// Takes in the next line.
-    pub fn hear(&mut self, line: &str) {
-        let listed = line.strip_prefix(INDENT).filter(|_| self.in_failures);
-        self.in_failures = line == "failures:" || listed.is_some();
-        if let Some(name) = listed {
-            self.add_failed(name);
-        } else if let Some(program) = line.strip_prefix(HEADING) {
-            self.end_program();
-            self.program = Some(program.to_owned());
-        } else if line.starts_with("test result: ") {
-            self.program = None;
-        } else if let Some(outcome) = Outcome::read(line) {
-            if outcome.failed {
-                self.add_failed(outcome.test);
+    /// Takes in all that a program said, and whether it ended well.
+    pub fn hear(&mut self, program: &str, said: &str, passed: bool) {
+        let failed_before = self.failed.len();
+        let (mut in_failures, mut has_result) = (false, false);
+        for line in said.lines() {
+            let listed = line.strip_prefix(INDENT).filter(|_| in_failures);
+            in_failures = line == "failures:" || listed.is_some();
+            // A process that a test started may have begun the line.
+            has_result |= line.contains("test result: ");
+            if let Some(test) = listed {
+                self.add_failed(format!("{program} {test}"));
+            } else if let Some(Outcome { test, failed, seconds }) = Outcome::read(line) {
+                let test = format!("{program} {test}");
+                if failed {
+                    self.add_failed(test.clone());
+                }
+                self.timed.extend(seconds.map(|seconds| Timed { test, seconds }));
             }
-            if let Some(seconds) = outcome.seconds {
-                self.timed.push(Timed { test: self.full_name(outcome.test), seconds });
-            }
+        }
+        if !has_result {
+            self.failed.push(format!("{program}: the program ended before its last test"));
+        } else if !passed && self.failed.len() == failed_before {
+            self.failed.push(format!("{program}: the program failed after its last test"));
         }
     }
 
-    /// What failed, once all output was read: tests, and programs that ended early.
-    pub fn failed(&mut self) -> &[String] {
-        self.end_program();
+    /// What failed: tests, and programs.
+    pub fn failed(&self) -> &[String] {
         &self.failed
     }
 
@@ -61,25 +59,10 @@ impl Told {
         lines.map(|Timed { test, seconds }| format!("   {seconds:>8.1} s  {test}\n")).collect()
     }
 
-    /// A program that says nothing at its end did not come to it.
-    fn end_program(&mut self) {
-        if let Some(program) = self.program.take() {
-            self.failed.push(format!("{program}: the program ended before its last test"));
-        }
-    }
-
     /// A failure may be told twice: when it happens and in the list at the end.
-    fn add_failed(&mut self, test: &str) {
-        let name = self.full_name(test);
-        if !self.failed.contains(&name) {
-            self.failed.push(name);
-        }
-    }
-
-    fn full_name(&self, test: &str) -> String {
-        match &self.program {
-            Some(program) => format!("{program} {test}"),
-            None => test.to_owned(),
+    fn add_failed(&mut self, test: String) {
+        if !self.failed.contains(&test) {
+            self.failed.push(test);
         }
     }
 }
@@ -107,42 +90,47 @@ impl<'a> Outcome<'a> {
 mod tests {
     use super::*;
 
-    const OUTPUT: &str = "   Compiling kernel v0.1.0\n     Running unittests src/lib.rs\n\
-        == tests of kernel\n\nrunning 3 tests\ntest a::b ... ok <0.250s>\n\
+    const KERNEL: &str = "\nrunning 3 tests\ntest a::b ... ok <0.250s>\n\
         test c ... ignored, takes long\ntest d - should panic ... ok <2.000s>\n\n\
-        test result: ok. 2 passed; 0 failed; 1 ignored; finished in 2.00s\n\n\
-        == tests of server/it\n\nrunning 2 tests\n\
+        test result: ok. 2 passed; 0 failed; 1 ignored; finished in 2.00s\n\n";
+    const SERVER: &str = "\nrunning 2 tests\n\
         test slow has been running for over 60 seconds\ntest slow ... FAILED <61.500s>\n\
         half a linetest hidden ... FAILED <1.000s>\n\n\
         failures:\n\n---- slow stdout ----\n    no\n\n\n\
         failures:\n    hidden\n    slow\n\ntest result: FAILED. 0 passed; 2 failed\n\n";
 
-    fn told(output: &str) -> Told {
+    fn told() -> Told {
         let mut told = Told::default();
-        output.lines().for_each(|line| told.hear(line));
+        told.hear("kernel", KERNEL, true);
+        told.hear("server/it", SERVER, false);
         told
     }
 
     #[test]
     fn failed_tests_are_named_once_and_with_their_program() {
-        assert_eq!(told(OUTPUT).failed(), ["server/it slow", "server/it hidden"]);
+        assert_eq!(told().failed(), ["server/it slow", "server/it hidden"]);
     }
 
     #[test]
-    fn a_program_without_a_result_has_failed() {
-        let mut told = told("== tests of kernel\ntest a ... ok <0.001s>\n== tests of tools\n");
-        let expected = ["kernel", "tools"]
-            .map(|program| format!("{program}: the program ended before its last test"));
+    fn a_program_without_a_result_has_failed_and_so_has_one_that_ends_badly() {
+        let mut told = Told::default();
+        told.hear("kernel", "test a ... ok <0.001s>\n", true);
+        told.hear("tools", "", false);
+        told.hear("demo", KERNEL, false);
+        let expected = [
+            "kernel: the program ended before its last test",
+            "tools: the program ended before its last test",
+            "demo: the program failed after its last test",
+        ];
         assert_eq!(told.failed(), expected);
     }
 
     #[test]
     fn the_slowest_come_first() {
-        assert_eq!(
-            told(OUTPUT).slowest(2),
-            "       61.5 s  server/it slow\n        2.0 s  kernel d\n"
-        );
-        assert_eq!(told("test a ... ok\n").slowest(2), "");
+        assert_eq!(told().slowest(2), "       61.5 s  server/it slow\n        2.0 s  kernel d\n");
+        let mut untimed = Told::default();
+        untimed.hear("kernel", "test a ... ok\n", true);
+        assert_eq!(untimed.slowest(2), "");
     }
 
     #[test]
