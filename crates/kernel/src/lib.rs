@@ -17,4 +17,5 @@ pub mod session;
 pub mod prompt;
 pub mod decide;
 pub mod journal;
+pub mod identity;
 pub mod contracts;

@@ -10,6 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("wire", &[]),
     ("outbound", &["kernel"]),
+    ("identity", &["kernel", "outbound"]),
     ("demo", &["kernel", "wire"]),
     ("engine", &["kernel"]),
     ("tools", &["kernel", "wire", "outbound"]),

@@ -16,6 +16,7 @@ mod store;
 mod system;
 mod blobs;
 mod vault;
+pub mod api_keys;
 pub mod shelf;
 pub mod cloud;
 pub mod sink;

@@ -1,0 +1,373 @@
+//! Which roles someone has in which realms.
+
+use crate::identity::roles::{Role, Roles};
+use crate::values::ids::RealmId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How many characters the name of a realm has at most.
+const REALM_CHARS_MAX: usize = 63;
+
+/// What is a part of paths at doors where a realm's name can stand in the same place.
+const RESERVED: [&str; 2] = ["v1", "tasks"];
+
+/// How much of a wrong name is repeated.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// The roles in each realm. All that fit a realm add up.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Grants(pub BTreeMap<RealmPattern, Roles>);
+
+impl Grants {
+    /// These roles in one realm, or in all realms that one pattern fits.
+    pub fn one(realm: RealmPattern, roles: Roles) -> Self {
+        Self(BTreeMap::from([(realm, roles)]))
+    }
+
+    /// The roles in this realm: those of all patterns that fit it.
+    pub fn roles_in(&self, realm: &RealmId) -> Roles {
+        let mut roles = Roles::default();
+        for (pattern, held) in &self.0 {
+            if pattern.fits(realm) {
+                roles.add(held);
+            }
+        }
+        roles
+    }
+
+    /// Whether this realm may be entered, with whatever roles.
+    pub fn enters(&self, realm: &RealmId) -> bool {
+        self.0.keys().any(|pattern| pattern.fits(realm))
+    }
+
+    /// The one realm that can be meant, where there is only one.
+    pub fn only(&self) -> Option<RealmId> {
+        let mut patterns = self.0.keys();
+        match (patterns.next(), patterns.next()) {
+            (Some(pattern), None) if pattern.is_exact() => Some(pattern.as_str().into()),
+            _ => None,
+        }
+    }
+
+    /// Whether someone with the grants of `maker` may give these: each of their realms must be one
+    /// that `maker` administers.
+    pub fn is_within(&self, maker: &Self) -> Result<(), Exceeds> {
+        let administers = |realm: &RealmPattern| {
+            maker.0.iter().any(|(own, roles)| own.covers(realm) && roles.has(Role::Admin))
+        };
+        match self.0.keys().find(|realm| !administers(realm)) {
+            Some(realm) => Err(Exceeds { realm: realm.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Grants that reach further than those of who would give them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this needs the role `admin` in `{realm}`")]
+pub struct Exceeds {
+    /// The first realm, or realms, that the maker does not administer.
+    pub realm: RealmPattern,
+}
+
+/// The name of a realm, or the beginning of names and `*`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RealmPattern(String);
+
+/// A text that names no realm.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadRealm {
+    /// It has characters that no name has, or too many or too few.
+    #[error(
+        "`{0}` is not the name of a realm; expected 1 to 63 characters of `a-z`, `0-9`, `.`, `_` \
+         and `-` that begin with a letter or a digit"
+    )]
+    Name(String),
+    /// It is a part of paths.
+    #[error("`{0}` cannot be the name of a realm, because paths of the API contain it")]
+    Reserved(String),
+    /// It has a `*` that is not at its end.
+    #[error("`{0}` has a `*` that is not at its end; expected a name, `<beginning>*` or `*`")]
+    Star(String),
+}
+
+impl RealmPattern {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<Self, BadRealm> {
+        let beginning = text.strip_suffix('*');
+        if beginning.unwrap_or(text).contains('*') {
+            return Err(BadRealm::Star(shown(text)));
+        }
+        match beginning {
+            None => check_realm(text)?,
+            Some("") => {}
+            Some(beginning) if begins_names(beginning) => {}
+            Some(_) => return Err(BadRealm::Name(shown(text))),
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the name of one realm.
+    pub fn is_exact(&self) -> bool {
+        self.beginning().is_none()
+    }
+
+    /// Whether it fits this realm.
+    pub fn fits(&self, realm: &RealmId) -> bool {
+        match self.beginning() {
+            Some(beginning) => realm.as_str().starts_with(beginning),
+            None => realm.as_str() == self.0,
+        }
+    }
+
+    /// Whether every realm that fits `other` fits this one as well.
+    pub fn covers(&self, other: &Self) -> bool {
+        match self.beginning() {
+            Some(beginning) => other.beginning().unwrap_or(&other.0).starts_with(beginning),
+            None => self == other,
+        }
+    }
+
+    /// What names begin with that it fits; none where it is a name itself.
+    fn beginning(&self) -> Option<&str> {
+        self.0.strip_suffix('*')
+    }
+}
+
+impl fmt::Display for RealmPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for RealmPattern {
+    type Error = BadRealm;
+
+    fn try_from(text: String) -> Result<Self, BadRealm> {
+        Self::parse(&text)
+    }
+}
+
+impl From<RealmPattern> for String {
+    fn from(pattern: RealmPattern) -> Self {
+        pattern.0
+    }
+}
+
+/// Whether a realm can have this name.
+pub fn check_realm(name: &str) -> Result<(), BadRealm> {
+    if !begins_names(name) {
+        return Err(BadRealm::Name(shown(name)));
+    }
+    if RESERVED.contains(&name) {
+        return Err(BadRealm::Reserved(shown(name)));
+    }
+    Ok(())
+}
+
+/// Whether names of realms can begin with this text, which is not empty.
+fn begins_names(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.len() <= REALM_CHARS_MAX
+        && text.bytes().next().is_some_and(is_plain)
+        && text.bytes().all(|byte| is_plain(byte) || b"._-".contains(&byte))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn pattern(text: &str) -> RealmPattern {
+        RealmPattern::parse(text).unwrap()
+    }
+
+    fn grants(entries: &[(&str, &[Role])]) -> Grants {
+        Grants(entries.iter().map(|(realm, roles)| (pattern(realm), Roles::of(roles))).collect())
+    }
+
+    #[test]
+    fn names_of_realms_are_short_lower_case_and_in_no_path() {
+        let longest = "a".repeat(REALM_CHARS_MAX);
+        for good in ["a", "0", "default", "acme-eu", "a.b_c-", "v2", "v1.0", "task", &longest] {
+            assert_eq!(check_realm(good), Ok(()), "{good}");
+            assert_eq!(pattern(good).to_string(), good);
+            assert!(pattern(good).is_exact());
+        }
+        let too_long = "a".repeat(REALM_CHARS_MAX + 1);
+        for bad in ["", "Acme", "-a", ".a", "_a", "a b", "a/b", "a:b", "ä", "a\n", &too_long] {
+            assert_eq!(check_realm(bad), Err(BadRealm::Name(bad.to_owned())));
+            assert_eq!(RealmPattern::parse(bad), Err(BadRealm::Name(bad.to_owned())));
+        }
+        for reserved in ["v1", "tasks"] {
+            assert_eq!(check_realm(reserved), Err(BadRealm::Reserved(reserved.to_owned())));
+            assert!(RealmPattern::parse(reserved).is_err());
+        }
+    }
+
+    #[test]
+    fn a_star_stands_only_at_the_end() {
+        let longest = format!("{}*", "a".repeat(REALM_CHARS_MAX));
+        for good in ["*", "a*", "acme-*", "v1*", "tasks*", &longest] {
+            assert_eq!(pattern(good).as_str(), good);
+            assert!(!pattern(good).is_exact());
+        }
+        for bad in ["**", "a**", "*a", "a*b", "*-*", "a*b*"] {
+            assert_eq!(RealmPattern::parse(bad), Err(BadRealm::Star(bad.to_owned())));
+        }
+        let too_long = format!("{}*", "a".repeat(REALM_CHARS_MAX + 1));
+        for bad in ["-*", "A*", "a *", &too_long] {
+            assert_eq!(RealmPattern::parse(bad), Err(BadRealm::Name(bad.to_owned())));
+        }
+        assert!(matches!(check_realm("*"), Err(BadRealm::Name(_))));
+    }
+
+    #[test]
+    fn a_long_wrong_name_is_not_repeated_as_a_whole() {
+        let given = "ö".repeat(10_000);
+        assert_eq!(check_realm(&given), Err(BadRealm::Name("ö".repeat(SHOWN_CHARS_MAX))));
+    }
+
+    #[test]
+    fn a_pattern_fits_the_names_that_begin_with_it() {
+        let cases = [
+            ("acme", "acme", true),
+            ("acme", "acme-eu", false),
+            ("acme", "acm", false),
+            ("acme*", "acme", true),
+            ("acme*", "acme-eu", true),
+            ("acme-*", "acme", false),
+            ("acme-*", "acme-eu", true),
+            ("acme-*", "acmeeu", false),
+            ("acme-*", "x-acme-eu", false),
+            ("*", "default", true),
+        ];
+        for (text, realm, expected) in cases {
+            assert_eq!(pattern(text).fits(&realm.into()), expected, "{text} {realm}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_what_fits_no_more_than_it() {
+        let cases = [
+            ("acme", "acme", true),
+            ("acme", "acme*", false),
+            ("acme", "*", false),
+            ("acme", "other", false),
+            ("acme*", "acme", true),
+            ("acme*", "acme*", true),
+            ("acme*", "acme-eu*", true),
+            ("acme-*", "acme", false),
+            ("acme-*", "acme*", false),
+            ("acme-*", "*", false),
+            ("*", "*", true),
+            ("*", "acme-*", true),
+            ("*", "acme", true),
+        ];
+        for (text, other, expected) in cases {
+            assert_eq!(pattern(text).covers(&pattern(other)), expected, "{text} {other}");
+        }
+    }
+
+    #[test]
+    fn the_roles_of_all_patterns_that_fit_add_up() {
+        let held = grants(&[
+            ("acme", &[Role::Operator]),
+            ("acme*", &[Role::Viewer]),
+            ("other", &[Role::Admin]),
+            ("empty", &[]),
+        ]);
+        let cases: [(&str, &[Role]); 5] = [
+            ("acme", &[Role::Operator, Role::Viewer]),
+            ("acme-eu", &[Role::Viewer]),
+            ("other", &[Role::Admin]),
+            ("empty", &[]),
+            ("default", &[]),
+        ];
+        for (realm, roles) in cases {
+            assert_eq!(held.roles_in(&realm.into()), Roles::of(roles), "{realm}");
+        }
+        // A realm without a role can be entered, where policies may permit something.
+        assert!(held.enters(&"empty".into()));
+        assert!(!held.enters(&"default".into()));
+        assert!(!Grants::default().enters(&"default".into()));
+    }
+
+    #[test]
+    fn one_exact_realm_is_the_only_one() {
+        let only = |entries: &[(&str, &[Role])]| grants(entries).only();
+        assert_eq!(only(&[("acme", &[Role::Viewer])]), Some("acme".into()));
+        assert_eq!(only(&[("acme*", &[Role::Viewer])]), None);
+        assert_eq!(only(&[("*", &[Role::Admin])]), None);
+        assert_eq!(only(&[("acme", &[]), ("other", &[])]), None);
+        assert_eq!(Grants::default().only(), None);
+        let one = Grants::one(pattern("acme"), Roles::of(&[Role::Viewer]));
+        assert_eq!(one, grants(&[("acme", &[Role::Viewer])]));
+    }
+
+    #[test]
+    fn grants_are_within_what_their_maker_administers() {
+        let within = |given: &[(&str, &[Role])], maker: &[(&str, &[Role])]| {
+            grants(given).is_within(&grants(maker)).map_err(|exceeds| exceeds.realm.to_string())
+        };
+        let beyond = |realm: &str| -> Result<(), String> { Err(realm.to_owned()) };
+        let acme: &[(&str, &[Role])] = &[("acme", &[Role::Admin])];
+        assert_eq!(within(&[("acme", &[Role::Admin])], acme), Ok(()));
+        assert_eq!(within(&[("acme", &[Role::Viewer, Role::Operator])], acme), Ok(()));
+        assert_eq!(within(&[("acme", &[])], acme), Ok(()));
+        assert_eq!(within(&[], acme), Ok(()));
+        assert_eq!(within(&[("acme*", &[Role::Viewer])], acme), beyond("acme*"));
+        assert_eq!(within(&[("*", &[])], acme), beyond("*"));
+        assert_eq!(within(&[("acme", &[]), ("other", &[])], acme), beyond("other"));
+
+        let family: &[(&str, &[Role])] = &[("acme-*", &[Role::Admin])];
+        assert_eq!(within(&[("acme-eu", &[]), ("acme-us*", &[])], family), Ok(()));
+        assert_eq!(within(&[("acme", &[])], family), beyond("acme"));
+        assert_eq!(within(&[("acme*", &[])], family), beyond("acme*"));
+
+        let server: &[(&str, &[Role])] = &[("*", &[Role::Admin])];
+        assert_eq!(within(&[("*", &[Role::Admin]), ("acme", &[])], server), Ok(()));
+
+        // Administration of one realm says nothing of those where another pattern gives a role.
+        let mixed: &[(&str, &[Role])] = &[("*", &[Role::Viewer]), ("acme", &[Role::Admin])];
+        assert_eq!(within(&[("acme", &[Role::Viewer])], mixed), Ok(()));
+        assert_eq!(within(&[("other", &[Role::Viewer])], mixed), beyond("other"));
+    }
+
+    #[test]
+    fn only_administrators_give_even_what_they_have_themselves() {
+        for role in [Role::Viewer, Role::Member, Role::Approver, Role::Operator] {
+            let own = grants(&[("acme", &[role])]);
+            let exceeds = own.is_within(&own).unwrap_err();
+            assert_eq!(exceeds, Exceeds { realm: pattern("acme") });
+            assert_eq!(exceeds.to_string(), "this needs the role `admin` in `acme`");
+        }
+        let unknown: Roles = [Arc::<str>::from("owner")].into_iter().collect();
+        let own = Grants::one(pattern("acme"), unknown);
+        assert!(own.is_within(&own).is_err());
+        assert!(own.is_within(&Grants::default()).is_err());
+    }
+
+    #[test]
+    fn grants_are_read_as_they_are_written_and_their_patterns_are_checked() {
+        let text = r#"{"acme":["auditor","operator"],"acme-*":["viewer"]}"#;
+        let held: Grants = serde_json::from_str(text).unwrap();
+        assert!(held.roles_in(&"acme".into()).has(Role::Operator));
+        assert_eq!(serde_json::to_string(&held).unwrap(), text);
+        for bad in [r#"{"Acme":[]}"#, r#"{"a*b":[]}"#, r#"{"v1":[]}"#, r#"{"":[]}"#, "[]"] {
+            assert!(serde_json::from_str::<Grants>(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Whether a server asks everybody for credentials, decided once, at the start.
