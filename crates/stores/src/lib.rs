@@ -1,5 +1,5 @@
-//! Stores behind the kernel's contracts: sessions, definitions, blobs, deliveries. `open` chooses
-//! by place.
+//! Stores behind the kernel's contracts: sessions, definitions, API keys, blobs, deliveries. `open`
+//! chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -16,6 +16,7 @@ pub use backup::restore;
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use backup::FolderBackup;
+use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::backup::Backup;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
@@ -30,6 +31,8 @@ pub struct Opened {
     pub store: Arc<dyn Store>,
     /// Plans, agents, providers.
     pub definitions: Arc<dyn Definitions>,
+    /// API keys, without their texts.
+    pub api_keys: Arc<dyn ApiKeys>,
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
     /// The log of deliveries of events.
@@ -55,6 +58,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
     Ok(Opened {
         store: store.clone(),
         definitions: store.clone(),
+        api_keys: store.clone(),
         blobs: Arc::new(blobs),
         deliveries: store,
         marks: Arc::new(marks),
