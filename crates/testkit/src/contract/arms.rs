@@ -1,11 +1,11 @@
 //! The stores that there are, for the suite: the embedded one, and the model.
 
-use super::scene::{Arm, limits};
+use super::scene::{Arm, OpenArm, limits};
 use crate::model_store::{ModelState, ModelStore};
 use crate::sim::clients::locked;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
-use kernel::contracts::{Clock, Spawn, Store};
+use kernel::contracts::{Clock, Spawn};
 use kernel::limits::Limits;
 use kernel::values::ids::Millis;
 use std::sync::{Arc, Mutex};
@@ -99,10 +99,10 @@ impl Default for SqliteArm {
 }
 
 impl Arm for SqliteArm {
-    fn open(&self) -> Arc<dyn Store> {
+    fn open(&self) -> OpenArm {
         let place = Place::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(opened) => opened.store,
+            Ok(opened) => OpenArm { store: opened.store, api_keys: opened.api_keys },
             Err(error) => panic!("{error}"),
         }
     }
@@ -121,7 +121,8 @@ impl ModelArm {
 }
 
 impl Arm for ModelArm {
-    fn open(&self) -> Arc<dyn Store> {
-        Arc::new(ModelStore::open(&self.state, "one"))
+    fn open(&self) -> OpenArm {
+        let store = Arc::new(ModelStore::open(&self.state, "one"));
+        OpenArm { store: store.clone(), api_keys: store }
     }
 }

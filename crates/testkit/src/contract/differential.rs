@@ -40,7 +40,7 @@ pub struct Told {
 
 /// Gives both stores so many operations out of a seed.
 pub fn differences(one: &dyn Arm, other: &dyn Arm, seed: u64, operations: u64) -> Told {
-    let stores = [one.open(), other.open()];
+    let stores = [one.open().store, other.open().store];
     let mut pair = Pair {
         stores,
         rng: Rng::new(seed),
@@ -146,7 +146,7 @@ impl Pair {
     /// Opens both again, as new processes do.
     fn reopen(&mut self, arms: [&dyn Arm; 2]) {
         self.both("close", |store| block_on(store.close()));
-        self.stores = arms.map(|arm| arm.open());
+        self.stores = arms.map(|arm| arm.open().store);
     }
 
     /// Reads a session from both, and knows from then on what is there.

@@ -15,6 +15,8 @@ pub mod lists;
 pub mod feed;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod retention;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod api_keys;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]
@@ -61,6 +63,12 @@ macro_rules! store_contract {
                 a_closure_goes_with_the_last_run_that_pins_it,
                 a_trimmed_run_takes_its_closure_along,
                 a_spec_is_there_as_long_as_a_closure_that_pins_it;
+            api_keys: a_key_is_written_only_against_the_version_that_is_stored,
+                of_two_who_write_a_key_at_once_one_is_refused,
+                keys_are_listed_by_id_and_one_that_was_revoked_stays,
+                a_key_and_its_last_use_are_there_after_a_restart,
+                the_last_use_of_a_key_never_goes_back,
+                the_use_of_a_key_that_is_not_there_is_ignored;
         }
     };
     ($arm:expr; $($topic:ident: $($promise:ident),+;)+) => {

@@ -1,6 +1,7 @@
 //! A store under test, and how the suite comes by it.
 
 use super::driver::{got, realm, there};
+use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
@@ -19,7 +20,15 @@ const REASONS_MAX: usize = 2;
 pub trait Arm: Send {
     /// Opens what is there, as a new process does: the one before it is over. The first time there
     /// is nothing. The limits are those of `limits`.
-    fn open(&self) -> Arc<dyn Store>;
+    fn open(&self) -> OpenArm;
+}
+
+/// What an arm opens.
+pub struct OpenArm {
+    /// Sessions.
+    pub store: Arc<dyn Store>,
+    /// API keys.
+    pub api_keys: Arc<dyn ApiKeys>,
 }
 
 /// The limits that a store has in the suite.
@@ -29,7 +38,7 @@ pub fn limits() -> Limits {
 
 /// A store of its own for one promise.
 pub struct Scene {
-    store: Arc<dyn Store>,
+    open: OpenArm,
     /// What lies below the store goes after it.
     arm: Box<dyn Arm>,
 }
@@ -37,27 +46,32 @@ pub struct Scene {
 impl Scene {
     /// The store of an arm that no one has used.
     pub fn new(arm: Box<dyn Arm>) -> Self {
-        let store = arm.open();
-        Self { store, arm }
+        let open = arm.open();
+        Self { open, arm }
     }
 
     /// The store.
     pub fn store(&self) -> &dyn Store {
-        &*self.store
+        &*self.open.store
+    }
+
+    /// The API keys beside it.
+    pub fn api_keys(&self) -> &dyn ApiKeys {
+        &*self.open.api_keys
     }
 
     /// The same data, opened by what stands for a new process.
     #[must_use]
     pub fn reopened(self) -> Self {
-        got(self.store.close());
-        let Self { store, arm } = self;
-        drop(store);
+        got(self.open.store.close());
+        let Self { open, arm } = self;
+        drop(open);
         Self::new(arm)
     }
 
     /// A session, as someone finds it who knows nothing of it.
     pub fn load(&self, key: &SessionKey) -> Option<Stored> {
-        match got(self.store.load(key, None)) {
+        match got(self.open.store.load(key, None)) {
             Loaded::Missing => None,
             Loaded::Unchanged => panic!("nothing was said to be known"),
             Loaded::Found(stored) => Some(stored),
@@ -76,7 +90,7 @@ impl Scene {
 
     /// How far a consumer has read.
     pub fn place(&self, consumer: &str) -> u64 {
-        got(self.store.consumer(&realm(), consumer))
+        got(self.open.store.consumer(&realm(), consumer))
     }
 }
 

@@ -6,6 +6,7 @@ mod tables;
 mod reads;
 mod removal;
 mod contracts;
+mod api_keys;
 pub mod simulated;
 
 use crate::sim::rng::Rng;

@@ -3,7 +3,9 @@
 
 use kernel::ask::AskStatus;
 use kernel::contracts::StoreError;
+use kernel::contracts::api_keys::StoredKey;
 use kernel::definition::pipeline::OTHER_REASONS;
+use kernel::identity::key::KeyId;
 use kernel::journal::projection::{
     Append, AskChange, AskRow, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
 };
@@ -43,6 +45,8 @@ pub(super) struct Tables {
     pub(super) keys: BTreeMap<KeyName, OnceRow>,
     /// How often which path was taken, and when last.
     pub(super) tallies: BTreeMap<(RealmId, PipelineName, bool, String), (u64, Millis)>,
+    /// The keys of the server.
+    pub(super) api_keys: BTreeMap<KeyId, StoredKey>,
 }
 
 /// A request's key, with whose it is, who asked, and of which door.
