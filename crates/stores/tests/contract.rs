@@ -1,6 +1,6 @@
 //! What the embedded store promises beyond the contract suite of `testkit`: batches and the queue
-//! of its writer, its folder and its lock, blobs and definitions, large sessions, databases of
-//! earlier releases.
+//! of its writer, its folder and its lock, blobs, definitions and API keys, large sessions,
+//! databases of earlier releases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "deadlines here are the real clock's")]
@@ -9,6 +9,7 @@ mod deliveries;
 mod backups;
 mod machine;
 mod removal;
+mod api_keys;
 
 use backups::files_below;
 use futures::StreamExt;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use stores::OpenError;
 use tempfile::TempDir;
+use testkit::contract::api_keys::new_key;
 use testkit::contract::arms::{StoppedClock, Threads, start};
 use testkit::contract::driver::{Driver, done, holding, realm};
 
@@ -128,10 +129,14 @@ fn what_was_acknowledged_before_a_backup_is_in_it_whatever_is_written_meanwhile(
 fn a_backup_holds_the_database_the_blobs_and_what_lies_beside_them() {
     let (scene, a) = furnished();
     block_on(scene.store().advance(&realm(), "sink/hook", 2)).unwrap();
+    let key = new_key("aaaaaaaaaa", "kept");
+    block_on(scene.opened.api_keys.put(&key, None)).unwrap();
+    let keys = block_on(scene.opened.api_keys.all());
     let backups = tempfile::tempdir().unwrap();
     let into = backups.path().join("b");
     let made = take(&scene, &into).unwrap();
     block_on(scene.store().advance(&realm(), "sink/hook", 3)).unwrap();
+    block_on(scene.opened.api_keys.put(&key, Some(1))).unwrap();
     let files = files_below(&into);
     let bytes = |path: &PathBuf| fs::metadata(path).unwrap().len();
     let expected = Manifest {
@@ -159,6 +164,7 @@ fn a_backup_holds_the_database_the_blobs_and_what_lies_beside_them() {
     assert_eq!(copy.tail(a.key()), scene.tail(a.key()));
     assert!(BlobsOf(&copy).has("r", &ContentHash::of(b"large")));
     assert_eq!(block_on(copy.store().consumer(&realm(), "sink/hook")), Ok(2), "as it was then");
+    assert_eq!(block_on(copy.opened.api_keys.all()), keys, "as they were then");
     let data = copy.folder.path().join("data");
     assert_eq!(fs::read_to_string(data.join("vault/login")).unwrap(), "sealed");
     assert_eq!(fs::read_to_string(data.join("secret.key")).unwrap(), "0f0f");
