@@ -19,6 +19,9 @@ use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
 use std::slice;
 
+/// How many sessions that name a blob are judged at once.
+const BLOB_SESSIONS_AT_ONCE: usize = 100;
+
 impl Sessions<'_> {
     /// One session's row.
     pub async fn get(self, caller: &Caller, session: &SessionRef) -> Result<SessionRow> {
@@ -170,12 +173,30 @@ impl Sessions<'_> {
         (ttl_ms > 0).then_some(ttl_ms)
     }
 
+    /// A blob is read by those who may read it as such, or a session that names it.
+    async fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<()> {
+        let gate = &self.shared.gate;
+        if gate.reads(caller, Resource::Blob(hash.as_str())) {
+            return Ok(());
+        }
+        let filter = SessionFilter { blob: Some(hash.clone()), ..SessionFilter::default() };
+        let mut page = Page { cursor: None, limit: BLOB_SESSIONS_AT_ONCE };
+        loop {
+            let found = self.shared.store.sessions(&caller.realm, &filter, &page).await?;
+            if !gate.readable(caller, found.items, session_of).is_empty() {
+                return Ok(());
+            }
+            page.cursor = found.next_cursor;
+            if page.cursor.is_none() {
+                return Err(Refusal::not_found("blob", hash));
+            }
+        }
+    }
+
     /// A blob of the caller's realm, to be read piece by piece.
     pub async fn open_blob(self, caller: &Caller, hash: &ContentHash) -> Result<OpenBlob> {
-        let found = match self.shared.gate.reads(caller, Resource::Blob(hash.as_str())) {
-            true => self.shared.blobs.open(&caller.realm, hash, WHOLE).await?,
-            false => None,
-        };
+        self.may_read_blob(caller, hash).await?;
+        let found = self.shared.blobs.open(&caller.realm, hash, WHOLE).await?;
         found.ok_or_else(|| Refusal::not_found("blob", hash))
     }
 

@@ -3,7 +3,7 @@
 use crate::catalog::invalid_plan;
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::driver::drive;
-use crate::gate::rights::{run_of, session, session_of};
+use crate::gate::rights::{facts, run_of, session_of};
 use crate::handles::{Asks, Runs, Sessions};
 use crate::idempotency::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
@@ -34,7 +34,8 @@ impl Sessions<'_> {
         };
         let key = caller.key(Space::session(), name);
         let owner = caller.owner();
-        self.shared.gate.permit(caller, Act::Run, session(&key))?;
+        let made = Resource::Session(facts(&key, None).owned_by(owner.as_deref()));
+        self.shared.gate.permit(caller, Act::Run, made)?;
         self.shared.ask(&key, |answer| Command::Create { id, owner, answer }).await
     }
 }

@@ -3,7 +3,7 @@
 use crate::journal::projection::{AskRow, RunRow};
 use crate::session::RunStatus;
 use crate::values::caller::Caller;
-use crate::values::ids::{PlanId, RunId, SessionId, SessionKey, Space, StepId};
+use crate::values::ids::{ContentHash, PlanId, RunId, SessionId, SessionKey, Space, StepId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -56,6 +56,8 @@ pub struct SessionFilter {
     pub space: Option<Space>,
     /// Only those that are parked.
     pub parked: bool,
+    /// Whose journal names this blob.
+    pub blob: Option<ContentHash>,
 }
 
 /// Which asks to list, oldest first.

@@ -71,7 +71,8 @@ pub(crate) async fn list(
     };
     let parked = query.status.as_deref() == Some(PARKED);
     let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;
-    let filter = SessionFilter { status, plan, space: query.space.map(Space::from), parked };
+    let space = query.space.map(Space::from);
+    let filter = SessionFilter { status, plan, space, parked, blob: None };
     let of = Purpose::of(&caller, "/api/v1/sessions").filtered(&filter);
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let found = doors.engine.sessions().list(&caller, &filter, &page).await?;

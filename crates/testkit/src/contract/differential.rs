@@ -334,6 +334,7 @@ impl Pair {
             space: self.rng.chance(30).then(Space::thread),
             parked: self.rng.chance(20),
             plan: None,
+            blob: None,
         };
         self.both("sessions", |store| {
             all(limit, |page| block_on(store.sessions(realm, &filter, page)))

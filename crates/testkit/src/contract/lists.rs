@@ -1,6 +1,6 @@
 //! Lists, counts, and what came of keyed requests.
 
-use super::driver::{Driver, decided, done, got, page, realm, there};
+use super::driver::{Driver, decided, done, got, holding, page, realm, there};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
@@ -46,6 +46,23 @@ pub fn sessions_are_listed_newest_first(scene: Scene) {
         let space = Some(Space::call());
         assert_eq!(of(SessionFilter { space, ..Default::default() }), [""; 0]);
     }
+}
+
+pub fn sessions_are_found_by_a_blob_that_they_name(scene: Scene) {
+    let (held, other) = (ContentHash::of(b"held"), ContentHash::of(b"other"));
+    for (realm, id, hash) in [("r", "a", &held), ("r", "b", &other), ("q", "c", &held)] {
+        let mut driver = Driver::new(realm, id);
+        done(scene.store().append(driver.created()));
+        done(scene.store().append(driver.append(vec![holding(hash)])));
+    }
+    let named = |hash: &ContentHash| {
+        let filter = SessionFilter { blob: Some(hash.clone()), ..Default::default() };
+        let found = got(scene.store().sessions(&realm(), &filter, &page(10, None)));
+        found.items.iter().map(|row| row.key.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&held), ["a"]);
+    assert_eq!(named(&other), ["b"]);
+    assert_eq!(named(&ContentHash::of(b"neither")), [""; 0]);
 }
 
 pub fn a_key_without_a_space_is_the_only_one_or_the_session(scene: Scene) {

@@ -48,9 +48,16 @@ impl Lists for SqliteStore {
                 Some(_) => "AND s.status = ?3 AND s.status <> 'completed'",
             };
             let parked = if filter.parked { "AND s.parked IS NOT NULL" } else { "" };
+            let holding = match &filter.blob {
+                None => "AND ?7 IS NULL",
+                Some(_) => {
+                    "AND s.pk IN (SELECT holder FROM blob_holds \
+                     WHERE hash = ?7 AND realm = ?1 AND kind = 'session')"
+                }
+            };
             let sql = format!(
                 "SELECT {SESSION}, s.pk FROM sessions AS s WHERE s.realm = ?1 AND s.pk < ?2 \
-                 {status} {parked} AND (?4 IS NULL OR s.plan = ?4) \
+                 {status} {parked} {holding} AND (?4 IS NULL OR s.plan = ?4) \
                  AND (?5 IS NULL OR s.space = ?5) \
                  ORDER BY s.pk DESC LIMIT ?6"
             );
@@ -61,6 +68,7 @@ impl Lists for SqliteStore {
                 filter.plan.as_ref().map(|plan| plan.as_str()),
                 filter.space.as_ref().map(|space| space.as_str()),
                 rows_max(&page),
+                filter.blob.as_ref().map(|hash| hash.as_str()),
             ];
             let rows = many(connection, &sql, params, |row| {
                 Ok((row.get::<_, i64>(AFTER_SESSION)?, session(row)?))
