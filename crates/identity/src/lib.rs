@@ -1,2 +1,311 @@
 //! Who calls: API keys and tokens are checked here, failed attempts counted, and policy by the
 //! built-in roles is decided here. Nothing here knows HTTP beyond the text of a header.
+
+pub mod sent;
+pub mod failures;
+pub mod token;
+mod snapshot;
+pub mod keys;
+pub mod policy;
+#[cfg(test)]
+mod tests;
+
+use crate::failures::Failures;
+use crate::keys::{
+    Holder, KeyParts, KeyRefusal, Keys, Made, Maker, NewKey, earliest, only_holding,
+};
+use crate::sent::Sent;
+use crate::snapshot::Snapshot;
+use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
+use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
+use kernel::identity::directory::{ADMIN, Directory};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::{ApiKey, KeyId, KeyText, TOKEN_PREFIX, hash_of};
+use kernel::identity::roles::{Role, Roles};
+use kernel::values::caller::{Act, Caller, Scopes};
+use kernel::values::ids::{Millis, RealmId};
+use kernel::values::secret::Secret;
+use outbound::seal::Keyring;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What an identity is made of.
+pub struct IdentityParts {
+    /// Where keys are stored.
+    pub keys: Arc<dyn ApiKeys>,
+    /// The admin key; an empty one is none. Whether it is long enough is decided at the start.
+    pub admin_key: Option<Secret>,
+    /// The server's secrets: tokens are sealed with them.
+    pub seal: Keyring,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Tasks: changes are made to their end, and last uses are stored from time to time.
+    pub spawn: Arc<dyn Spawn>,
+}
+
+/// Everyone who is known, and how it is checked that one of them calls.
+pub struct Identity {
+    keys: Arc<Keys>,
+    admin: Option<AdminKey>,
+    tokens: Tokens,
+    failures: Failures,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// The admin key: not itself, only its hash.
+struct AdminKey {
+    hash: ApiKey,
+    verified: Verified,
+}
+
+/// Who calls, as its credential proves.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// Who it is.
+    pub subject: Arc<str>,
+    /// The most that the credential allows; none is no ceiling.
+    pub scopes: Option<Scopes>,
+    /// The key that it is, or that its token was given for.
+    pub key: Option<KeyId>,
+    /// The realms that it may enter, and its roles there.
+    pub realms: Grants,
+    /// When the credential ends, as far as it is known now.
+    pub until: Option<Millis>,
+    /// What was shown; nothing for the admin key, which stays as long as the server does.
+    proof: Option<Proof>,
+}
+
+/// What a credential shows, and what is looked at again as long as it is relied on.
+#[derive(Debug, Clone)]
+struct Proof {
+    key: KeyId,
+    /// The hash of the key's text.
+    sha256: Secret,
+    /// When the token ends, if it is one.
+    ends: Option<Millis>,
+}
+
+/// Whether a credential that was good still is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is, until then if it ends.
+    Good {
+        /// When it ends, as far as it is known now.
+        until: Option<Millis>,
+    },
+    /// It is not: it expired, was replaced or revoked.
+    Ended,
+}
+
+/// Why a credential is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It is wrong or not good any more; why, for logs alone.
+    #[error("the credential is not valid")]
+    Invalid(&'static str),
+    /// It is not known to be good, and too many of its sender were not.
+    #[error("too many failed attempts; try again in {retry_after_s} s")]
+    TooMany {
+        /// For how many seconds.
+        retry_after_s: u64,
+    },
+}
+
+impl Verified {
+    /// This subject as the caller in a realm, which it must be allowed to enter.
+    pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
+        let is_within_scopes = self.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
+        let roles = directory.roles(&realm, &self.subject);
+        Caller {
+            realm,
+            subject: self.subject.clone(),
+            actor: None,
+            scopes: self.scopes,
+            admin: roles.has(Role::Admin) && is_within_scopes,
+        }
+    }
+}
+
+impl Identity {
+    /// Reads everyone who is known.
+    pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, StoreError> {
+        let IdentityParts { keys: store, admin_key, seal, clock, entropy, spawn } = parts;
+        let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
+        let (tokens, failures) = (Tokens::new(seal), Failures::default());
+        let key_parts = KeyParts { store, clock: clock.clone(), entropy: entropy.clone(), spawn };
+        let keys = Keys::open(key_parts, admin.is_some()).await?;
+        Ok(Arc::new(Self { keys, admin, tokens, failures, clock, entropy }))
+    }
+
+    /// Who sends this credential from this address. Keys and tokens of ours are cheap to check, so
+    /// a good one passes whatever else came from there; only what fails is counted.
+    pub fn authenticate(&self, sent: &Sent, from: IpAddr) -> Result<Verified, Denied> {
+        self.recognized(sent.text()).map_err(|why| self.failed(from, why))
+    }
+
+    /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
+    /// come to `authenticate`, such as a request for a token, are counted by their door.
+    pub fn failed(&self, from: IpAddr, why: &'static str) -> Denied {
+        match self.failures.note(from, self.clock.elapsed()) {
+            Ok(()) => Denied::Invalid(why),
+            Err(wait) => {
+                let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                Denied::TooMany { retry_after_s }
+            }
+        }
+    }
+
+    fn recognized(&self, text: &str) -> Result<Verified, &'static str> {
+        let sha256 = hash_of(text);
+        let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
+        if let Some(admin) = admin {
+            return Ok(admin.verified.clone());
+        }
+        if let Some(KeyText { id, .. }) = KeyText::parse(text) {
+            return self.proved(Proof { key: id, sha256: sha256.into(), ends: None }, None);
+        }
+        let sealed = text.strip_prefix(TOKEN_PREFIX).ok_or("it is neither a key nor a token")?;
+        let claims = self.tokens.open(sealed).ok_or("the token is not one of this server")?;
+        let Claims { key, sha256, scopes, expires } = claims;
+        self.proved(Proof { key, sha256: sha256.into(), ends: Some(expires) }, scopes)
+    }
+
+    /// Who shows this, with at most these scopes.
+    fn proved(&self, proof: Proof, scopes: Option<Scopes>) -> Result<Verified, &'static str> {
+        let now = self.clock.now();
+        let holder = self.holder(&proof, now)?;
+        holder.note_use(now);
+        let Holder { key, until, .. } = holder;
+        let scopes = match scopes {
+            Some(scopes) => Some(token::below(key.scopes, scopes)),
+            None => key.scopes,
+        };
+        Ok(Verified {
+            subject: key.subject(),
+            scopes,
+            key: Some(key.id.clone()),
+            realms: key.realms.clone(),
+            until,
+            proof: Some(proof),
+        })
+    }
+
+    /// The key that is shown, if all of it is good now.
+    fn holder(&self, proof: &Proof, now: Millis) -> Result<Holder, &'static str> {
+        if proof.ends.is_some_and(|ends| ends <= now) {
+            return Err("the token has expired");
+        }
+        let mut holder = self.keys.verify(&proof.key, proof.sha256.expose(), now)?;
+        holder.until = earliest([holder.until, proof.ends]);
+        Ok(holder)
+    }
+
+    /// Whether a credential still stands: for streams and waits, which look again at every change
+    /// and when it ends.
+    pub fn standing(&self, verified: &Verified) -> Standing {
+        let Some(proof) = &verified.proof else { return Standing::Good { until: None } };
+        match self.holder(proof, self.clock.now()) {
+            Ok(Holder { until, .. }) => Standing::Good { until },
+            Err(_) => Standing::Ended,
+        }
+    }
+
+    /// Whether a credential is still good.
+    pub fn is_good(&self, verified: &Verified) -> bool {
+        self.standing(verified) != Standing::Ended
+    }
+
+    /// A token for a key: OAuth's client credentials, where the client is the key's id and its
+    /// secret the key's whole text. `scope` narrows what the token allows.
+    pub fn token(
+        &self,
+        client_id: &str,
+        client_secret: &str,
+        scope: Option<&str>,
+    ) -> Result<Token, TokenRefusal> {
+        let shown = KeyText::parse(client_secret).filter(|shown| shown.id.as_str() == client_id);
+        let KeyText { id, text } =
+            shown.ok_or(TokenRefusal::InvalidClient("the secret is not a key of this client"))?;
+        let proof = Proof { key: id.clone(), sha256: hash_of(text.expose()).into(), ends: None };
+        let sha256 = proof.sha256.expose().to_owned();
+        let verified = self.proved(proof, None).map_err(TokenRefusal::InvalidClient)?;
+        let scopes = token::narrowed(verified.scopes, token::asked(scope)?)?;
+        let now = self.clock.now();
+        let usual = now.plus_ms(TOKEN_MS);
+        let expires = verified.until.map_or(usual, |until| until.min(usual));
+        let claims = Claims { key: id, sha256, scopes, expires };
+        let sealed = self.tokens.seal(&claims, self.entropy.bits());
+        let text = sealed.ok_or(TokenRefusal::Failed)?;
+        let left_ms = expires.0.saturating_sub(now.0);
+        let expires_in_s = u64::try_from(left_ms / 1_000).unwrap_or_default();
+        Ok(Token { text, scopes, expires_in_s })
+    }
+
+    /// Everyone who is known now.
+    pub fn directory(&self) -> Arc<Directory> {
+        self.snapshot().directory.clone()
+    }
+
+    /// The number of the directory, each time that it changes.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.keys.numbers()
+    }
+
+    /// The directory, with what is remembered beside it.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.keys.snapshot()
+    }
+
+    /// Makes a key. It is good once this returns.
+    pub async fn create(&self, maker: &Maker, new: NewKey) -> Result<Made, KeyRefusal> {
+        self.keys.create(maker, new).await
+    }
+
+    /// Gives a key another text. The one before it stays good for so many milliseconds.
+    pub async fn rotate(
+        &self,
+        maker: &Maker,
+        id: &KeyId,
+        overlap_ms: u64,
+    ) -> Result<Made, KeyRefusal> {
+        self.keys.rotate(maker, id, overlap_ms).await
+    }
+
+    /// Ends a key for good. No credential of it is good once this returns.
+    pub async fn revoke(&self, maker: &Maker, id: &KeyId) -> Result<StoredKey, KeyRefusal> {
+        self.keys.revoke(maker, id).await
+    }
+
+    /// The keys that this maker administers, by id, those that were revoked included.
+    pub fn list(&self, maker: &Maker) -> Vec<StoredKey> {
+        self.keys.list(maker)
+    }
+
+    /// Stores when keys were last used, as far as that is not stored yet. It is done once a minute;
+    /// a server that stops does it once more.
+    pub async fn store_uses(&self) -> Result<(), StoreError> {
+        self.keys.store_uses().await
+    }
+}
+
+impl AdminKey {
+    fn new(key: Secret) -> Self {
+        let everywhere = RealmPattern::parse("*");
+        let realms = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
+        let verified = Verified {
+            subject: ADMIN.into(),
+            scopes: None,
+            key: None,
+            // The pattern is good; without it the key would open nothing.
+            realms: realms.unwrap_or_default(),
+            until: None,
+            proof: None,
+        };
+        Self { hash: only_holding(hash_of(key.expose())), verified }
+    }
+}

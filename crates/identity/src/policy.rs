@@ -1,0 +1,89 @@
+//! Policy by the built-in roles alone. Roles are those that the subject has now, wherever a run is:
+//! who lost a role, or whose key was revoked, is denied what would come next.
+
+use crate::Identity;
+use crate::snapshot::Snapshot;
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
+use kernel::identity::directory::{ADMIN, Directory};
+use kernel::identity::roles::{Role, Target};
+use kernel::tool::call::Verdict;
+use kernel::values::caller::{Act, Caller};
+use std::sync::Arc;
+
+/// Decides by the built-in roles.
+pub struct RolePolicy {
+    /// Who has which roles.
+    pub identity: Arc<Identity>,
+}
+
+impl RolePolicy {
+    /// By the roles that are known here.
+    pub fn new(identity: Arc<Identity>) -> Self {
+        Self { identity }
+    }
+}
+
+impl Policy for RolePolicy {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        decide(&self.identity.snapshot(), request)
+    }
+
+    /// All of a list is judged by one snapshot.
+    fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        let (snapshot, context) = (self.identity.snapshot(), Context::default());
+        let judged = |resource: &Resource<'_>| {
+            decide(&snapshot, &Request { act, subject, resource: *resource, context })
+        };
+        resources.iter().map(judged).collect()
+    }
+
+    fn version(&self) -> Option<Arc<str>> {
+        Some(self.identity.snapshot().version.clone())
+    }
+}
+
+fn decide(snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+    let Request { act, subject, resource, .. } = request;
+    let verdict = match permits(&snapshot.directory, subject, *act, target(resource, *act, subject))
+    {
+        true => Verdict::Allow,
+        false => Verdict::Deny(format!("no role of the caller permits `{}` here", act.name())),
+    };
+    Decision { verdict, obligations: Vec::new(), version: Some(snapshot.version.clone()) }
+}
+
+/// Whether the roles of this caller in its realm permit it. The same as the roles of
+/// `Directory::roles` do, without making a set of them for each decision: roles only add up, so one
+/// that permits is enough.
+fn permits(directory: &Directory, caller: &Caller, act: Act, target: Target) -> bool {
+    if &*caller.subject == ADMIN && directory.has_admin_key {
+        return Role::Admin.permits(act, target);
+    }
+    let key = directory.key_of(&caller.subject).filter(|key| key.revoked.is_none());
+    key.is_some_and(|key| {
+        let mut held = key.realms.0.iter().filter(|(realms, _)| realms.fits(&caller.realm));
+        held.any(|(_, roles)| roles.permit(act, target))
+    })
+}
+
+/// What a resource is to the built-in roles.
+fn target(resource: &Resource<'_>, act: Act, caller: &Caller) -> Target {
+    let is_own = |facts: &SessionFacts<'_>| facts.owner == Some(&*caller.subject);
+    match resource {
+        Resource::Tool(_)
+        | Resource::Plan(_)
+        | Resource::InlinePlan
+        | Resource::Agent(_)
+        | Resource::Pipeline(_) => Target::Catalog,
+        // Its prompts and resources are there to be used, as its tools are.
+        Resource::Upstream(_) if act == Act::Read => Target::Catalog,
+        Resource::Session(facts) if is_own(facts) => Target::OwnSession,
+        Resource::Session(_) => Target::OtherSession,
+        Resource::Ask { session, .. } if is_own(session) => Target::OwnAsk,
+        Resource::Ask { .. } => Target::OtherAsk,
+        Resource::Blob(_) => Target::Blob,
+        Resource::Definition { .. } => Target::Definition,
+        Resource::Upstream(_) | Resource::Sink(_) => Target::Neighbour,
+        Resource::Server => Target::Server,
+    }
+}

@@ -1,0 +1,157 @@
+//! The credential that a request brings: the text of one header, and which texts are refused before
+//! anyone looks at them. It is never taken from a query, and never shown.
+
+use kernel::values::secret::Secret;
+
+/// No credential is longer.
+pub const SENT_BYTES_MAX: usize = 16 * 1024;
+
+/// A credential as it was sent. Nothing is known of it yet.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    text: Secret,
+}
+
+/// Why what was sent is no credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Two of them, be they equal: which one was meant is anyone's guess.
+    #[error("the request has more than one credential")]
+    Several,
+    /// Another scheme than `Bearer`.
+    #[error("`Authorization` must be `Bearer` and a key or token")]
+    Scheme,
+    /// Nothing.
+    #[error("the credential is empty")]
+    Empty,
+    /// Control characters, or what is not ASCII.
+    #[error("the credential has other characters than printable ASCII")]
+    Characters,
+    /// More than 16 KiB.
+    #[error("the credential is longer than 16 KiB")]
+    TooLong,
+}
+
+impl Sent {
+    /// What these headers bring: all values of `Authorization`, and all of `X-Api-Key`. None where
+    /// there are none.
+    pub fn of(authorization: &[&[u8]], api_key: &[&[u8]]) -> Result<Option<Self>, Malformed> {
+        match (authorization, api_key) {
+            ([], []) => Ok(None),
+            ([value], []) => Self::bearer(value).map(Some),
+            ([], [value]) => Self::plain(value).map(Some),
+            _ => Err(Malformed::Several),
+        }
+    }
+
+    fn bearer(value: &[u8]) -> Result<Self, Malformed> {
+        let value = value.trim_ascii();
+        if value.is_empty() {
+            return Err(Malformed::Empty);
+        }
+        let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+        let (scheme, text) = value.split_at(end);
+        if !scheme.eq_ignore_ascii_case(b"bearer") {
+            return Err(Malformed::Scheme);
+        }
+        Self::plain(text)
+    }
+
+    fn plain(value: &[u8]) -> Result<Self, Malformed> {
+        let value = value.trim_ascii();
+        if value.is_empty() {
+            return Err(Malformed::Empty);
+        }
+        if value.len() > SENT_BYTES_MAX {
+            return Err(Malformed::TooLong);
+        }
+        // No key or token has blanks, but an admin key is whatever its operator chose.
+        if !value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+            return Err(Malformed::Characters);
+        }
+        let text = std::str::from_utf8(value).map_err(|_| Malformed::Characters)?;
+        Ok(Self { text: text.into() })
+    }
+
+    /// The text itself.
+    pub(crate) fn text(&self) -> &str {
+        self.text.expose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bearer(value: &[u8]) -> Result<String, Malformed> {
+        Sent::of(&[value], &[]).map(|sent| sent.unwrap().text().to_owned())
+    }
+
+    fn api_key(value: &[u8]) -> Result<String, Malformed> {
+        Sent::of(&[], &[value]).map(|sent| sent.unwrap().text().to_owned())
+    }
+
+    #[test]
+    fn a_credential_is_in_one_of_two_headers() {
+        assert!(Sent::of(&[], &[]).unwrap().is_none());
+        for value in ["Bearer abc", "bearer abc", "BEARER   abc", " Bearer abc ", "Bearer\tabc"] {
+            assert_eq!(bearer(value.as_bytes()).as_deref(), Ok("abc"), "{value}");
+        }
+        assert_eq!(bearer(b"Bearer my own words").as_deref(), Ok("my own words"));
+        assert_eq!(api_key(b" abc ").as_deref(), Ok("abc"));
+        assert_eq!(api_key(b"Bearer").as_deref(), Ok("Bearer"), "a key has no scheme");
+    }
+
+    #[test]
+    fn two_are_refused_even_if_they_are_equal() {
+        let (key, one): (&[u8], &[u8]) = (b"abc", b"Bearer abc");
+        let (basic, empty): (&[u8], &[u8]) = (b"Basic eA==", b"");
+        let cases: [(&[&[u8]], &[&[u8]]); 5] = [
+            (&[one, one], &[]),
+            (&[], &[key, key]),
+            (&[one], &[key]),
+            (&[one], &[empty]),
+            (&[basic], &[key]),
+        ];
+        for (authorization, api_key) in cases {
+            let several = Sent::of(authorization, api_key).unwrap_err();
+            assert_eq!(several, Malformed::Several, "{authorization:?} {api_key:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_credential_is_told_apart() {
+        let cases: [(&[u8], Malformed); 10] = [
+            (b"", Malformed::Empty),
+            (b"Bearer", Malformed::Empty),
+            (b"Bearer ", Malformed::Empty),
+            (b"Basic dXNlcjpwYXNz", Malformed::Scheme),
+            (b"abc", Malformed::Scheme),
+            (b"Bearerabc", Malformed::Scheme),
+            (b"Bearer a\tb", Malformed::Characters),
+            (b"Bearer a\x00c", Malformed::Characters),
+            ("Bearer abc\u{e9}".as_bytes(), Malformed::Characters),
+            (b"Bearer \xff", Malformed::Characters),
+        ];
+        for (value, why) in cases {
+            assert_eq!(bearer(value), Err(why), "{value:?}");
+        }
+        assert_eq!(api_key(b"a\x7fb"), Err(Malformed::Characters));
+        assert_eq!(api_key(b" "), Err(Malformed::Empty));
+    }
+
+    #[test]
+    fn one_that_is_too_long_is_refused() {
+        let whole = "a".repeat(SENT_BYTES_MAX);
+        assert_eq!(api_key(whole.as_bytes()).as_deref(), Ok(whole.as_str()));
+        let more = format!("{whole}a");
+        assert_eq!(api_key(more.as_bytes()), Err(Malformed::TooLong));
+        assert_eq!(bearer(format!("Bearer {more}").as_bytes()), Err(Malformed::TooLong));
+    }
+
+    #[test]
+    fn it_is_never_shown() {
+        let sent = Sent::of(&[b"Bearer hush"], &[]).unwrap();
+        assert!(!format!("{sent:?}").contains("hush"));
+    }
+}

@@ -1,0 +1,97 @@
+//! What is sent: keys that are wrong, the admin key, failed attempts, and who a caller is.
+
+use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
+use crate::failures::FAILURES_MAX;
+use crate::keys::NewKey;
+use crate::{Denied, Standing};
+use kernel::identity::key::KeyText;
+use kernel::identity::roles::Role;
+use kernel::values::caller::{Caller, Scope, Scopes};
+use kernel::values::secret::Secret;
+
+/// The same text with another last character.
+fn altered(text: &Secret) -> String {
+    let mut altered = text.expose().to_owned();
+    let last = altered.pop().unwrap();
+    altered.push(if last == 'a' { 'b' } else { 'a' });
+    altered
+}
+
+#[tokio::test]
+async fn a_wrong_secret_and_an_unknown_id_are_refused() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Member]).await;
+    let wrong = "the secret of the key is wrong, or it was replaced";
+    assert_eq!(stage.why(&altered(&made.text)), wrong);
+    let unknown = KeyText::mint([9; 39]).text;
+    assert_eq!(stage.why(unknown.expose()), "there is no key with this id");
+    let refused = stage.who(unknown.expose()).unwrap_err().to_string();
+    assert_eq!(refused, stage.who(&altered(&made.text)).unwrap_err().to_string());
+    let text = made.text.expose();
+    for other in [text.to_uppercase().as_str(), &text[1..], "wp_", "wpt_", "wpt_abc", "a.b.c"] {
+        assert!(stage.who(other).is_err(), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_failures_refuse_what_is_not_known_to_be_good() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Member]).await;
+    let text = made.text.expose();
+    let id = made.stored.key.id.as_str();
+    let token = stage.identity.token(id, text, None).unwrap();
+    for _ in 0..FAILURES_MAX {
+        assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+    }
+    let too_many = |retry_after_s: u64| Denied::TooMany { retry_after_s };
+    for unknown in ["nonsense", &altered(&made.text), &altered(&token.text)] {
+        assert_eq!(stage.who(unknown).unwrap_err(), too_many(60), "{unknown}");
+    }
+    assert!(stage.is_good(&made.text) && stage.is_good(&token.text));
+    assert!(stage.who(ADMIN_KEY).is_ok());
+    let elsewhere = "192.0.2.2".parse().unwrap();
+    let there = stage.identity.authenticate(&sent("nonsense"), elsewhere);
+    assert!(matches!(there, Err(Denied::Invalid(_))));
+
+    stage.clock.advance(MINUTE_MS - 1);
+    assert_eq!(stage.who("nonsense").unwrap_err(), too_many(1));
+    assert_eq!(stage.identity.failed(HOME, "at another door"), too_many(1));
+    stage.clock.advance(1);
+    assert_eq!(stage.identity.failed(HOME, "why"), Denied::Invalid("why"));
+}
+
+#[tokio::test]
+async fn good_credentials_are_not_counted() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Member]).await;
+    for _ in 0..2 * FAILURES_MAX {
+        assert!(stage.is_good(&made.text));
+    }
+    assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+}
+
+#[tokio::test]
+async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme-*", &[Role::Admin]).await;
+    let verified = stage.who(made.text.expose()).unwrap();
+    let directory = stage.identity.directory();
+    let subject = verified.subject.clone();
+    let own = Caller::new("acme-1", subject.clone()).administering();
+    assert_eq!(verified.caller("acme-1".into(), &directory), own);
+    let other = Caller::new("other", subject);
+    assert_eq!(verified.caller("other".into(), &directory), other);
+
+    let reads: Scopes = [Scope::Read].into_iter().collect();
+    let narrow = NewKey { scopes: Some(reads), ..new_key("acme-*", &[Role::Admin]) };
+    let narrow = stage.identity.create(&root(), narrow).await.unwrap();
+    let verified = stage.who(narrow.text.expose()).unwrap();
+    let caller = verified.caller("acme-1".into(), &stage.identity.directory());
+    assert_eq!((caller.scopes, caller.admin), (Some(reads), false));
+
+    let admin = stage.who(ADMIN_KEY).unwrap();
+    let caller = admin.caller("other".into(), &directory);
+    assert_eq!(caller, Caller::new("other", "admin").administering());
+    assert_eq!(admin.realms, grants("*", &[Role::Admin]));
+    assert_eq!(stage.identity.standing(&admin), Standing::Good { until: None });
+}

@@ -1,0 +1,261 @@
+//! What the tests of this crate stand on: keys in memory, a clock that is set by hand, chance that
+//! is none, and tasks that tell when they ended.
+#![allow(clippy::disallowed_methods, reason = "the tasks here are the test's `Spawn`")]
+
+mod keys;
+mod changes;
+mod credentials;
+mod tokens;
+mod roles;
+
+use crate::keys::{Expiry, Made, Maker, NewKey};
+use crate::sent::Sent;
+use crate::{Denied, Identity, IdentityParts, Verified};
+use futures::future::BoxFuture;
+use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::{Clock, Entropy, Read, Spawn, StoreError};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::{ApiKey, KeyId};
+use kernel::identity::roles::{Role, Roles};
+use kernel::values::ids::Millis;
+use kernel::values::secret::Secret;
+use outbound::seal::Keyring;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// When every test begins.
+const NOW: Millis = Millis(1_800_000_000_000);
+const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
+/// Where requests come from.
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const ADMIN_KEY: &str = "an-admin-key-of-at-least-32-characters";
+
+/// An identity, and what is around it.
+struct Stage {
+    identity: Arc<Identity>,
+    store: Arc<Memory>,
+    clock: Arc<HandClock>,
+    tasks: Arc<Tasks>,
+}
+
+impl Stage {
+    /// One without keys, with an admin key.
+    async fn open() -> Self {
+        Self::over(Arc::default(), Arc::default()).await
+    }
+
+    /// One over what another left.
+    async fn over(store: Arc<Memory>, clock: Arc<HandClock>) -> Self {
+        let tasks = Arc::new(Tasks::default());
+        let identity = Identity::open(IdentityParts {
+            keys: store.clone(),
+            admin_key: Some(ADMIN_KEY.into()),
+            seal: Keyring::new([7; 32]),
+            clock: clock.clone(),
+            entropy: Arc::new(Counted::default()),
+            spawn: tasks.clone(),
+        });
+        Self { identity: identity.await.unwrap(), store, clock, tasks }
+    }
+
+    /// Makes a key with these roles in one realm.
+    async fn made(&self, realm: &str, roles: &[Role]) -> Made {
+        self.identity.create(&root(), new_key(realm, roles)).await.unwrap()
+    }
+
+    /// Who sends this text.
+    fn who(&self, text: &str) -> Result<Verified, Denied> {
+        self.identity.authenticate(&sent(text), HOME)
+    }
+
+    /// Why this text is refused.
+    fn why(&self, text: &str) -> &'static str {
+        match self.who(text) {
+            Err(Denied::Invalid(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_good(&self, text: &Secret) -> bool {
+        self.who(text.expose()).is_ok()
+    }
+}
+
+/// A text as a request brings it.
+fn sent(text: &str) -> Sent {
+    Sent::of(&[], &[text.as_bytes()]).unwrap().unwrap()
+}
+
+/// These roles in one realm, or in all that a pattern fits.
+fn grants(realm: &str, roles: &[Role]) -> Grants {
+    Grants::one(RealmPattern::parse(realm).unwrap(), Roles::of(roles))
+}
+
+/// Who administers everything.
+fn root() -> Maker {
+    maker("*")
+}
+
+/// Who administers this realm, or these.
+fn maker(realm: &str) -> Maker {
+    Maker { subject: "admin".into(), grants: grants(realm, &[Role::Admin]) }
+}
+
+fn new_key(realm: &str, roles: &[Role]) -> NewKey {
+    let realms = grants(realm, roles);
+    NewKey { name: "a key".to_owned(), realms, scopes: None, expires: Expiry::Usual }
+}
+
+/// Keys in memory, as another process may change them as well.
+#[derive(Default)]
+struct Memory {
+    keys: Mutex<BTreeMap<KeyId, StoredKey>>,
+    /// Whether writes wait.
+    held: watch::Sender<bool>,
+    /// Whether the next write is made and reported as failed.
+    breaks: AtomicBool,
+    /// How often uses were noted.
+    noted: watch::Sender<u32>,
+}
+
+impl Memory {
+    /// A key as it is stored.
+    fn stored(&self, id: &KeyId) -> StoredKey {
+        self.keys.lock().unwrap()[id].clone()
+    }
+
+    /// Another process changes a key.
+    fn change_elsewhere(&self, id: &KeyId, change: impl FnOnce(&mut ApiKey)) {
+        let mut keys = self.keys.lock().unwrap();
+        let stored = keys.get_mut(id).unwrap();
+        change(&mut stored.key);
+        stored.version += 1;
+    }
+
+    fn write(&self, key: &ApiKey, over: Option<u64>) -> Result<u64, StoreError> {
+        let mut keys = self.keys.lock().unwrap();
+        let before = keys.get(&key.id);
+        if before.map(|stored| stored.version) != over {
+            return Err(StoreError::Conflict(key.id.to_string()));
+        }
+        let version = over.unwrap_or_default() + 1;
+        let used = before.and_then(|stored| stored.used);
+        keys.insert(key.id.clone(), StoredKey { key: key.clone(), version, used });
+        Ok(version)
+    }
+}
+
+impl ApiKeys for Memory {
+    fn all(&self) -> Read<'_, Vec<StoredKey>> {
+        let all = self.keys.lock().unwrap().values().cloned().collect();
+        Box::pin(async move { Ok(all) })
+    }
+
+    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
+        let mut held = self.held.subscribe();
+        Box::pin(async move {
+            drop(held.wait_for(|held| !*held).await);
+            let written = self.write(key, version);
+            if self.breaks.swap(false, Ordering::SeqCst) {
+                return Err(StoreError::Failed("the answer was lost".to_owned()));
+            }
+            written
+        })
+    }
+
+    fn note_uses<'a>(&'a self, uses: &'a [(KeyId, Millis)]) -> Read<'a, ()> {
+        let mut keys = self.keys.lock().unwrap();
+        for (id, moment) in uses {
+            if let Some(stored) = keys.get_mut(id) {
+                stored.used = stored.used.max(Some(*moment));
+            }
+        }
+        self.noted.send_modify(|noted| *noted += 1);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// A clock that stands still until it is set.
+struct HandClock {
+    now: watch::Sender<i64>,
+    /// How often someone began to wait for it.
+    sleeps: watch::Sender<u32>,
+}
+
+impl Default for HandClock {
+    fn default() -> Self {
+        Self { now: watch::Sender::new(NOW.0), sleeps: watch::Sender::default() }
+    }
+}
+
+impl HandClock {
+    fn advance(&self, ms: u64) {
+        self.now.send_modify(|now| *now = Millis(*now).plus_ms(ms).0);
+    }
+
+    /// Waits until someone began to wait for the clock so often.
+    async fn slept(&self, times: u32) {
+        reached(&self.sleeps, |sleeps| *sleeps >= times).await;
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Millis {
+        Millis(*self.now.borrow())
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.now().0.unsigned_abs())
+    }
+
+    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
+        let mut now = self.now.subscribe();
+        self.sleeps.send_modify(|sleeps| *sleeps += 1);
+        Box::pin(async move {
+            drop(now.wait_for(|now| *now >= then.0).await);
+        })
+    }
+}
+
+/// Waits until a value is as expected.
+async fn reached<T>(sender: &watch::Sender<T>, is_so: impl FnMut(&T) -> bool) {
+    let mut values = sender.subscribe();
+    assert!(values.wait_for(is_so).await.is_ok());
+}
+
+/// Chance that is none.
+#[derive(Default)]
+struct Counted(AtomicU64);
+
+impl Entropy for Counted {
+    fn bits(&self) -> u128 {
+        let count = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+        u128::from(count).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+    }
+}
+
+/// Tasks of the test's runtime.
+#[derive(Default)]
+struct Tasks {
+    /// The names of those that ended.
+    ended: Arc<watch::Sender<Vec<&'static str>>>,
+}
+
+impl Spawn for Tasks {
+    fn task(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        let ended = self.ended.clone();
+        tokio::spawn(async move {
+            future.await;
+            ended.send_modify(|ended| ended.push(name));
+        });
+    }
+
+    fn thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+        self.task(name, future);
+    }
+}
