@@ -5,7 +5,9 @@
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
+use crate::public_url::from_here;
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
+use crate::tls::{TlsConfig, tls};
 use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits, OutOfRange};
@@ -13,7 +15,7 @@ use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tools::HttpSettings;
 
 pub use crate::public_url::PublicUrl;
@@ -55,8 +57,9 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ServerConfig {
-    /// The address to listen on; a loopback one.
-    #[serde(deserialize_with = "loopback")]
+    /// The address to listen on. One that others can reach has conditions, which are checked when
+    /// the server starts.
+    #[serde(deserialize_with = "host")]
     pub host: IpAddr,
     /// The port to listen on; 0 lets the system choose.
     pub port: u16,
@@ -70,6 +73,9 @@ pub struct ServerConfig {
     pub public_url: Option<PublicUrl>,
     /// Who may administer.
     pub admin: AdminRule,
+    /// Who handles TLS, if anyone does.
+    #[serde(deserialize_with = "tls")]
+    pub tls: Option<TlsConfig>,
 }
 
 /// `[mcp]`.
@@ -108,6 +114,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             public_url: None,
             admin: AdminRule::Local,
+            tls: None,
         }
     }
 }
@@ -117,6 +124,19 @@ impl ServerConfig {
     pub fn names(&self) -> Vec<String> {
         let public = self.public_url.as_ref().map(|url| url.authority().to_owned());
         self.hosts.iter().cloned().chain(public).collect()
+    }
+
+    /// `https` where the server itself handles TLS, else `http`.
+    pub fn scheme(&self) -> &'static str {
+        match self.tls {
+            Some(TlsConfig::Files { .. }) => "https",
+            Some(TlsConfig::Proxy { .. }) | None => "http",
+        }
+    }
+
+    /// Where programs on this machine reach a server with these settings that listens there.
+    pub fn local_url(&self, address: SocketAddr) -> String {
+        format!("{}://{}", self.scheme(), from_here(address))
     }
 }
 
@@ -360,15 +380,12 @@ fn agent_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Agent
     name.map(Some)
 }
 
-fn loopback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Error> {
-    checked(deserializer, |text| match address(text) {
-        Some(address) if address.is_loopback() => Ok(address),
-        Some(_) => Err(Mistake::error(format!(
-            "`{text}` can be reached from other machines, and callers are not authenticated"
-        ))
-        .hint("listen on `127.0.0.1` and let a proxy with a login stand in front")),
-        None => Err(Mistake::error(format!("`{text}` is not an address"))
-            .hint("write `127.0.0.1` or `::1`")),
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Error> {
+    checked(deserializer, |text| {
+        address(text).ok_or_else(|| {
+            Mistake::error(format!("`{text}` is not an address"))
+                .hint("write `127.0.0.1`, `::1`, or another address of this machine")
+        })
     })
 }
 
@@ -649,11 +666,27 @@ mod tests {
             mistakes("[server]\nadmin = \"locl\"\n"),
             ["waypost.toml:2:9: error: `admin` cannot be `locl`; hint: did you mean `local`?"]
         );
-        let told = mistakes("[server]\nhost = \"0.0.0.0\"\n[tools.http]\nallow = [\"*\"]\n");
-        assert!(told[0].contains("waypost.toml:2:8: error: `0.0.0.0` can be reached"), "{told:?}");
+        let told = mistakes("[server]\nhost = \"a.test\"\n[tools.http]\nallow = [\"*\"]\n");
+        assert!(told[0].contains("waypost.toml:2:8: error: `a.test` is not an addr"), "{told:?}");
         assert!(told[1].contains("waypost.toml:4:10: error: `*` is not a host"), "{told:?}");
         let told = mistakes("[server\n");
         assert!(told[0].starts_with("waypost.toml:1:"), "{told:?}");
+    }
+
+    #[test]
+    fn a_server_is_reached_from_its_own_machine_with_or_without_tls() {
+        let url = |text: &str, address: &str| {
+            let server = Config::parse("waypost.toml", text).unwrap().server;
+            server.local_url(address.parse().unwrap())
+        };
+        let files = "[server.tls]\ncertificate = \"a\"\nkey = \"b\"\n";
+        let proxy = "[server.tls]\nby = \"proxy\"\n";
+        assert_eq!(url("", "127.0.0.1:1"), "http://127.0.0.1:1");
+        assert_eq!(url(proxy, "10.0.0.7:1"), "http://10.0.0.7:1");
+        assert_eq!(url(files, "0.0.0.0:1"), "https://127.0.0.1:1");
+        assert_eq!(url(files, "[::]:1"), "https://[::1]:1");
+        let open = Config::parse("waypost.toml", "[server]\nhost = \"0.0.0.0\"\n").unwrap();
+        assert_eq!(open.server.host, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod realm;
 pub mod layer;
 mod settings;
+pub mod tls;
 pub mod upstream_entries;
 pub mod public_url;
 pub mod models;

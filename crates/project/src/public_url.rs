@@ -3,7 +3,7 @@
 
 use crate::upstream_entries::is_loopback;
 use hyper::http::Uri;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use upstreams::LoginPlaces;
 
 /// Where a login comes back to, below the address.
@@ -17,6 +17,8 @@ pub struct PublicUrl {
     base: String,
     /// Host and port, as a browser writes both into `Host`.
     authority: String,
+    /// Whether others can read there who we are.
+    is_public: bool,
 }
 
 impl PublicUrl {
@@ -44,13 +46,14 @@ impl PublicUrl {
             None => host,
         };
         let path = uri.path().trim_end_matches('/');
-        Ok(Self { base: format!("{scheme}://{authority}{path}"), authority })
+        let base = format!("{scheme}://{authority}{path}");
+        Ok(Self { base, authority, is_public: scheme == "https" })
     }
 
-    /// That of a server that listens there, and is reached only there.
-    pub fn of_address(address: SocketAddr) -> Self {
-        let authority = address.to_string();
-        Self { base: format!("http://{authority}"), authority }
+    /// That of a server that listens there, and is reached only there, by `http` or `https`.
+    pub fn of_address(scheme: &str, address: SocketAddr) -> Self {
+        let authority = from_here(address).to_string();
+        Self { base: format!("{scheme}://{authority}"), authority, is_public: false }
     }
 
     /// Host and port, as a browser names them.
@@ -61,13 +64,23 @@ impl PublicUrl {
     /// Where logins come back to, and whether callers are led there. Who we are can be read from
     /// outside only by TLS.
     pub fn places(&self, shown_to_callers: bool) -> LoginPlaces {
-        let is_safe = self.base.starts_with("https://");
         LoginPlaces {
             callback: format!("{}{CALLBACK_PATH}", self.base),
-            client_metadata: is_safe.then(|| format!("{}{CLIENT_PATH}", self.base)),
+            client_metadata: self.is_public.then(|| format!("{}{CLIENT_PATH}", self.base)),
             shown_to_callers,
         }
     }
+}
+
+/// The address at which programs on this machine reach a server that listens there: a loopback one,
+/// where it listens on all.
+pub fn from_here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 #[cfg(test)]
@@ -94,8 +107,9 @@ mod tests {
         let (authority, callback, client) = told("http://[::1]:9000");
         assert_eq!(authority, "[::1]:9000");
         assert_eq!((callback.as_str(), client), ("http://[::1]:9000/oauth/callback", None));
-        let here = PublicUrl::of_address("127.0.0.1:8420".parse().unwrap());
-        assert_eq!(here.places(true).callback, "http://127.0.0.1:8420/oauth/callback");
+        let here = PublicUrl::of_address("https", "127.0.0.1:8420".parse().unwrap()).places(true);
+        assert_eq!(here.callback, "https://127.0.0.1:8420/oauth/callback");
+        assert_eq!(here.client_metadata, None, "nobody else could read it there");
     }
 
     #[test]

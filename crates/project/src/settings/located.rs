@@ -242,7 +242,7 @@ pub fn limited<'de, D: Deserializer<'de>>(
 }
 
 /// The mistake as an error, which the reader takes apart again and gives its place.
-fn refused<E: Error>(mistake: Mistake) -> E {
+pub fn refused<E: Error>(mistake: Mistake) -> E {
     match mistake.hint {
         Some(hint) => E::custom(format_args!("{}{HINT}{hint}", mistake.message)),
         None => E::custom(mistake.message),

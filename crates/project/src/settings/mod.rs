@@ -8,7 +8,9 @@ mod written;
 mod reader;
 mod located;
 
-pub use located::{Each, IfTable, Kept, Located, Number, checked, checked_list, limited, named};
+pub use located::{
+    Each, IfTable, Kept, Located, Number, checked, checked_list, limited, named, refused,
+};
 pub use reader::{Owner, read};
 pub use text::{Named, Text, bare_or_quoted, quoted};
 pub use written::{Shape, Table, Written};

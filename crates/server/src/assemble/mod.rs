@@ -271,7 +271,8 @@ fn login_places(
     entrance: &Entrance,
 ) -> Option<LoginPlaces> {
     let listens = address.port() != 0;
-    let public = || server.public_url.clone().unwrap_or_else(|| PublicUrl::of_address(address));
+    let here = || PublicUrl::of_address(server.scheme(), address);
+    let public = || server.public_url.clone().unwrap_or_else(here);
     listens.then(|| public().places(entrance.everybody_administers()))
 }
 

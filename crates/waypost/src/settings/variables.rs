@@ -174,8 +174,8 @@ mod tests {
                  and is a text",
             ]
         );
-        let told = self::told(&[("WAYPOST_HOST", "0.0.0.0")], "");
-        assert!(told[0].contains("environment WAYPOST_HOST: error: `0.0.0.0` can be"), "{told:?}");
+        let told = self::told(&[("WAYPOST_HOST", "a.test")], "");
+        assert!(told[0].contains("environment WAYPOST_HOST: error: `a.test` is not"), "{told:?}");
         let told = self::told(
             &[("WAYPOST_LIMITS_CALLS_ACTIVE_MAX", "0")],
             "WAYPOST_LIMITS_RUN_EVENTS_MAX=0\n",
