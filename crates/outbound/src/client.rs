@@ -9,6 +9,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Url};
 use std::error::Error;
+use std::io;
 use std::iter::successors;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -210,6 +211,26 @@ pub fn certificates() -> Result<(), String> {
 pub fn is_garbled(error: &reqwest::Error) -> bool {
     let mut causes = successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
     causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+}
+
+/// Whether the other side has shown a certificate that is not trusted.
+pub fn is_untrusted(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return matches!(error, rustls::Error::InvalidCertificate(_));
+        }
+        // What an error of the system wraps is not its source.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = match wrapped {
+            Some(wrapped) => {
+                let wrapped: &(dyn Error + 'static) = wrapped;
+                Some(wrapped)
+            }
+            None => error.source(),
+        };
+    }
+    false
 }
 
 /// Plain connections like those of the client, for callers that need nothing else of it.

@@ -2,7 +2,7 @@
 //! failure with its words, its hint and the exit code that fits.
 
 use crate::exit::{Exit, Failure, Result};
-use outbound::client::ClientOptions;
+use outbound::client::{ClientOptions, is_untrusted};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
@@ -22,6 +22,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a server may take to say which one it is: a live one does so at once.
 const INSTANCE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The code of a failure because a server's certificate is not trusted.
+pub(crate) const UNTRUSTED: &str = "certificate";
 
 /// The largest page that a server gives.
 const PAGE_ITEMS_MAX: usize = 200;
@@ -311,6 +314,13 @@ impl Client {
                 .hint("it may still be at work: see `waypost session ls`");
         }
         let why = innermost(error);
+        if is_untrusted(error) {
+            let what = format!("the certificate of `{server}` is not trusted: {why}");
+            return Failure::new(Exit::Unreachable, UNTRUSTED, what).hint(
+                "name the server as its certificate does, with `--server` or `WAYPOST_SERVER`; set \
+                 `SSL_CERT_FILE` to the certificates that you trust, if it is of your own making",
+            );
+        }
         Failure::new(Exit::Unreachable, "unreachable", format!("no server at `{server}`: {why}"))
             .hint("start one with `waypost up`, or name another with `--server URL`")
     }

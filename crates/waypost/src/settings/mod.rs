@@ -127,7 +127,7 @@ impl Settings {
         let origin = said("server.port").or_else(|| said("server.host"));
         let address = SocketAddr::new(server.host, server.port);
         let origin = origin.unwrap_or(Origin::Default);
-        (server.port != 0).then(|| Located { url: format!("http://{address}"), origin })
+        (server.port != 0).then(|| Located { url: server.local_url(address), origin })
     }
 
     /// The files that were read, the one that goes first at the end.
@@ -375,6 +375,9 @@ mod tests {
         let process = Environment::of_test(&[("WAYPOST_PORT", "5")], "");
         assert_eq!(served_at(&all, &process), at("http://127.0.0.1:5 environment WAYPOST_PORT"));
         assert_eq!(served_at(&[], &Environment::of_test(&[("WAYPOST_PORT", "0")], "")), None);
+        let text = "[server]\nhost = \"0.0.0.0\"\ntls = { certificate = \"a\", key = \"b\" }\n";
+        let tls = ("shop/waypost.toml", text);
+        assert_eq!(served_at(&[tls], &none), at("https://127.0.0.1:8420 /shop/waypost.toml:2"));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::finding::Finding;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Answering, Found};
-use crate::remote::client::Client;
+use crate::remote::client::{Client, UNTRUSTED};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
@@ -44,7 +44,7 @@ pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> S
     match address::find(data).await {
         Ok(Found::Running(url)) => looked_at(&url).await,
         Ok(Found::Stale(_) | Found::Nothing) => {
-            expected(&format!("http://{}", place(config))).await
+            expected(&config.server.local_url(place(config))).await
         }
         Err(failure) => {
             let finding = Finding::failed("server", &failure);
@@ -60,7 +60,7 @@ async fn looked_at(url: &str) -> Served {
             let finding = Finding::ok("server", format!("{url} is ready"));
             Served { is_served: true, client: Some(client), finding }
         }
-        Err(failure) if failure.exit == Exit::Unreachable => {
+        Err(failure) if is_nobody(&failure) => {
             Served::nobody(Finding::ok("server", format!("none runs at {url}")))
         }
         Err(failure) => {
@@ -72,15 +72,18 @@ async fn looked_at(url: &str) -> Served {
     }
 }
 
+/// Whether no one is there. A server whose certificate is not trusted is.
+fn is_nobody(failure: &Failure) -> bool {
+    failure.exit == Exit::Unreachable && failure.code != UNTRUSTED
+}
+
 /// What there is to say of the place where this folder's server would listen, and does not.
 async fn expected(url: &str) -> Served {
     Served::nobody(match ready(url).await {
         Ok(_) => {
             Finding::ok("server", format!("none runs for this folder; another answers at {url}"))
         }
-        Err(failure) if failure.exit == Exit::Unreachable => {
-            Finding::ok("server", format!("none runs at {url}"))
-        }
+        Err(failure) if is_nobody(&failure) => Finding::ok("server", format!("none runs at {url}")),
         Err(failure) => Finding::failed("server", &failure),
     })
 }
@@ -106,7 +109,7 @@ pub(super) async fn port(config: &Config, data: &Path) -> Finding {
     let Err(error) = TcpListener::bind(place).await else {
         return Finding::ok("port", format!("{place} is free"));
     };
-    match address::ask(&format!("http://{place}"), data).await {
+    match address::ask(&config.server.local_url(place), data).await {
         Ok(Answering { is_ours: true, .. }) => {
             Finding::ok("port", format!("{place} is our server's"))
         }
