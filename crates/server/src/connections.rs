@@ -3,6 +3,7 @@
 //! all places are taken, the connection that has waited longest makes room for a new one.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -57,6 +58,17 @@ impl Awaited {
     /// Whether nothing is lost if the connection is closed: no request is being answered.
     fn is_idle(self) -> bool {
         self != Self::Reading
+    }
+}
+
+/// The other end of a connection; every request on it carries it in its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl Peer {
+    /// What the system says of a connection. An IPv4 client is one also at a listener of IPv6.
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self(SocketAddr::new(address.ip().to_canonical(), address.port()))
     }
 }
 
@@ -410,6 +422,13 @@ mod tests {
         connections.tick();
         assert!(is_hung_up(&line));
         drop(work);
+    }
+
+    #[test]
+    fn an_ipv4_client_has_one_address() {
+        let peer = |text: &str| Peer::new(text.parse().unwrap()).0.to_string();
+        assert_eq!(peer("[::ffff:10.0.0.7]:5"), "10.0.0.7:5");
+        assert_eq!([peer("10.0.0.7:5"), peer("[fd00::1]:5")], ["10.0.0.7:5", "[fd00::1]:5"]);
     }
 
     #[test]

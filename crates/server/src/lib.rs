@@ -32,4 +32,5 @@ pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};
 pub use routes::{document as openapi, rights, routes};
 pub use secrets::backup::{HeldBackup, restore};
+pub use serve::tls::{Tls, TlsError};
 pub use serve::{serve, serve_stdio};

@@ -1,23 +1,26 @@
 //! Serves a built server until it has to stop: then no one new comes in, who is inside may
 //! finish within a limit, and the engine and the upstreams end last. On a socket it serves
-//! everybody, on a pipe the one client that started it.
+//! everybody, plain or by TLS; on a pipe the one client that started it.
 
 pub(crate) mod socket;
+pub(crate) mod tls;
 
 use crate::assemble::Assembled;
-use crate::connections::{Connections, Line};
+use crate::connections::{Connections, Line, Peer};
 use crate::mcp::transport::stdio;
+use crate::request::doors::{Closing, Doors};
 use crate::serve::socket::Socket;
+use crate::serve::tls::Tls;
 use axum::Router;
 use engine::Engine;
-use futures::future::{Either, join, join_all, select};
+use futures::future::{BoxFuture, Either, join_all, join3, select};
 use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use kernel::contracts::Spawn;
 use std::future::Future;
@@ -37,13 +40,17 @@ const DRAIN_MS: u64 = 3_000;
 const ACCEPT_PAUSE_MS: u64 = 50;
 /// How often connections are looked at that have waited too long.
 const TICK_MS: u64 = 1_000;
+/// How often the files of a certificate are looked at.
+const CERTIFICATE_LOOK_MS: u64 = 2_000;
 /// What the system says when it has no more descriptors: `ENFILE` and `EMFILE`.
 const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
-/// Serves until `shutdown` is done, then ends in good order.
+/// Serves until `shutdown` is done, then ends in good order. With `tls` all of its listeners speak
+/// that, and nothing else.
 pub async fn serve(
     assembled: Assembled,
     listener: TcpListener,
+    tls: Option<Tls>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let stopper = assembled.stopper();
@@ -51,12 +58,19 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let connections = Connections::new(connections_max);
     {
-        let floor =
-            Floor { engine: &engine, spawn: spawn.as_ref(), graceful: &graceful, connections };
+        let floor = Floor {
+            engine: &engine,
+            doors: &doors,
+            spawn: spawn.as_ref(),
+            graceful: &graceful,
+            connections,
+            tls: tls.map(Arc::new),
+        };
         let own = ports.into_iter().map(|port| (port.listener, port.router));
         let entries = std::iter::once((listener, router)).chain(own);
         let accepting = entries.map(|(listener, router)| floor.accept_all(listener, router));
-        let serving = join(join_all(accepting), floor.close_late_ones());
+        let serving =
+            join3(join_all(accepting), floor.close_late_ones(), floor.renew_certificate());
         // Listeners are closed with what accepts on them.
         drop(select(Box::pin(serving), pin!(shutdown)).await);
     }
@@ -71,9 +85,11 @@ pub async fn serve(
 /// What connections of all listeners share.
 struct Floor<'a> {
     engine: &'a Engine,
+    doors: &'a Doors,
     spawn: &'a dyn Spawn,
     graceful: &'a GracefulShutdown,
     connections: Arc<Connections>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Floor<'_> {
@@ -82,50 +98,29 @@ impl Floor<'_> {
         let service = TowerToHyperService::new(router);
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
                     // Taken in first: only someone who is there closes another's connection.
                     let line = Arc::new(self.connections.enter().await);
-                    self.begin(stream, line, service.clone());
+                    let (peer, service) = (Peer::new(address), service.clone());
+                    let watcher = self.graceful.watcher();
+                    self.begin(stream, Accepted { peer, line, service, watcher });
                 }
                 Err(error) => self.not_accepted(&error).await,
             }
         }
     }
 
-    /// Answers one connection until it ends or is closed.
-    fn begin(&self, stream: TcpStream, line: Arc<Line>, service: TowerToHyperService<Router>) {
+    /// Lets a connection be answered in a task of its own.
+    fn begin(&self, stream: TcpStream, accepted: Accepted) {
         // Answers are small and waited for. A socket that refuses this is gone already.
         let _ = stream.set_nodelay(true);
-        let answering = line.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let work = answering.work();
-            let answered = service.call(request);
-            // The body holds it: a request is worked for until the last of its answer was taken.
-            let held = move |error: axum::Error| {
-                let _ = &work;
-                error
-            };
-            async move { answered.await.map(|answer| answer.map(|body| body.map_err(held))) }
-        });
-        let connection = http1::Builder::new()
-            // `Connections` has shorter times, and one timer for all.
-            .header_read_timeout(None::<Duration>)
-            .max_buf_size(BUFFER_BYTES_MAX)
-            .serve_connection(TokioIo::new(Socket::new(stream, line.clone())), service);
-        let connection = self.graceful.watch(connection);
-        self.spawn.task(
-            "connection",
-            Box::pin(async move {
-                // The connection goes first: a request that is there already is answered.
-                match select(pin!(connection), pin!(line.hung_up())).await {
-                    Either::Left((Ok(()), _)) => {}
-                    Either::Left((Err(error), _)) => {
-                        tracing::trace!(%error, "a connection broke");
-                    }
-                    Either::Right(_) => tracing::trace!("a connection was idle or unread"),
-                }
-            }),
-        );
+        let task: BoxFuture<'static, ()> = match &self.tls {
+            None => Box::pin(accepted.answer(stream)),
+            Some(tls) => {
+                Box::pin(accepted.answer_by_tls(stream, tls.clone(), self.doors.closing()))
+            }
+        };
+        self.spawn.task("connection", task);
     }
 
     async fn not_accepted(&self, error: &io::Error) {
@@ -146,9 +141,85 @@ impl Floor<'_> {
         }
     }
 
+    /// Takes a new certificate once it is in its file, until it is dropped.
+    async fn renew_certificate(&self) {
+        let Some(tls) = &self.tls else { return };
+        loop {
+            self.pause(CERTIFICATE_LOOK_MS).await;
+            tls.renew().await;
+        }
+    }
+
     async fn pause(&self, ms: u64) {
         let clock = self.engine.clock();
         clock.sleep_until(clock.now().plus_ms(ms)).await;
+    }
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    peer: Peer,
+    line: Arc<Line>,
+    /// What answers its requests.
+    service: TowerToHyperService<Router>,
+    /// Tells when the server stops.
+    watcher: Watcher,
+}
+
+impl Accepted {
+    /// Answers until the connection ends or is closed.
+    async fn answer<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self { peer, line, service, watcher } = self;
+        let answering = line.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            let work = answering.work();
+            let answered = service.call(request);
+            // The body holds it: a request is worked for until the last of its answer was taken.
+            let held = move |error: axum::Error| {
+                let _ = &work;
+                error
+            };
+            async move { answered.await.map(|answer| answer.map(|body| body.map_err(held))) }
+        });
+        let connection = http1::Builder::new()
+            // `Connections` has shorter times, and one timer for all.
+            .header_read_timeout(None::<Duration>)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .serve_connection(TokioIo::new(Socket::new(stream, line.clone())), service);
+        let connection = watcher.watch(connection);
+        // The connection goes first: a request that is there already is answered.
+        match select(pin!(connection), pin!(line.hung_up())).await {
+            Either::Left((Ok(()), _)) => {}
+            Either::Left((Err(error), _)) => {
+                tracing::trace!(peer = %peer.0, %error, "a connection broke");
+            }
+            Either::Right(_) => tracing::trace!(peer = %peer.0, "a connection was idle or unread"),
+        }
+    }
+
+    /// The same by TLS. The line hears nothing of the handshake, so that all of it has only the
+    /// time of a first byte.
+    async fn answer_by_tls(self, stream: TcpStream, tls: Arc<Tls>, mut closing: Closing) {
+        let peer = self.peer.0;
+        let handshake = {
+            let hung_up = pin!(self.line.hung_up());
+            let closing = pin!(closing.begun());
+            match select(tls.accept(stream), select(hung_up, closing)).await {
+                Either::Left((handshake, _)) => handshake,
+                Either::Right(_) => {
+                    tracing::trace!(%peer, "a TLS handshake was given up");
+                    return;
+                }
+            }
+        };
+        match handshake {
+            Ok(stream) => self.answer(stream).await,
+            Err(error) => tracing::trace!(%peer, %error, "a TLS handshake failed"),
+        }
     }
 }
 

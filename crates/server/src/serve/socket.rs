@@ -7,31 +7,42 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
-/// A socket that tells its connection what happens on it.
-pub(crate) struct Socket {
-    stream: TcpStream,
+/// A socket, plain or encrypted, that tells its connection what happens on it.
+pub(crate) struct Socket<S> {
+    stream: S,
     line: Arc<Line>,
-    stalled: bool,
+    /// It takes no more.
+    is_full: bool,
+    /// It has taken what it could not send yet; only one that encrypts does so.
+    is_unsent: bool,
 }
 
-impl Socket {
+impl<S> Socket<S> {
     /// The socket of this connection.
-    pub(crate) fn new(stream: TcpStream, line: Arc<Line>) -> Self {
-        Self { stream, line, stalled: false }
+    pub(crate) fn new(stream: S, line: Arc<Line>) -> Self {
+        Self { stream, line, is_full: false, is_unsent: false }
     }
 
     fn wrote(&mut self, written: &Poll<io::Result<usize>>) {
-        let stalled = written.is_pending();
-        if self.stalled != stalled {
-            self.stalled = stalled;
-            self.line.stalled(stalled);
+        self.now(written.is_pending(), self.is_unsent);
+    }
+
+    fn flushed(&mut self, flushed: &Poll<io::Result<()>>) {
+        self.now(self.is_full, flushed.is_pending());
+    }
+
+    fn now(&mut self, is_full: bool, is_unsent: bool) {
+        let was_stalled = self.is_full || self.is_unsent;
+        let is_stalled = is_full || is_unsent;
+        (self.is_full, self.is_unsent) = (is_full, is_unsent);
+        if was_stalled != is_stalled {
+            self.line.stalled(is_stalled);
         }
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,7 +57,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +69,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.flushed(&flushed);
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

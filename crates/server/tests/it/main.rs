@@ -37,6 +37,7 @@ mod acts;
 mod agent_config_contract;
 mod ops;
 mod serving;
+mod tls;
 mod mcp_transport;
 mod mcp_stdio;
 mod mcp_place;

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A pipeline without what needs more than the built-in tools and plans.
-fn plain(port: Option<u16>) -> String {
+pub fn plain(port: Option<u16>) -> String {
     let lines = DESK.lines().filter(|line| !line.contains("it/wait"));
     let text = lines.collect::<Vec<_>>().join("\n");
     match port {
@@ -57,7 +57,7 @@ async fn a_port_of_its_own_serves_one_pipeline_and_ends_with_the_server() {
     assert_eq!((port.pipeline.as_str(), port.route.as_str()), ("desk", "/desk/cases"));
     let address = port.address;
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+    let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
         let _ = stopped.await;
     }));
 

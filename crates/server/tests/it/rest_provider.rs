@@ -93,7 +93,7 @@ async fn our_own_document_makes_tools_that_call_us() {
     let address = listener.local_addr().unwrap();
     let assembled = assembled(Project::demo(), &data, address, None).await;
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+    let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
         let _ = stopped.await;
     }));
     let document = Document::Url(format!("http://{address}/openapi.json"));

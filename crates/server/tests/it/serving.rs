@@ -31,7 +31,7 @@ async fn a_server_answers_and_ends_when_it_is_told_to() {
     let address = listener.local_addr().unwrap();
     let assembled = assembled(Project::demo(), &data, address, None).await;
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+    let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
         let _ = stopped.await;
     }));
 

@@ -65,7 +65,7 @@ async fn serve(folder: &Path, data: &Path) -> Result<(), String> {
     let extra = Extra { tools: tools(folder), ..Extra::default() };
     let assembled = server::assemble(Setup { extra, ..setup }).await.map_err(in_words)?;
     writeln!(io::stdout(), "{SERVER_BANNER}{address}").map_err(in_words)?;
-    server::serve(assembled, listener, parent_gone()).await;
+    server::serve(assembled, listener, None, parent_gone()).await;
     Ok(())
 }
 

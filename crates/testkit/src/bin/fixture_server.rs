@@ -87,7 +87,7 @@ async fn serve(data: PathBuf, port: u16, options: &Options) -> Result<(), String
     let mut assembled = assemble(data, address).await.map_err(in_words)?;
     assembled.router = only(std::mem::take(&mut assembled.router), options.era);
     writeln!(io::stdout(), "{BANNER}http://{address}/mcp").map_err(in_words)?;
-    server::serve(assembled, listener, stop).await;
+    server::serve(assembled, listener, None, stop).await;
     Ok(())
 }
 

@@ -12,9 +12,10 @@ use crate::remote::client::DEFAULT_SERVER;
 use crate::served::{Kept, sources};
 use crate::terminal::progress::Progress;
 use clap::Args;
+use project::config::ServerConfig;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
-use server::{OwnPort, PortError, Watch};
+use server::{OwnPort, PortError, Tls, TlsError, Watch};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ Examples:
 
 const PORT_HELP: &str = "\
 The port to listen on; 0 takes a free one [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
-const HOST_HELP: &str = "The address to listen on, a loopback one \
+const HOST_HELP: &str = "The address to listen on; others than loopback need keys and TLS \
                          [default: waypost.toml, else 127.0.0.1] [env: WAYPOST_HOST]";
 
 /// What `waypost up` takes.
@@ -106,7 +107,8 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
     }
-    let configured = SocketAddr::new(project.config.server.host, project.config.server.port);
+    let settings = project.config.server.clone();
+    let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment).renewing(args.new);
@@ -135,8 +137,8 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     for warning in &assembled.warnings {
         tracing::warn!("{warning}");
     }
-    address::leave(data.path(), address, assembled.token());
-    if output.text(&listening(address, output.is_json())).is_err() {
+    address::leave(data.path(), &settings.local_url(address), assembled.token());
+    if output.text(&listening(settings.scheme(), address, output.is_json())).is_err() {
         // A user who closed standard output still wants the server.
         tracing::warn!("no one reads standard output");
     }
@@ -147,25 +149,14 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     let _watching = watch.map(|watch| watch.begin(&assembled));
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
-        // Commands look into the project's own data folder, and where its settings say.
-        let is_found = matches!(args.kept(), Kept::WithProject) || address == configured;
-        if context.project.is_some() && !is_found {
-            output.talk(&format!("commands reach this server with `--server http://{address}`"));
-        }
-        output.talk(&format!("MCP clients connect to http://{address}/mcp"));
-        for OwnPort { pipeline, address, route } in &ports {
-            output.talk(&format!("pipeline {pipeline} takes cases at http://{address}{route}"));
-        }
-        if args.demo {
-            output.talk(&things_to_try(address));
-        }
+        invite(&args, context, &settings, address, &ports);
     }
     let shutdown = async move {
         stop.next().await;
         tracing::info!("stopping");
     };
     tokio::select! {
-        () = server::serve(assembled, listener, shutdown) => tracing::info!("stopped"),
+        () = server::serve(assembled, listener, tls, shutdown) => tracing::info!("stopped"),
         () = overdue(stop_again) => {}
     }
     drop(data);
@@ -173,38 +164,62 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
 }
 
 /// The one line on standard output: where it listens, which `--port 0` leaves open.
-fn listening(address: SocketAddr, is_json: bool) -> String {
+fn listening(scheme: &str, address: SocketAddr, is_json: bool) -> String {
     match is_json {
-        true => json!({"listening": format!("http://{address}")}).to_string(),
-        false => format!("waypost listening on http://{address}"),
+        true => json!({"listening": format!("{scheme}://{address}")}).to_string(),
+        false => format!("waypost listening on {scheme}://{address}"),
+    }
+}
+
+/// Tells a person how to reach the server.
+fn invite(
+    args: &UpArgs,
+    context: &Context,
+    settings: &ServerConfig,
+    address: SocketAddr,
+    ports: &[OwnPort],
+) {
+    let (output, url) = (context.output, settings.local_url(address));
+    // Commands look into the project's own data folder, and where its settings say.
+    let configured = SocketAddr::new(settings.host, settings.port);
+    let is_found = matches!(args.kept(), Kept::WithProject) || address == configured;
+    if context.project.is_some() && !is_found {
+        output.talk(&format!("commands reach this server with `--server {url}`"));
+    }
+    output.talk(&format!("MCP clients connect to {url}/mcp"));
+    for OwnPort { pipeline, address, route } in ports {
+        let url = settings.local_url(*address);
+        output.talk(&format!("pipeline {pipeline} takes cases at {url}{route}"));
+    }
+    if args.demo {
+        output.talk(&things_to_try(&url));
     }
 }
 
 async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener> {
     let configured = &project.config.server;
     let host = match args.host.as_deref() {
-        Some(host) => loopback(host)?,
+        Some(host) => host_address(host)?,
         None => configured.host,
     };
     let address = SocketAddr::new(host, args.port.unwrap_or(configured.port));
     TcpListener::bind(address).await.map_err(|error| unbound(&error, Some(address)))
 }
 
-fn loopback(host: &str) -> Result<IpAddr> {
+fn host_address(host: &str) -> Result<IpAddr> {
     let address = match host {
         "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         _ => host.trim_matches(['[', ']']).parse::<IpAddr>().ok(),
     };
-    match address {
-        Some(address) if address.is_loopback() => Ok(address),
-        Some(_) => {
-            let what = "can be reached from other machines, and callers are not authenticated";
-            Err(Failure::usage(format!("`--host {host}` {what}"))
-                .hint("listen on 127.0.0.1 and let a proxy with a login stand in front"))
-        }
-        None => Err(Failure::usage(format!("`--host {host}` is not an address"))
-            .hint("write `--host 127.0.0.1` or `--host ::1`")),
-    }
+    address.ok_or_else(|| {
+        Failure::usage(format!("`--host {host}` is not an address"))
+            .hint("write `--host 127.0.0.1`, `--host ::1`, or another address of this machine")
+    })
+}
+
+/// Why the server cannot speak TLS.
+fn unencrypted(error: &TlsError) -> Failure {
+    Failure::new(Exit::Usage, "tls", error.to_string()).hint(error.hint())
 }
 
 fn unbound(error: &std::io::Error, address: Option<SocketAddr>) -> Failure {
@@ -249,8 +264,7 @@ const REQUEST: &str = r#"{"thread_id": "t1", "user_request": "what is on my cale
 /// A case for the demo's pipeline.
 const CASE: &str = r#"{"tradeId": "T-100", "reason": "Missing ISIN"}"#;
 
-fn things_to_try(address: SocketAddr) -> String {
-    let url = format!("http://{address}");
+fn things_to_try(url: &str) -> String {
     let server = if url == DEFAULT_SERVER { String::new() } else { format!(" --server {url}") };
     format!(
         "try this in another terminal:\n\
@@ -283,17 +297,18 @@ mod tests {
     #[test]
     fn where_it_listens_is_told_to_people_and_programs() {
         let address = SocketAddr::from(([127, 0, 0, 1], 8420));
-        assert_eq!(listening(address, false), "waypost listening on http://127.0.0.1:8420");
-        assert_eq!(listening(address, true), r#"{"listening":"http://127.0.0.1:8420"}"#);
+        let told = |scheme: &str, is_json: bool| listening(scheme, address, is_json);
+        assert_eq!(told("http", false), "waypost listening on http://127.0.0.1:8420");
+        assert_eq!(told("https", true), r#"{"listening":"https://127.0.0.1:8420"}"#);
     }
 
     #[test]
-    fn only_this_machine_may_reach_us() {
-        for host in ["127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9"] {
-            assert!(loopback(host).is_ok(), "{host}");
+    fn a_host_is_an_address() {
+        for host in ["127.0.0.1", "localhost", "::1", "[::1]", "0.0.0.0", "::", "192.168.1.1"] {
+            assert!(host_address(host).is_ok(), "{host}");
         }
-        for host in ["0.0.0.0", "::", "192.168.1.1", "example.com", ""] {
-            let failure = loopback(host).unwrap_err();
+        for host in ["example.com", "127.0.0.1:80", "300.0.0.1", ""] {
+            let failure = host_address(host).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage, "{host}");
             assert!(failure.hint.is_some(), "{host}");
         }

@@ -3,7 +3,7 @@
 //! the project's folder finds the project's own server.
 
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::client::Client;
+use crate::remote::client::{Client, UNTRUSTED};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use server::secrets::instance::proof;
@@ -22,8 +22,8 @@ pub(crate) fn file(data: &Path) -> PathBuf {
 
 /// Leaves this process's address beside the data that it holds, with the token by which clients
 /// recognise its server. It stays after the end: no one can prove to have its token then.
-pub(crate) fn leave(data: &Path, address: SocketAddr, token: &str) {
-    let text = format!("pid {}\nurl http://{address}\ntoken {token}\n", std::process::id());
+pub(crate) fn leave(data: &Path, url: &str, token: &str) {
+    let text = format!("pid {}\nurl {url}\ntoken {token}\n", std::process::id());
     if let Err(error) = write(data, &text) {
         tracing::warn!(%error, "other processes will not find this server by its data folder");
     }
@@ -101,6 +101,8 @@ pub(crate) async fn find(data: &Path) -> Result<Found> {
     match ask(&url, data).await {
         Ok(Answering { is_ours: true, .. }) => Ok(Found::Running(url)),
         Ok(_) => Ok(Found::Stale(format!("another server listens at {url}"))),
+        // It may well be ours: that its certificate is not trusted must not lead elsewhere.
+        Err(failure) if failure.code == UNTRUSTED => Err(failure),
         Err(failure) if failure.exit == Exit::Unreachable => {
             Ok(Found::Stale(format!("no server listens at {url}")))
         }
@@ -132,7 +134,8 @@ pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering> {
 
 /// Whether an address is one that we could have left.
 fn is_here(url: &str) -> bool {
-    let address = url.strip_prefix("http://").and_then(|address| address.parse().ok());
+    let address = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let address = address.and_then(|address| address.parse().ok());
     address.is_some_and(|address: SocketAddr| address.ip().is_loopback())
 }
 
@@ -158,13 +161,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path();
         assert_eq!(of_holder(data, None), None);
-        leave(data, SocketAddr::from(([127, 0, 0, 1], 8420)), "secret");
-        let ours = std::process::id();
         let url = Some("http://127.0.0.1:8420".to_owned());
+        leave(data, "http://127.0.0.1:8420", "secret");
+        let ours = std::process::id();
         assert_eq!(of_holder(data, Some(ours)), url);
         assert_eq!(of_holder(data, None), url);
         assert_eq!(of_holder(data, Some(ours + 1)), None, "left by an earlier one");
-        for elsewhere in ["http://192.0.2.1:80", "http://127.0.0.1.evil.test:80", "nowhere"] {
+        leave(data, "https://[::1]:8420", "secret");
+        assert_eq!(of_holder(data, None).as_deref(), Some("https://[::1]:8420"));
+        for elsewhere in ["https://192.0.2.1:80", "http://127.0.0.1.evil.test:80", "nowhere"] {
             std::fs::write(data.join(FILE), format!("pid {ours}\nurl {elsewhere}\n")).unwrap();
             assert_eq!(of_holder(data, Some(ours)), None, "{elsewhere}");
         }
@@ -182,7 +187,7 @@ mod tests {
         std::fs::write(&path, "pid 1\nurl http://127.0.0.1:1\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(read(folder.path()).unwrap().token, None);
-        leave(folder.path(), SocketAddr::from(([127, 0, 0, 1], 8420)), "secret");
+        leave(folder.path(), "http://127.0.0.1:8420", "secret");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(folder.path()).unwrap().token.as_deref(), Some("secret"));
         assert!(!folder.path().join("address.new").exists());

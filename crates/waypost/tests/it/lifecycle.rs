@@ -108,7 +108,7 @@ fn what_cannot_be_served_is_told() {
         .code(2)
         .says(server.port())
         .says("hint: `waypost up --port 0`");
-    waypost(folder.path(), &["up", "--demo", "--host", "0.0.0.0"]).code(2).says("other machines");
+    waypost(folder.path(), &["up", "--demo", "--host", "0.0.0.0"]).code(2).says("not loopback");
     waypost(folder.path(), &["up", "nowhere"]).code(2).says("nowhere");
     let toml = folder.path().join("waypost.toml");
     std::fs::write(toml, "[server]\nprot = 1\n").unwrap();

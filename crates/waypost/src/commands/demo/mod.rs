@@ -97,7 +97,7 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
         () = signals.next() => return Err(context.interrupted()),
     };
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = server::serve(assembled, listener, async move {
+    let serving = server::serve(assembled, listener, None, async move {
         // No one sends anything: the story drops it.
         let _ = stopped.await;
     });

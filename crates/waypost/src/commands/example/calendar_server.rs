@@ -87,7 +87,7 @@ pub(super) async fn run(args: &CalendarServerArgs, context: &Context) -> Result<
         (Way::Http(_), Some(listener)) => {
             let line = format!("calendar server listening on http://{address}/mcp");
             context.output.text(&line)?;
-            server::serve(assembled, listener, async move { stop.next().await }).await;
+            server::serve(assembled, listener, None, async move { stop.next().await }).await;
         }
         (Way::Stdio, listener) => {
             if io::stdin().is_terminal() {
