@@ -8,7 +8,7 @@ use crate::models::{ModelEntry, ModelKeys};
 use crate::public_url::from_here;
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
 use crate::tls::{TlsConfig, tls};
-use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys};
+use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits, OutOfRange};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
@@ -24,7 +24,7 @@ pub use crate::public_url::PublicUrl;
 pub const PORT_DEFAULT: u16 = 8420;
 
 /// The keys of `[server]`.
-pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "public_url", "admin"];
+pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "origins", "public_url", "admin"];
 
 /// What the settings say, with defaults for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,10 +63,13 @@ pub struct ServerConfig {
     pub host: IpAddr,
     /// The port to listen on; 0 lets the system choose.
     pub port: u16,
-    /// Names under which a proxy serves us, `wp.example.com` or `wp.example.com:8443`: allowed in
+    /// Names under which others reach us, `wp.example.com` or `wp.example.com:8443`: allowed in
     /// `Host` and `Origin` beside our own loopback names.
     #[serde(deserialize_with = "proxy_names")]
     pub hosts: Vec<String>,
+    /// Origins whose pages may call us from a browser, `https://app.example.com`.
+    #[serde(deserialize_with = "page_origins")]
+    pub origins: Vec<String>,
     /// The address at which people reach us, where a proxy stands in front; else the one that we
     /// listen on. Its host is one of our names too.
     #[serde(deserialize_with = "public_url")]
@@ -112,6 +115,7 @@ impl Default for ServerConfig {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: PORT_DEFAULT,
             hosts: Vec::new(),
+            origins: Vec::new(),
             public_url: None,
             admin: AdminRule::Local,
             tls: None,
@@ -120,7 +124,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Names under which a proxy serves us.
+    /// Names under which others reach us.
     pub fn names(&self) -> Vec<String> {
         let public = self.public_url.as_ref().map(|url| url.authority().to_owned());
         self.hosts.iter().cloned().chain(public).collect()
@@ -137,6 +141,21 @@ impl ServerConfig {
     /// Where programs on this machine reach a server with these settings that listens there.
     pub fn local_url(&self, address: SocketAddr) -> String {
         format!("{}://{}", self.scheme(), from_here(address))
+    }
+
+    /// Those of them that do not mean this machine: with one of them everybody needs a credential.
+    pub fn foreign_names(&self) -> Vec<String> {
+        let mut names = self.names();
+        names.retain(|name| !is_loopback(&without_port(name).to_ascii_lowercase()));
+        names
+    }
+}
+
+/// A host without its port; an IPv6 address stands in brackets.
+fn without_port(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => name,
     }
 }
 
@@ -404,6 +423,20 @@ fn proxy_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
         }
         Err(Mistake::error(format!("`{text}` is not a host"))
             .hint("write `wp.example.com` or `wp.example.com:8443`, without `http://`"))
+    })
+}
+
+/// Origins as browsers send them: scheme, host, and the port where it is not the usual one.
+fn page_origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    checked_list(deserializer, |text| {
+        let origin = text.to_ascii_lowercase();
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        if host.is_some_and(|host| !host.is_empty() && host.chars().all(fits)) {
+            return Ok(origin);
+        }
+        Err(Mistake::error(format!("`{text}` is not an origin"))
+            .hint("write `https://app.example.com`, without a path; there is no `*`"))
     })
 }
 
@@ -687,6 +720,26 @@ mod tests {
         assert_eq!(url(files, "[::]:1"), "https://[::1]:1");
         let open = Config::parse("waypost.toml", "[server]\nhost = \"0.0.0.0\"\n").unwrap();
         assert_eq!(open.server.host, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    }
+
+    #[test]
+    fn origins_are_exact_and_have_no_path() {
+        let text = "[server]\norigins = [\"https://App.example.com\", \"http://localhost:3000\"]\n";
+        let server = Config::parse("waypost.toml", text).unwrap().server;
+        assert_eq!(server.origins, ["https://app.example.com", "http://localhost:3000"]);
+        for wrong in ["*", "null", "app.example.com", "https://", "https://a.test/", "ftp://a.test"]
+        {
+            let told = mistakes(&format!("[server]\norigins = [\"{wrong}\"]\n"));
+            assert!(told[0].contains("is not an origin"), "{wrong}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine_let_nobody_else_in() {
+        let text = "[server]\npublic_url = \"http://127.0.0.1:9000\"\n\
+                    hosts = [\"localhost:3000\", \"[::1]:1\", \"LOCALHOST\", \"a.test:1\"]\n";
+        let server = Config::parse("waypost.toml", text).unwrap().server;
+        assert_eq!(server.foreign_names(), ["a.test:1"]);
     }
 
     #[test]

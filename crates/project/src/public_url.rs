@@ -56,6 +56,11 @@ impl PublicUrl {
         Self { base: format!("{scheme}://{authority}"), authority, is_public: false }
     }
 
+    /// The whole address, without a slash at its end.
+    pub fn as_str(&self) -> &str {
+        &self.base
+    }
+
     /// Host and port, as a browser names them.
     pub fn authority(&self) -> &str {
         &self.authority

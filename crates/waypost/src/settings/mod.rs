@@ -193,6 +193,7 @@ fn defaults() -> Vec<Setting> {
         setting("server.host".to_owned(), json!(server.host)),
         setting("server.port".to_owned(), json!(server.port)),
         setting("server.hosts".to_owned(), json!(server.hosts)),
+        setting("server.origins".to_owned(), json!(server.origins)),
         // Nothing stands for the address that it listens on.
         setting("server.public_url".to_owned(), Value::Null),
         setting("server.admin".to_owned(), json!(admin)),

@@ -80,9 +80,9 @@ fn layer(section: &str, key: &str, variable: &Variable) -> Layer {
 /// number must be.
 fn value(section: &str, key: &str, text: &str) -> Value {
     match (section, key) {
-        ("server", "hosts") => {
-            let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
-            json!(hosts.collect::<Vec<_>>())
+        ("server", "hosts" | "origins") => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            json!(items.collect::<Vec<_>>())
         }
         ("server", "host" | "public_url" | "admin") => json!(text),
         _ => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
@@ -107,6 +107,7 @@ mod tests {
             ("WAYPOST_ADMIN_KEY", "secret"),
             ("WAYPOST_SERVER_HOST", "::1"),
             ("WAYPOST_SERVER_HOSTS", "a.test, b.test:8443,"),
+            ("WAYPOST_SERVER_ORIGINS", "https://d.test,"),
             ("WAYPOST_SERVER_ADMIN", "key"),
             ("WAYPOST_SERVER_PUBLIC_URL", "https://c.test"),
             ("WAYPOST_SERVER_PORT", "1"),
@@ -119,6 +120,7 @@ mod tests {
         assert_eq!(config.server.host.to_string(), "::1");
         assert_eq!(config.server.hosts, ["a.test", "b.test:8443"]);
         assert_eq!(config.server.names(), ["a.test", "b.test:8443", "c.test"]);
+        assert_eq!(config.server.origins, ["https://d.test"]);
         assert_eq!(config.server.admin, project::config::AdminRule::Key);
         assert_eq!(config.server.port, 2, "the short name goes first");
         assert_eq!(config.limits.body_bytes_max, 9);
