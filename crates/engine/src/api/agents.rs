@@ -27,6 +27,11 @@ impl Catalog<'_> {
         self.shared.catalog.set_filed_agents(realm, &files)
     }
 
+    /// All agents of a realm, by name: for the server itself, which is nobody's caller.
+    pub fn all_agents(self, realm: &RealmId) -> Vec<KnownAgent> {
+        self.shared.catalog.agents(realm)
+    }
+
     /// The agents of the caller's realm, by name.
     pub fn agents(self, caller: &Caller) -> Vec<KnownAgent> {
         self.shared.gate.readable_agents(caller)

@@ -147,6 +147,16 @@ impl Catalog<'_> {
         self.shared.catalog.set_pipelines(realm, &files)
     }
 
+    /// All pipelines of a realm, by name: for the server itself, which is nobody's caller.
+    pub fn all_pipelines(self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
+        self.shared.catalog.pipelines(realm)
+    }
+
+    /// Whether cases of a realm come in at this path, whoever may submit them.
+    pub fn has_pipeline_at(self, realm: &RealmId, route: &str) -> bool {
+        self.shared.catalog.pipeline_at(realm, route).is_some()
+    }
+
     /// The pipelines of the caller's realm, by name.
     pub fn pipelines(self, caller: &Caller) -> Vec<Arc<Pipeline>> {
         self.shared.gate.readable_pipelines(caller)

@@ -10,7 +10,7 @@ use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::AgentName;
 use project::agents;
-use project::realm::local_caller;
+use project::realm::default_realm;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.
@@ -48,10 +48,9 @@ pub(super) async fn load(
     definitions: &dyn Definitions,
     brought: Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
-    let caller = local_caller();
-    let realm = caller.realm.clone();
+    let realm = default_realm();
     let known = || -> Vec<Arc<Agent>> {
-        engine.catalog().agents(&caller).into_iter().map(|known| known.agent).collect()
+        engine.catalog().all_agents(&realm).into_iter().map(|known| known.agent).collect()
     };
     let models = engine.catalog().model_names();
     let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());

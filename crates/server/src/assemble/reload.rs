@@ -8,12 +8,11 @@ use engine::{Engine, Models, ProjectFiles};
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::tool::call::Caller;
-use kernel::values::ids::{AgentName, PipelineName};
+use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
 use project::agents;
 use project::folder::Project;
-use project::realm::local_caller;
+use project::realm::default_realm;
 use project::upstream_entries::Variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -77,7 +76,7 @@ impl Parts {
 /// Takes what changed into a server that runs.
 pub(crate) struct Reload {
     engine: Engine,
-    caller: Caller,
+    realm: RealmId,
     /// What is served now.
     taken: Parts,
     /// Models that no file brings.
@@ -92,11 +91,11 @@ type Port = (PipelineName, u16);
 impl Reload {
     /// For an engine that serves this.
     pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
-        let caller = local_caller();
+        let realm = default_realm();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        Self { engine, caller, taken, given, open }
+        Self { engine, realm, taken, given, open }
     }
 
     /// What is served now.
@@ -110,7 +109,7 @@ impl Reload {
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let wrong = misplaced(&parts.readable, Some(&names));
         let models = self.models(&parts);
-        let read = self.engine.catalog().read_files(&self.caller.realm, &parts.files);
+        let read = self.engine.catalog().read_files(&self.realm, &parts.files);
         let (models, (files, mut warnings)) = match (models, read) {
             (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
             (models, read) => {
@@ -120,7 +119,7 @@ impl Reload {
         };
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
-        self.engine.catalog().set_files(&self.caller.realm, files);
+        self.engine.catalog().set_files(&self.realm, files);
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         self.taken = parts;
@@ -149,7 +148,7 @@ impl Reload {
         let agents = &parts.files.agents;
         let mut warnings = agents::without_models(agents, models, self.engine.limits());
         if *agents != self.taken.files.agents {
-            let known = self.engine.catalog().agents(&self.caller).into_iter();
+            let known = self.engine.catalog().all_agents(&self.realm).into_iter();
             let known: Vec<Arc<Agent>> = known.map(|known| known.agent).collect();
             warnings.extend(agents::no_default(parts.default.as_ref(), &known));
         }
