@@ -83,6 +83,16 @@ pub const METHODS: &[(&str, Right)] = &[
     ("tasks/cancel", Right::Engine(Act::Cancel)),
 ];
 
+/// The act of a method of `/mcp` that is done to one thing. Lists are there for everyone: they show
+/// what may be used.
+pub(crate) fn act_of(method: &str) -> Option<Act> {
+    let is_named = |(name, _): &&(&str, Right)| *name == method && method != "tools/list";
+    match METHODS.iter().find(is_named)?.1 {
+        Right::Engine(act) | Right::Door(act, _) => Some(act),
+        Right::Open(_) => None,
+    }
+}
+
 /// What a door asks about.
 #[derive(Clone)]
 struct Asked {

@@ -25,8 +25,8 @@ pub use acts::{METHODS, Of, Right};
 pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{Watch, Watching};
 pub use assemble::{
-    AssembleError, Assembled, Checked, Extra, HeldVault, ProjectPart, Setup, Stopper, ToCheck,
-    assemble, check_project,
+    AssembleError, Assembled, Checked, Extra, HeldKeys, HeldVault, ProjectPart, Setup, Stopper,
+    ToCheck, assemble, check_project,
 };
 pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};

@@ -185,6 +185,8 @@ impl Failure {
     pub(crate) fn render(mut self, shape: Shape, trace_id: String) -> Response {
         let (status, extra) = (self.status, self.extra_header());
         let own = std::mem::take(&mut self.headers);
+        // What a door says itself goes before what its status says.
+        let extra = extra.filter(|(name, _)| own.iter().all(|(given, _)| given != name));
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
             Shape::Plain => ("application/json", bytes(&self.plain(trace_id))),

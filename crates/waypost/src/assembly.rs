@@ -1,6 +1,6 @@
 //! Puts a project and a data folder together, and tells in our words what does not fit.
 
-use crate::environment::{ADMIN_KEY, Environment, SECRET_KEY};
+use crate::environment::{ADMIN_KEY, API_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use project::folder::Project;
@@ -17,6 +17,8 @@ pub(crate) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 pub(crate) struct Keys {
     /// With it only who has it administers.
     admin: Option<String>,
+    /// Who the client on a pipe is, where everybody needs a credential.
+    api: Option<String>,
     /// What seals what clients carry for us.
     secret: Option<String>,
     /// What the settings of upstreams may name.
@@ -36,8 +38,8 @@ impl Keys {
     /// Those of this environment.
     pub(crate) fn of(environment: &Environment) -> Self {
         let key = |name: &str| environment.text(name).map(str::to_owned);
-        let (admin, secret) = (key(ADMIN_KEY), key(SECRET_KEY));
-        Self { admin, secret, environment: environment.clone(), ..Self::default() }
+        let (admin, api, secret) = (key(ADMIN_KEY), key(API_KEY), key(SECRET_KEY));
+        Self { admin, api, secret, environment: environment.clone(), ..Self::default() }
     }
 
     /// The same, for a data folder that may get a new database where it has lost its own.
@@ -62,10 +64,11 @@ pub(crate) async fn assemble(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
-    let Keys { admin, secret, alone, renew, .. } = keys;
+    let Keys { admin, api, secret, alone, renew, .. } = keys;
     let setup = Setup {
         renew,
         admin_key: admin,
+        api_key: api,
         secret_key: secret,
         variables,
         // Without it the children of upstreams are watched over by no one but us.
@@ -101,6 +104,9 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
         AssembleError::Mistakes { part, mistakes } => mistaken(part, &mistakes),
         AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
+        AssembleError::Start(refusal) => {
+            Failure::new(Exit::Usage, "not_open_to_others", refusal.message).hint(refusal.hint)
+        }
         AssembleError::Stored(why) => Failure::new(Exit::Failed, "stored", why),
     }
 }

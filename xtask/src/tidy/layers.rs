@@ -29,15 +29,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "kernel", "wire", "outbound", "demo", "engine", "tools", "upstreams", "stores", "llms",
-            "sinks", "telemetry", "project",
+            "kernel", "wire", "outbound", "identity", "demo", "engine", "tools", "upstreams",
+            "stores", "llms", "sinks", "telemetry", "project",
         ],
     ),
     (
         "waypost",
         &[
-            "kernel", "wire", "outbound", "demo", "engine", "tools", "upstreams", "stores", "llms",
-            "sinks", "telemetry", "project", "server",
+            "kernel", "wire", "outbound", "identity", "demo", "engine", "tools", "upstreams",
+            "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),
     ("testkit", &["kernel", "wire", "engine", "stores", "tools", "upstreams", "project", "server"]),

@@ -3,6 +3,7 @@
 use crate::secrets::secret::SecretError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::start::StartRefusal;
 use project::folder::told;
 use stores::{Holder, OpenError};
 
@@ -23,6 +24,9 @@ pub enum AssembleError {
         /// What is wrong with it.
         mistakes: Vec<Mistake>,
     },
+    /// Others could reach the server, and it could not tell them apart.
+    #[error(transparent)]
+    Start(#[from] StartRefusal),
     /// What is stored cannot be used.
     #[error("{0}")]
     Stored(String),
@@ -58,6 +62,9 @@ impl AssembleError {
     pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
         match self {
             AssembleError::Mistakes { mistakes, .. } => mistakes,
+            AssembleError::Start(refusal) => {
+                vec![Mistake::error(refusal.message).hint(refusal.hint)]
+            }
             AssembleError::Store(_) | AssembleError::Secret(_) | AssembleError::Stored(_) => {
                 vec![Mistake::error(self.to_string())]
             }

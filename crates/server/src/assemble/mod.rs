@@ -6,6 +6,8 @@ pub(crate) mod sinks;
 pub(crate) mod pipelines;
 mod setup;
 mod error;
+mod access;
+mod held;
 mod behind;
 mod load;
 mod check;
@@ -19,20 +21,22 @@ use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
-use crate::request::auth::Entrance;
+use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
 use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, System};
+use access::{Admission, Asked, admission, known};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::{AllowAll, Engine, Model, Models, ToolSource};
+use engine::{Engine, Model, Models, ToolSource};
 use error::{stored, wrong};
+use identity::Identity;
 use kernel::contracts::shelf::Shelf;
-use kernel::contracts::{Clock, Spawn, Tool, Vault};
+use kernel::contracts::{Spawn, Tool, Vault};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::values::ids::RealmId;
@@ -42,9 +46,9 @@ use project::public_url::PublicUrl;
 use project::realm::default_realm;
 use project::upstream_entries::{Entry, Upstreams};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use stores::{Fatal, Hold, Opened};
+use stores::{Fatal, Opened};
 use telemetry::Telemetry;
 use tools::HttpSettings;
 use upstreams::{LoginPlaces, RemoteParts};
@@ -52,6 +56,7 @@ use upstreams::{LoginPlaces, RemoteParts};
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
+pub use held::{HeldKeys, HeldVault};
 pub use setup::{Extra, Setup};
 
 /// A shelf with nothing on it.
@@ -70,6 +75,8 @@ pub struct Assembled {
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
     pub(crate) spawn: Arc<dyn Spawn>,
+    /// Who is at the other end of a pipe, where that is known.
+    pub(crate) client: Option<Visitor>,
     /// The ports of pipelines that are open.
     pub(crate) ports: Vec<OpenPort>,
     /// How many connections are open at the same time.
@@ -98,6 +105,11 @@ impl Assembled {
         &self.doors.token
     }
 
+    /// Who is known, where everybody needs a credential.
+    pub fn identity(&self) -> Option<Arc<Identity>> {
+        self.doors.identity.clone()
+    }
+
     /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
         Stopper { doors: self.doors.clone() }
@@ -114,31 +126,14 @@ impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
+        if let Some(identity) = &self.doors.identity
+            && let Err(error) = identity.store_uses().await
+        {
+            tracing::debug!(%error, "the last uses of keys were not stored");
+        }
         self.doors.engine.stop().await;
         self.doors.gateway.stop().await;
         self.doors.telemetry.stop().await;
-    }
-}
-
-/// The vault of a data folder that no server uses now. No one else can use the folder while it is
-/// held: two who renew the same login take it from each other.
-pub struct HeldVault {
-    /// What logins brought.
-    pub vault: Arc<dyn Vault>,
-    _hold: Hold,
-}
-
-impl HeldVault {
-    /// Takes the folder for as long as this lives, or says who has it; none where no one ever
-    /// logged in. `given` is `WAYPOST_SECRET_KEY`.
-    pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
-        if !FileVault::is_there(data) {
-            return Ok(None);
-        }
-        let hold = stores::hold(data, SystemClock.now())?;
-        let keys = keyring(data, given)?;
-        let vault = Arc::new(FileVault::open(data, &keys, system()));
-        Ok(Some(Self { vault, _hold: hold }))
     }
 }
 
@@ -149,10 +144,11 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let place = setup.place();
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
+    let (admin_key, api_key) = (admin_key.as_deref(), setup.api_key.as_deref());
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
-    let Opened { store, definitions, blobs, deliveries, marks, backup, .. } =
+    let Opened { store, definitions, api_keys, blobs, deliveries, marks, backup } =
         stores::open(&place, store_parts(&system, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
@@ -163,16 +159,14 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     // After the store too: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
     let outlets = opened_sinks(sinks, &system)?;
-    let entrance = entrance(address, &server, admin_key.as_deref());
-    let remote = RemoteParts {
-        spawn: system.spawn.clone(),
-        clock: system.clock.clone(),
-        entropy: system.entropy.clone(),
-        limits: limits.clone(),
-        supervisor,
-        vault: Arc::new(FileVault::open(&data, &keys, system.clone())),
-        login: login_places(address, &server, &entrance),
-    };
+    let (never_local, alone) = (setup.never_local, setup.alone);
+    let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
+    let identity = known(api_keys, admin_key, &keys, &system).await?;
+    let Admission { entrance, identity, client, policy } =
+        admission(&asked, identity, system.clock.now())?;
+    let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));
+    let login = login_places(address, &server, &entrance);
+    let remote = remote_parts(&system, &limits, supervisor, vault, login);
     let telemetry = observing(setup.alone, variables.as_ref(), &system, &limits);
     let System { clock, entropy, spawn } = system;
     let engine = Engine::start(engine::Parts {
@@ -185,7 +179,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         awaited: awaited(&upstreams, &providers),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
-        policy: extra.policy.unwrap_or_else(|| Arc::new(AllowAll)),
+        policy: extra.policy.unwrap_or(policy),
         schemas: Arc::new(JsonSchemas::default()),
         marks,
         clock,
@@ -206,30 +200,26 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     gateway.watch_arrivals();
     let cursors = Cursors::new(&keys);
     let mut doors = Doors::new(engine.clone(), entrance, gateway, backup, cursors, telemetry);
-    (doors.default_agent, doors.sinks) = (agents.default, sinks);
+    (doors.default_agent, doors.sinks, doors.identity) = (agents.default, sinks, identity);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
     let (first, own) = (extra.shelves, own_shelf(setup.only_extra, &doors));
     let door = Arc::new(Door::new(doors.clone(), first, own, &keys, spawn.clone(), mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
-    Ok(Assembled { router, engine, warnings, doors, door, spawn, ports, connections_max })
+    Ok(Assembled { router, engine, warnings, doors, door, spawn, client, ports, connections_max })
 }
 
-/// Who comes in, with a warning where strangers could: a caller behind a proxy comes from this
-/// machine, as far as we can see.
-fn entrance(address: SocketAddr, server: &ServerConfig, admin_key: Option<&str>) -> Entrance {
-    let entrance = Entrance::new(address, server, admin_key);
-    let names = server.names();
-    if entrance.everybody_administers() && !names.is_empty() {
-        let names = names.join(", ");
-        tracing::warn!(
-            names,
-            "anyone who reaches this server under these names may administer it; set \
-             `WAYPOST_ADMIN_KEY`"
-        );
-    }
-    entrance
+/// What connections to upstreams are made of.
+fn remote_parts(
+    system: &System,
+    limits: &Arc<Limits>,
+    supervisor: Option<PathBuf>,
+    vault: Arc<dyn Vault>,
+    login: Option<LoginPlaces>,
+) -> RemoteParts {
+    let (System { clock, entropy, spawn }, limits) = (system.clone(), limits.clone());
+    RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login }
 }
 
 /// Where tools come from that are there from the start.
@@ -333,11 +323,23 @@ async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
 
 /// A server without a project whose data is in this folder, for tests of what is behind the frame.
 #[cfg(test)]
-pub(crate) async fn assembled_in(folder: &Path) -> Assembled {
+pub(crate) async fn assembled_in(folder: &std::path::Path) -> Assembled {
+    assembled_with(folder, Config::default(), None).await
+}
+
+/// The same with these settings, and an admin key.
+#[cfg(test)]
+pub(crate) async fn assembled_with(
+    folder: &std::path::Path,
+    config: Config,
+    admin_key: Option<&str>,
+) -> Assembled {
     let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
     let address = SocketAddr::from(([127, 0, 0, 1], 8420));
-    let project = project::folder::Project::default();
-    match assemble(Setup::new(project, folder.join("data"), address, fatal)).await {
+    let project = project::folder::Project { config, ..project::folder::Project::default() };
+    let setup = Setup::new(project, folder.join("data"), address, fatal);
+    let admin_key = admin_key.map(str::to_owned);
+    match assemble(Setup { admin_key, ..setup }).await {
         Ok(assembled) => assembled,
         Err(error) => panic!("{error}"),
     }

@@ -19,10 +19,15 @@ pub struct Setup {
     pub data: PathBuf,
     /// Whether that folder gets a new database where it has lost its own, instead of a refusal.
     pub renew: bool,
-    /// Where the server listens: the bound address, so that port 0 is the real one here.
+    /// Where the server listens: the bound address, so that port 0 is the real one here. On a pipe
+    /// it is port 0.
     pub address: SocketAddr,
     /// `WAYPOST_ADMIN_KEY`; an empty one is none.
     pub admin_key: Option<String>,
+    /// `WAYPOST_API_KEY`: who the client on a pipe is, where everybody needs a credential.
+    pub api_key: Option<String>,
+    /// Whether everybody needs a credential, also where only this machine reaches the server.
+    pub never_local: bool,
     /// `WAYPOST_SECRET_KEY`; without one the data folder has its own.
     pub secret_key: Option<String>,
     /// What code brings beside the built-in tools.
@@ -50,6 +55,8 @@ impl Setup {
             renew: false,
             address,
             admin_key: None,
+            api_key: None,
+            never_local: false,
             secret_key: None,
             extra: Extra::default(),
             only_extra: false,
@@ -80,6 +87,7 @@ pub struct Extra {
     pub routes: Router,
     /// More models, by the names that agents know them by.
     pub models: Vec<(String, Model)>,
-    /// Who may do what; everyone everything where none is given.
+    /// Who may do what; where none is given, everyone everything in local mode, else what the
+    /// built-in roles permit.
     pub policy: Option<Arc<dyn Policy>>,
 }

@@ -11,6 +11,8 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use engine::Engine;
+use futures::future::{pending, select};
+use identity::{Identity, Standing, Verified};
 use kernel::contracts::backup::Backup;
 use kernel::definition::pipeline::Pipeline;
 use kernel::limits::Limits;
@@ -18,6 +20,7 @@ use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, Millis};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -28,6 +31,8 @@ pub(crate) struct Doors {
     pub(crate) engine: Engine,
     /// Who may come in.
     pub(crate) entrance: Entrance,
+    /// Who is known; none in local mode.
+    pub(crate) identity: Option<Arc<Identity>>,
     /// The servers behind this one.
     pub(crate) gateway: Gateway,
     /// Copies of all that it keeps.
@@ -91,6 +96,7 @@ impl Doors {
         let logins = || SharedRate::per_minute(limits.logins_per_minute);
         Self {
             entrance,
+            identity: None,
             gateway,
             backup,
             cursors,
@@ -121,6 +127,29 @@ impl Doors {
     /// for.
     pub(crate) fn pipeline_at(&self, caller: &Caller, path: &str) -> Option<Arc<Pipeline>> {
         self.engine.catalog().pipeline_at(caller, path)
+    }
+
+    /// Waits until this credential is not good any more. Nothing is begun before it is polled.
+    pub(crate) fn lapse(
+        &self,
+        verified: &Arc<Verified>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (identity, clock) = (self.identity.clone(), self.engine.clock().clone());
+        let verified = verified.clone();
+        async move {
+            let Some(identity) = identity else { return pending().await };
+            // Before the first look: what changes after it wakes us.
+            let mut changed = identity.changed();
+            while let Standing::Good { until } = identity.standing(&verified) {
+                let ends = async {
+                    match until {
+                        Some(until) => clock.sleep_until(until).await,
+                        None => pending().await,
+                    }
+                };
+                drop(select(pin!(changed.changed()), pin!(ends)).await);
+            }
+        }
     }
 
     /// Room for one more stream, if there is any.
@@ -197,10 +226,13 @@ impl FromRequestParts<Shared> for Administrator {
 /// Who sends this request.
 fn visitor(parts: &Parts) -> Result<&Visitor> {
     // Every door is in the frame: without it no one may come in.
-    parts.extensions.get::<Visitor>().ok_or_else(|| {
-        let message = "this endpoint is outside the frame, so its caller is unknown";
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
-    })
+    parts.extensions.get::<Visitor>().ok_or_else(no_caller)
+}
+
+/// What is answered where it must be known who calls, and is not.
+pub(crate) fn no_caller() -> Failure {
+    let message = "this endpoint is outside the frame, so its caller is unknown";
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
 }
 
 #[cfg(test)]

@@ -2,17 +2,23 @@
 //! the request from here on, and a failure gets the door's shape and a trace id on its way out.
 
 use crate::problem::{Failure, Shape};
-use crate::request::auth::{Entrance, Visitor};
-use crate::request::doors::{Doors, Shared};
+use crate::request::auth::{Arrival, Entrance, Visitor};
+use crate::request::doors::{Doors, Shared, no_caller};
+use crate::request::forwarded::Peer;
+use crate::request::origin;
 use crate::request::trace;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use futures::future::{Either, ready, select};
+use identity::Verified;
 use kernel::values::trace::TraceParent;
-use project::public_url::CALLBACK_PATH;
-use project::realm::local_caller;
+use project::realm::default_realm;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// Endpoints that report errors in a plain object.
@@ -26,26 +32,43 @@ const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
 /// Checks who comes in, lets the handler answer, and shapes a failure.
 pub(crate) async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
-    framed(&doors, request, |mut request, visitor| {
-        request.extensions_mut().insert(visitor);
-        next.run(request)
-    })
-    .await
+    checked(&doors, None, request, |request, visitor| carrying(request, visitor, next)).await
 }
 
-/// The same around a handler that stands alone, and learns who calls.
+/// The handler's answer to a request that carries who sends it. At a door that is open that may be
+/// no one.
+fn carrying(
+    mut request: Request,
+    visitor: Option<Visitor>,
+    next: Next,
+) -> impl Future<Output = Response> {
+    if let Some(visitor) = visitor {
+        request.extensions_mut().insert(visitor);
+    }
+    next.run(request)
+}
+
+/// The same around a handler that stands alone, and must learn who calls.
 pub(crate) async fn framed<F: Future<Output = Response>>(
     doors: &Shared,
     request: Request,
     handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
-    sent(doors, checked(doors, None, request, handler).await)
+    let known = |request, visitor: Option<Visitor>| match visitor {
+        Some(visitor) => Either::Left(handler(request, visitor)),
+        None => Either::Right(ready(no_caller().into_response())),
+    };
+    checked(doors, None, request, known).await
 }
 
-/// What holds for every answer: it is counted, and no browser guesses another type for it.
-fn sent(doors: &Shared, mut response: Response) -> Response {
+/// What holds for every answer: it is counted, no browser guesses another type for it, and pages of
+/// the settings may read it.
+fn sent(doors: &Shared, page: Option<HeaderValue>, mut response: Response) -> Response {
     doors.answers.add(response.status());
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = page {
+        origin::allow(&mut response, origin);
+    }
     response
 }
 
@@ -54,32 +77,68 @@ async fn checked<F: Future<Output = Response>>(
     doors: &Shared,
     own: Option<&Entrance>,
     request: Request,
-    handler: impl FnOnce(Request, Visitor) -> F,
+    handler: impl FnOnce(Request, Option<Visitor>) -> F,
 ) -> Response {
-    let (uri, headers) = (request.uri(), request.headers());
-    let shape = if own.is_some() { Shape::Plain } else { shape_of(uri.path()) };
-    let caller = trace::of(headers);
     let entrance = own.unwrap_or(&doors.entrance);
-    let checked = if own.is_none() && uri.path() == CALLBACK_PATH {
-        // A browser that comes back from a login was sent by a foreign page, and has a proof with
-        // them.
-        entrance.check_names(uri, headers)
-    } else {
-        entrance.check(uri, headers)
+    let (page, caller) = (entrance.page(request.headers()), trace::of(request.headers()));
+    let arrival = Arrival {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        peer: request.extensions().get::<Peer>().copied(),
     };
-    if let Err(failure) = checked {
-        // Looked for only here: a handler that answers a pipeline's route knows that it does.
-        // No one calls here, so that only pipelines of the realm that every server has are known.
-        let is_pipeline = doors.pipeline_at(&local_caller(), uri.path()).is_some();
-        let shape = if is_pipeline { Shape::Plain } else { shape };
-        return told(doors, failure, shape, caller);
+    if let Some(allowed) = entrance.preflight(&arrival) {
+        // A page of our own names is told so as well: it is another origin than the one it calls.
+        let page = request.headers().get(ORIGIN).cloned();
+        return sent(doors, page, allowed);
     }
-    let visitor = entrance.visitor(headers);
-    let mut response = handler(request, visitor).await;
-    match response.extensions_mut().remove::<Failure>() {
+    let path = request.uri().path();
+    let door = RPC_DOORS.into_iter().find(|door| *door == path).unwrap_or_default();
+    let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
+    let visitor = match entrance.admit(&arrival) {
+        Ok(visitor) => visitor,
+        Err(failure) => {
+            // Looked for only here: a handler that answers a pipeline's route knows that it does.
+            // No one calls here, so that only pipelines of the realm that every server has are
+            // known.
+            let is_pipeline = doors.engine.catalog().has_pipeline_at(&default_realm(), path);
+            let shape = if is_pipeline { Shape::Plain } else { shape };
+            return sent(doors, page, told(doors, failure, shape, caller));
+        }
+    };
+    let verified = visitor.as_ref().and_then(|visitor| visitor.verified.clone());
+    let mut response = match verified {
+        None => handler(request, visitor).await,
+        Some(verified) => {
+            let answered = within(doors, &verified, handler(request, visitor)).await;
+            answered.unwrap_or_else(|| entrance.lapsed(door).into_response())
+        }
+    };
+    let response = match response.extensions_mut().remove::<Failure>() {
         Some(failure) => told(doors, failure, shape, caller),
         None => response,
+    };
+    sent(doors, page, response)
+}
+
+/// An answer that ends with the credential that asked for it: none where that was before it began,
+/// and a stream where that comes in the middle.
+async fn within(
+    doors: &Shared,
+    verified: &Arc<Verified>,
+    answered: impl Future<Output = Response>,
+) -> Option<Response> {
+    // The handler goes first: who ends its own credential is told so.
+    let response = match select(pin!(answered), pin!(doors.lapse(verified))).await {
+        Either::Left((response, _)) => response,
+        Either::Right(((), _)) => return None,
+    };
+    // What is there as a whole was answered in time.
+    if response.body().size_hint().exact().is_some() {
+        return Some(response);
     }
+    let lapse = doors.lapse(verified);
+    Some(response.map(|body| Body::from_stream(body.into_data_stream().take_until(lapse))))
 }
 
 /// What is around a port of a pipeline's own.
@@ -97,11 +156,8 @@ pub(crate) async fn own_frame(
     next: Next,
 ) -> Response {
     let OwnFrame { doors, entrance } = &*own;
-    let handler = |mut request: Request, visitor: Visitor| {
-        request.extensions_mut().insert(visitor);
-        next.run(request)
-    };
-    sent(doors, checked(doors, Some(entrance), request, handler).await)
+    let handler = |request, visitor| carrying(request, visitor, next);
+    checked(doors, Some(entrance), request, handler).await
 }
 
 fn shape_of(path: &str) -> Shape {

@@ -1,7 +1,10 @@
-//! What every request has in common: who sends it, its trace, its body, parameters and keys, the
-//! frame around its handler, and what a handler has at hand (`doors`). What a single endpoint does
-//! is in `http`, `mcp` and `rpc`.
+//! What every request has in common: where it comes from, who sends it, its trace, its body,
+//! parameters and keys, the frame around its handler, and what a handler has at hand (`doors`).
+//! What a single endpoint does is in `http`, `mcp` and `rpc`.
 
+pub(crate) mod forwarded;
+pub(crate) mod origin;
+pub(crate) mod realms;
 pub(crate) mod auth;
 pub(crate) mod cursors;
 pub(crate) mod rate;

@@ -1,7 +1,9 @@
 //! What stands in a URL: queries, pages, waits, and the names of sessions, runs and asks.
 
 use crate::problem::{Failure, Result};
+use crate::request::auth::Visitor;
 use crate::request::doors::{Doors, Shared};
+use crate::request::realms::without_realm;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use engine::refusal::Refusal;
@@ -20,7 +22,14 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self> {
-        match Query::try_from_uri(&parts.uri) {
+        let query = Query::try_from_uri(&parts.uri).or_else(|rejection| {
+            // The realm was the frame's concern, where everybody has a credential.
+            let visitor = parts.extensions.get::<Visitor>();
+            let is_checked = visitor.is_some_and(|visitor| visitor.verified.is_some());
+            let rest = if is_checked { without_realm(&parts.uri) } else { None };
+            rest.map_or(Err(rejection), |rest| Query::try_from_uri(&rest))
+        });
+        match query {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let text = rejection.body_text();

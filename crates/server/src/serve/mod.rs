@@ -230,6 +230,9 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let stopper = assembled.stopper();
-    stdio::serve(assembled.door, input, output).await;
+    match assembled.client {
+        Some(client) => stdio::serve(assembled.door, client, input, output).await,
+        None => tracing::error!("the client on the pipe has no credential, and is not served"),
+    }
     stopper.stop().await;
 }

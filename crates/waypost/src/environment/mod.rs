@@ -17,6 +17,8 @@ use std::path::Path;
 
 /// Who may administer, where this is set.
 pub(crate) const ADMIN_KEY: &str = "WAYPOST_ADMIN_KEY";
+/// As whom a client calls a server that asks for credentials.
+pub(crate) const API_KEY: &str = "WAYPOST_API_KEY";
 /// What seals what MCP clients carry for us; else `secret.key` of the data folder does.
 pub(crate) const SECRET_KEY: &str = "WAYPOST_SECRET_KEY";
 /// The server that clients talk to.

@@ -3,6 +3,7 @@
 
 use super::delivery::{self, Accept, Channel, Handling, written};
 use super::headers::{self, header};
+use crate::acts::act_of;
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
@@ -18,12 +19,14 @@ use crate::mcp::sessions::Session;
 use crate::request::body::{self, is_deeper};
 use crate::request::trace;
 use axum::extract::Request;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
 use kernel::tool::call::{Caller, ToolSpec};
+use kernel::values::caller::Act;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,12 +38,14 @@ use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
 pub(crate) struct Refused {
     status: StatusCode,
     error: RpcError,
+    /// What the client's credential lacks.
+    challenge: Option<HeaderValue>,
 }
 
 impl Refused {
     /// With this status.
     pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
-        Self { status, error }
+        Self { status, error, challenge: None }
     }
 
     /// It is no request that we can take.
@@ -59,6 +64,9 @@ impl Refused {
         let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
         if later.contains(&self.status) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(challenge) = &self.challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge.clone());
         }
         response
     }
@@ -141,6 +149,7 @@ impl Arrival<'_> {
         let said = Said::read(asked.what.params)?;
         let meta = said.meta()?;
         let method: &str = &asked.what.method;
+        self.within_scopes(method)?;
         if self.is_stateless(method, &meta) {
             return self.stateless(asked, &said, &meta).await;
         }
@@ -148,6 +157,19 @@ impl Arrival<'_> {
             return self.initialize(asked);
         }
         self.in_session(asked).await
+    }
+
+    /// Refuses a method that the scopes of the credential do not cover: a client that is told which
+    /// one is missing can get another credential.
+    fn within_scopes(&self, method: &str) -> Result<(), Refused> {
+        let Some(scopes) = self.caller.scopes else { return Ok(()) };
+        let act = act_of(method).filter(|act| !scopes.allow(*act));
+        let Some(scope) = act.map(Act::scope) else { return Ok(()) };
+        let message = format!("the credential does not have the scope `{}`", scope.name());
+        let data = json!({"code": "forbidden", "scope": scope.name()});
+        let error = RpcError::new(INVALID_REQUEST, message).data(data);
+        let challenge = self.door.doors.entrance.step_up(scope);
+        Err(Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, error) })
     }
 
     fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {

@@ -14,12 +14,14 @@ use crate::mcp::messages::requests::{REQUESTS_MAX, Requests, is_cancelled};
 use crate::mcp::methods::hello;
 use crate::mcp::methods::listen;
 use crate::mcp::sessions::Session;
-use futures::future::BoxFuture;
+use crate::request::auth::Visitor;
+use futures::future::{BoxFuture, Either, pending, select};
+use identity::Verified;
 use kernel::tool::call::Caller;
-use project::realm::local_caller;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
@@ -31,8 +33,8 @@ const LINES_MAX: usize = 256;
 /// How long requests may go on after the client closed its end.
 const DRAIN_MS: u64 = 3_000;
 
-/// Serves one client until it closes its end.
-pub(crate) async fn serve<R, W>(door: Arc<Door>, input: R, output: W)
+/// Serves one client until it closes its end, or its credential ends.
+pub(crate) async fn serve<R, W>(door: Arc<Door>, client: Visitor, input: R, output: W)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -48,12 +50,21 @@ where
     };
     door.spawn.task("mcp output", Box::pin(writing));
     let requests = Requests::new(REQUESTS_MAX);
-    // The process that started us has this machine's rights.
-    let caller = Arc::new(local_caller());
+    let Visitor { caller, verified, .. } = client;
     let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };
     let mut input = BufReader::new(input);
+    let mut lapsed = pin!(lapsed(&door, verified));
     while !pipe.sender.is_closed() {
-        match line(&mut input, door.doors.limits().body_bytes_max).await {
+        let next = line(&mut input, door.doors.limits().body_bytes_max);
+        let read = match select(pin!(next), lapsed.as_mut()).await {
+            Either::Left((read, _)) => read,
+            Either::Right(((), _)) => {
+                tracing::error!("the key of the client is not good any more");
+                pipe.requests.cancel_all();
+                break;
+            }
+        };
+        match read {
             Ok(Line::Whole(bytes)) => pipe.take(&bytes).await,
             Ok(Line::TooLong) => pipe.refuse_length().await,
             Ok(Line::End) => break,
@@ -74,6 +85,14 @@ where
     if engine::timeout(clock, DRAIN_MS, &mut finished).await.is_none() {
         requests.cancel_all();
         let _ = engine::timeout(clock, DRAIN_MS, finished).await;
+    }
+}
+
+/// Waits until the client's credential is not good any more; for ever where it needs none.
+async fn lapsed(door: &Door, verified: Option<Arc<Verified>>) {
+    match verified {
+        Some(verified) => door.doors.lapse(&verified).await,
+        None => pending().await,
     }
 }
 

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 fn visitor_of(realm: &str) -> Visitor {
-    Visitor { caller: Arc::new(Caller::new(realm, "ann")), administrator: None }
+    let caller = Arc::new(Caller::new(realm, "ann"));
+    Visitor { caller, administrator: None, verified: None }
 }
 
 async fn answered(

@@ -1,0 +1,135 @@
+//! Who may call a server: decided once, when the store is open, since stored keys count.
+
+use super::error::{AssembleError, stored};
+use crate::request::auth::{Entrance, Visitor};
+use crate::request::forwarded::Between;
+use crate::secrets::vault::System;
+use engine::AllowAll;
+use identity::policy::RolePolicy;
+use identity::{Identity, IdentityParts};
+use kernel::contracts::Policy;
+use kernel::contracts::api_keys::ApiKeys;
+use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
+use kernel::values::ids::Millis;
+use kernel::values::secret::Secret;
+use outbound::seal::Keyring;
+use project::config::ServerConfig;
+use project::tls::TlsConfig;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What decides who may call.
+pub(super) struct Asked<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) server: &'a ServerConfig,
+    /// `WAYPOST_ADMIN_KEY`.
+    pub(super) admin_key: Option<&'a str>,
+    /// `WAYPOST_API_KEY`, of the client on a pipe.
+    pub(super) api_key: Option<&'a str>,
+    /// Whether everybody needs a credential, wherever the server is reached.
+    pub(super) never_local: bool,
+    /// Whether the server serves no one but the program that it is a part of.
+    pub(super) alone: bool,
+}
+
+/// Who may call.
+pub(super) struct Admission {
+    pub(super) entrance: Entrance,
+    /// None in local mode.
+    pub(super) identity: Option<Arc<Identity>>,
+    /// Who is at the other end of a pipe, where that is known.
+    pub(super) client: Option<Visitor>,
+    /// Who may do what.
+    pub(super) policy: Arc<dyn Policy>,
+}
+
+/// Everyone who is known by these keys.
+pub(super) async fn known(
+    keys: Arc<dyn ApiKeys>,
+    admin_key: Option<&str>,
+    seal: &Keyring,
+    system: &System,
+) -> Result<Arc<Identity>, AssembleError> {
+    let System { clock, entropy, spawn } = system.clone();
+    let admin_key = admin_key.map(Secret::from);
+    let parts = IdentityParts { keys, admin_key, seal: seal.clone(), clock, entropy, spawn };
+    Identity::open(parts).await.map_err(|error| stored(error.into()))
+}
+
+/// Who may call, or why the server must not start.
+pub(super) fn admission(
+    asked: &Asked<'_>,
+    identity: Arc<Identity>,
+    now: Millis,
+) -> Result<Admission, AssembleError> {
+    let Asked { address, server, admin_key, .. } = *asked;
+    if asked.access(&identity, now)? == Access::Local {
+        let entrance = Entrance::local(address, server, admin_key);
+        let client = asked.client(&entrance)?;
+        return Ok(Admission { entrance, identity: None, client, policy: Arc::new(AllowAll) });
+    }
+    let public = server.public_url.as_ref().map(|url| url.as_str().to_owned());
+    let base = public.unwrap_or_else(|| server.local_url(address));
+    let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
+    let client = asked.client(&entrance)?;
+    let policy = Arc::new(RolePolicy::new(identity.clone()));
+    Ok(Admission { entrance, identity: Some(identity), client, policy })
+}
+
+impl Asked<'_> {
+    fn access(&self, identity: &Identity, now: Millis) -> Result<Access, StartRefusal> {
+        if self.alone {
+            return Ok(Access::Local);
+        }
+        let admin_key = self.admin_key.filter(|key| !key.is_empty());
+        let names = self.server.foreign_names();
+        let access = start::access(&Exposure {
+            listens_on_loopback: self.address.ip().is_loopback(),
+            names: &names,
+            origins: &self.server.origins,
+            never_local: self.never_local,
+            transport: transport(self.server),
+            has_admin_key: admin_key.is_some(),
+            has_keys: identity.directory().keys.values().any(|key| key.check(now).is_ok()),
+        })?;
+        if let Some(key) = admin_key {
+            start::check_admin_key(access, key)?;
+        }
+        Ok(access)
+    }
+
+    /// Who is at the other end of a pipe. On one, it must be someone.
+    fn client(&self, entrance: &Entrance) -> Result<Option<Visitor>, StartRefusal> {
+        let api_key = self.api_key.filter(|key| !key.is_empty());
+        // Without a port we are on a pipe.
+        let is_piped = self.address.port() == 0;
+        match entrance.piped(api_key) {
+            Ok(Some(client)) => Ok(Some(client)),
+            Ok(None) | Err(_) if !is_piped => Ok(None),
+            Ok(None) => Err(no_client("this server asks everybody for a credential".to_owned())),
+            Err(failure) => Err(no_client(format!("`WAYPOST_API_KEY`: {}", failure.message()))),
+        }
+    }
+}
+
+fn no_client(message: String) -> StartRefusal {
+    let hint = "set `WAYPOST_API_KEY` to a key of this server; `waypost key create` makes one";
+    StartRefusal { message, hint: hint.to_owned() }
+}
+
+/// How requests reach the server.
+fn transport(server: &ServerConfig) -> Transport {
+    match server.tls {
+        Some(TlsConfig::Files { .. }) => Transport::Tls,
+        Some(TlsConfig::Proxy { .. }) => Transport::Proxy,
+        None => Transport::Plain,
+    }
+}
+
+/// Who may stand between callers and a server that asks for credentials.
+fn between(server: &ServerConfig) -> Between {
+    match &server.tls {
+        Some(TlsConfig::Proxy { proxies }) => Between::Proxies(proxies.clone()),
+        Some(TlsConfig::Files { .. }) | None => Between::Anyone,
+    }
+}

@@ -1,0 +1,73 @@
+//! Parts of a data folder that no server uses now, for commands that work without one. No one else
+//! can use the folder while they are held.
+
+use super::access::known;
+use super::error::AssembleError;
+use super::{store_parts, system};
+use crate::secrets::secret::keyring;
+use crate::secrets::vault::FileVault;
+use engine::system::clock::SystemClock;
+use identity::Identity;
+use identity::keys::Maker;
+use kernel::contracts::{Clock, Vault};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::roles::{Role, Roles};
+use kernel::limits::Limits;
+use project::realm::local_caller;
+use std::path::Path;
+use std::sync::Arc;
+use stores::{Hold, Opened, Place};
+
+/// The vault of a data folder: two who renew the same login take it from each other.
+pub struct HeldVault {
+    /// What logins brought.
+    pub vault: Arc<dyn Vault>,
+    _hold: Hold,
+}
+
+impl HeldVault {
+    /// Takes the folder for as long as this lives, or says who has it; none where no one ever
+    /// logged in. `given` is `WAYPOST_SECRET_KEY`.
+    pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
+        if !FileVault::is_there(data) {
+            return Ok(None);
+        }
+        let hold = stores::hold(data, SystemClock.now())?;
+        let keys = keyring(data, given)?;
+        let vault = Arc::new(FileVault::open(data, &keys, system()));
+        Ok(Some(Self { vault, _hold: hold }))
+    }
+}
+
+/// The keys of a data folder: the first key of a server is made before it starts.
+pub struct HeldKeys {
+    identity: Arc<Identity>,
+    _opened: Opened,
+}
+
+impl HeldKeys {
+    /// Takes the folder for as long as this lives, or says who has it; a new one is made ready.
+    /// `given` is `WAYPOST_SECRET_KEY`.
+    pub async fn take(data: &Path, given: Option<&str>) -> Result<Self, AssembleError> {
+        let (system, limits) = (system(), Arc::new(Limits::default()));
+        let fatal = Arc::new(|why: String| tracing::error!("{why}"));
+        let place = Place::Folder(data.to_owned());
+        let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
+        // After the store: it makes the folder and holds it alone.
+        let keys = keyring(data, given)?;
+        let identity = known(opened.api_keys.clone(), None, &keys, &system).await?;
+        Ok(Self { identity, _opened: opened })
+    }
+
+    /// Makes, changes and lists them.
+    pub fn identity(&self) -> Arc<Identity> {
+        self.identity.clone()
+    }
+
+    /// As whom that is done: who can read the folder may do everything with it.
+    pub fn maker(&self) -> Maker {
+        let everywhere = RealmPattern::parse("*").ok();
+        let grants = everywhere.map(|realms| Grants::one(realms, Roles::of(&[Role::Admin])));
+        Maker { subject: local_caller().subject, grants: grants.unwrap_or_default() }
+    }
+}

@@ -1,0 +1,125 @@
+//! The realm that a request asks for: `X-Realm` or `?realm=`.
+
+use crate::problem::{Failure, Result};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use kernel::identity::grants::Grants;
+use kernel::values::ids::RealmId;
+use project::realm::default_realm;
+
+const HEADER: &str = "x-realm";
+const PARAMETER: &str = "realm";
+
+/// The realm of a request whose credential may enter these: the one that it asks for, else the only
+/// one that the credential names, else the one that every server has.
+pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, grants: &Grants) -> Result<RealmId> {
+    let asked = asked(uri, headers)?.map(RealmId::from);
+    let realm = asked.or_else(|| grants.only()).unwrap_or_else(default_realm);
+    // There is no other one yet. Whether one exists is nobody's business who may not enter it.
+    if realm == default_realm() && grants.enters(&realm) {
+        return Ok(realm);
+    }
+    let message = "the credential may not enter this realm";
+    Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+        .hint("`waypost whoami` lists the realms that it may enter"))
+}
+
+/// The name that a request says, once.
+fn asked<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>> {
+    let in_headers = headers.get_all(HEADER).iter().map(|value| value.to_str().unwrap_or_default());
+    let in_header = once(in_headers)?;
+    let in_query = once(pairs(uri).filter(|(name, _)| *name == PARAMETER).map(|(_, text)| text))?;
+    match (in_header, in_query) {
+        (Some(one), Some(other)) if one != other => Err(two_realms()),
+        (in_header, in_query) => Ok(in_header.or(in_query)),
+    }
+}
+
+fn once<'a>(mut said: impl Iterator<Item = &'a str>) -> Result<Option<&'a str>> {
+    let first = said.next();
+    if said.next().is_some() { Err(two_realms()) } else { Ok(first) }
+}
+
+fn two_realms() -> Failure {
+    Failure::bad_request("two_realms", "the request names a realm more than once")
+        .hint("send `X-Realm` or `realm`, once")
+}
+
+/// The names and values of a query, as they are written: the name of a realm needs no encoding.
+fn pairs(uri: &Uri) -> impl Iterator<Item = (&str, &str)> {
+    let parts = uri.query().unwrap_or_default().split('&');
+    parts.map(|part| part.split_once('=').unwrap_or((part, "")))
+}
+
+/// The same address without the realm, where it names one: handlers refuse what they do not know.
+pub(crate) fn without_realm(uri: &Uri) -> Option<Uri> {
+    pairs(uri).find(|(name, _)| *name == PARAMETER)?;
+    let is_other = |part: &&str| part.split('=').next() != Some(PARAMETER);
+    let rest: Vec<&str> = uri.query()?.split('&').filter(is_other).collect();
+    let path = match rest.is_empty() {
+        true => uri.path().to_owned(),
+        false => format!("{}?{}", uri.path(), rest.join("&")),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use kernel::identity::grants::RealmPattern;
+    use kernel::identity::roles::{Role, Roles};
+
+    fn told(uri: &'static str, header: &[&'static str], grants: &Grants) -> String {
+        let mut headers = HeaderMap::new();
+        for value in header {
+            headers.append(HEADER, HeaderValue::from_static(value));
+        }
+        match realm(&Uri::from_static(uri), &headers, grants) {
+            Ok(realm) => realm.to_string(),
+            Err(failure) => format!("{} {}", failure.status().as_u16(), failure.code()),
+        }
+    }
+
+    fn entering(pattern: &str) -> Grants {
+        Grants::one(RealmPattern::parse(pattern).unwrap(), Roles::of(&[Role::Member]))
+    }
+
+    #[test]
+    fn a_request_is_in_a_realm_that_its_credential_may_enter() {
+        let realm = default_realm().to_string();
+        let (own, all, other) = (entering(&realm), entering("*"), entering("acme"));
+        for (uri, header, grants, answer) in [
+            ("/", &[] as &[&'static str], &own, realm.as_str()),
+            ("/", &[], &all, realm.as_str()),
+            ("/", &[], &other, "403 realm_not_allowed"),
+            ("/", &["acme"], &other, "403 realm_not_allowed"),
+            ("/", &["acme"], &all, "403 realm_not_allowed"),
+            ("/?realm=acme", &[], &all, "403 realm_not_allowed"),
+            ("/?a=b&realm=", &[], &own, "403 realm_not_allowed"),
+            ("/?realms=acme", &[], &own, realm.as_str()),
+            ("/", &["a", "a"], &own, "400 two_realms"),
+            ("/?realm=a&realm=a", &[], &own, "400 two_realms"),
+            ("/?realm=a", &["b"], &own, "400 two_realms"),
+            ("/?realm=a", &["a"], &own, "403 realm_not_allowed"),
+        ] {
+            assert_eq!(told(uri, header, grants), answer, "{uri} {header:?}");
+        }
+    }
+
+    #[test]
+    fn handlers_do_not_see_the_realm() {
+        for (uri, left) in [
+            ("/a?realm=x", Some("/a")),
+            ("/a?b=1&realm=x&c=%20", Some("/a?b=1&c=%20")),
+            ("http://h.test/a?realm", Some("http://h.test/a")),
+            ("/a?b=1", None),
+            ("/a", None),
+        ] {
+            let left = left.map(|left| left.parse::<Uri>().unwrap());
+            assert_eq!(without_realm(&uri.parse().unwrap()), left, "{uri}");
+        }
+    }
+}
