@@ -34,6 +34,8 @@ mod mcp_client;
 mod logins;
 mod agents;
 mod acts;
+mod credentials;
+mod pages;
 mod agent_config_contract;
 mod ops;
 mod serving;

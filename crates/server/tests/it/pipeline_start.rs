@@ -2,7 +2,7 @@
 
 use crate::desk::{DESK, project};
 use crate::house::{ADDRESS, setup};
-use server::{AssembleError, Assembled, ProjectPart, assemble};
+use server::{AssembleError, Assembled, ProjectPart, Setup, assemble};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(60);
+const ADMIN_KEY: &str = "an-admin-key-of-thirty-two-chars";
 
 /// A pipeline without what needs more than the built-in tools and plans.
 pub fn plain(port: Option<u16>) -> String {
@@ -86,6 +87,33 @@ async fn a_port_of_its_own_serves_one_pipeline_and_ends_with_the_server() {
     timeout(LIMIT, serving).await.unwrap().unwrap();
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
     assert!(TcpStream::connect(server).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_port_of_its_own_asks_for_credentials_where_the_server_does() {
+    let data = tempfile::tempdir().unwrap();
+    let mut project = project(&[("desk", &plain(Some(0)))], "");
+    project.plans.retain(|plan| !plan.text.contains("desk::wait"));
+    project.config.server.hosts = vec!["wp.test".to_owned()];
+    let address: SocketAddr = ADDRESS.parse().unwrap();
+    let admin_key = Some(ADMIN_KEY.to_owned());
+    let assembled = assemble(Setup { admin_key, ..setup(project, &data, address) }).await;
+    let mut assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ports = assembled.open_ports(listener.local_addr().unwrap()).await.unwrap();
+    let [port] = ports.as_slice() else { panic!("{ports:?}") };
+    let address = port.address;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+        let _ = stopped.await;
+    }));
+    let host = address.to_string();
+    let health = exchange(address, &host, "GET /health", "").await;
+    assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
+    let refused = exchange(address, &host, "POST /desk/cases", "{}").await;
+    assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
+    stop.send(()).unwrap();
+    timeout(LIMIT, serving).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,438 @@
+//! A server that asks for credentials: who is let in, as whom, and for how long.
+
+use crate::desk::{self, DESK};
+use crate::house::{
+    ADDRESS, Answer, House, LOOKS_MAX, question, read, refused, request, setup, text,
+};
+use crate::mcp_client::{LIMIT, asked, modern, stateless};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Response};
+use engine::Engine;
+use futures::StreamExt;
+use identity::Identity;
+use identity::keys::{Expiry, Made, Maker, NewKey};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::roles::{Role, Roles};
+use kernel::values::caller::{Scope, Scopes};
+use project::config::Config;
+use project::folder::Project;
+use serde_json::{Value, json};
+use server::{AssembleError, Assembled, HeldKeys, Setup, assemble};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::time::timeout;
+use tower::ServiceExt;
+
+/// A name under which others reach the server: it asks for credentials.
+const OPEN: &str = "[server]\nhosts = [\"wp.test\"]\n";
+/// As long as an admin key must be there.
+const ADMIN_KEY: &str = "an-admin-key-of-thirty-two-chars";
+const RUNS: &str = "/api/v1/runs";
+
+/// A server that asks for credentials.
+pub struct Guarded {
+    router: Router,
+    engine: Engine,
+    pub identity: Arc<Identity>,
+    _data: TempDir,
+}
+
+impl Guarded {
+    pub async fn start(settings: &str) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let assembled = assemble(with_settings(settings, &data, Some(ADMIN_KEY))).await;
+        let assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
+        let identity = assembled.identity().expect("it asks for credentials");
+        let Assembled { router, engine, .. } = assembled;
+        Self { router, engine, identity, _data: data }
+    }
+
+    /// A new key with this role, and at most these scopes where some are named.
+    async fn made(&self, role: Role, scopes: &[Scope], expires: Expiry) -> Made {
+        let scopes: Option<Scopes> = (!scopes.is_empty()).then(|| scopes.iter().copied().collect());
+        self.identity.create(&maker(), new_key(role, scopes, expires)).await.unwrap()
+    }
+
+    pub async fn key(&self, role: Role) -> String {
+        self.made(role, &[], Expiry::Usual).await.text.expose().to_owned()
+    }
+
+    async fn key_for(&self, role: Role, scopes: &[Scope]) -> String {
+        self.made(role, scopes, Expiry::Usual).await.text.expose().to_owned()
+    }
+
+    pub async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: &Value,
+    ) -> Response<Body> {
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        let mut request = request(method, path, body);
+        for (name, value) in headers {
+            request.headers_mut().append(*name, value.parse().unwrap());
+        }
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub async fn get(&self, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+        read(self.open(Method::GET, path, headers, &Value::Null).await).await
+    }
+
+    async fn get_as(&self, key: &str, path: &str) -> Answer {
+        self.get(path, &[("x-api-key", key)]).await
+    }
+
+    async fn post_as(&self, key: &str, path: &str, body: Value) -> Answer {
+        read(self.open(Method::POST, path, &[("x-api-key", key)], &body).await).await
+    }
+
+    /// Waits until this key is refused.
+    async fn until_refused(&self, key: &str) {
+        for _ in 0..LOOKS_MAX {
+            if self.get_as(key, RUNS).await.status == 401 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the key is good for ever");
+    }
+}
+
+fn with_settings(settings: &str, data: &TempDir, admin_key: Option<&str>) -> Setup {
+    let config = Config::parse("waypost.toml", settings).unwrap();
+    let project = Project { config, ..Project::demo() };
+    let address: SocketAddr = ADDRESS.parse().unwrap();
+    Setup { admin_key: admin_key.map(str::to_owned), ..setup(project, data, address) }
+}
+
+fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
+    let realms = Grants::one(RealmPattern::parse("default").unwrap(), Roles::of(&[role]));
+    NewKey { name: role.name().to_owned(), realms, scopes, expires }
+}
+
+fn maker() -> Maker {
+    let everywhere = RealmPattern::parse("*").unwrap();
+    Maker { subject: "admin".into(), grants: Grants::one(everywhere, Roles::of(&[Role::Admin])) }
+}
+
+/// Status and stable word of a refusal.
+fn told(answer: &Answer) -> (u16, String) {
+    (answer.status, text(&answer.body["code"]))
+}
+
+#[tokio::test]
+async fn a_credential_is_good_or_refused_at_every_door() {
+    let guarded = Guarded::start(OPEN).await;
+    let good = guarded.key(Role::Viewer).await;
+    let bearer = format!("Bearer {good}");
+    let other =
+        format!("{}{}", &good[..good.len() - 1], if good.ends_with('a') { "b" } else { "a" });
+    let unauthorized = (401, "unauthorized".to_owned());
+    let malformed = (400, "bad_credential".to_owned());
+    for (headers, answer) in [
+        (vec![], &unauthorized),
+        (vec![("x-api-key", other.as_str())], &unauthorized),
+        (vec![("authorization", "Bearer wrong")], &unauthorized),
+        (vec![("authorization", "Basic d3A6eA==")], &malformed),
+        (vec![("authorization", "Bearer ")], &malformed),
+        (vec![("authorization", bearer.as_str()), ("x-api-key", good.as_str())], &malformed),
+        (vec![("x-api-key", good.as_str()), ("x-api-key", good.as_str())], &malformed),
+    ] {
+        for path in ["/api/v1/sessions", "/metrics", "/openapi.json", "/nowhere"] {
+            assert_eq!(told(&guarded.get(path, &headers).await), *answer, "{path} {headers:?}");
+        }
+    }
+    for headers in [[("x-api-key", good.as_str())], [("authorization", bearer.as_str())]] {
+        assert_eq!(guarded.get("/api/v1/sessions", &headers).await.status, 200);
+    }
+    for path in ["/api/v1/sessions?access_token=", "/api/v1/sessions?api_key="] {
+        let in_query = guarded.get(&format!("{path}{good}"), &[]).await;
+        assert_eq!(told(&in_query), unauthorized, "a query is not looked at");
+    }
+    let rpc = guarded.get("/mcp", &[]).await;
+    assert_eq!((rpc.status, &rpc.body["error"]["data"]["code"]), (401, &json!("unauthorized")));
+    assert!(rpc.header("www-authenticate").contains("resource_metadata="), "{rpc:?}");
+}
+
+#[tokio::test]
+async fn a_key_ends_when_it_is_revoked_or_expires() {
+    let guarded = Guarded::start(OPEN).await;
+    let revoked = guarded.made(Role::Viewer, &[], Expiry::Usual).await;
+    let text = revoked.text.expose();
+    assert_eq!(guarded.get_as(text, "/api/v1/sessions").await.status, 200);
+    guarded.identity.revoke(&maker(), &revoked.stored.key.id).await.unwrap();
+    assert_eq!(guarded.get_as(text, "/api/v1/sessions").await.status, 401, "at once");
+    let soon = guarded.engine.clock().now().plus_ms(2_000);
+    let short = guarded.made(Role::Viewer, &[], Expiry::At(soon)).await;
+    guarded.until_refused(short.text.expose()).await;
+}
+
+#[tokio::test]
+async fn too_many_wrong_credentials_are_not_answered_and_a_good_one_is() {
+    let guarded = Guarded::start(OPEN).await;
+    let good = guarded.key(Role::Viewer).await;
+    let mut answer = guarded.get_as("wrong", RUNS).await;
+    for _ in 0..100 {
+        if answer.status == 429 {
+            break;
+        }
+        answer = guarded.get_as("wrong", RUNS).await;
+    }
+    assert_eq!(told(&answer), (429, "too_many_failures".to_owned()));
+    assert!(!answer.header("retry-after").is_empty(), "{answer:?}");
+    assert_eq!(guarded.get_as(&good, "/api/v1/sessions").await.status, 200);
+}
+
+#[tokio::test]
+async fn scopes_are_a_ceiling() {
+    let guarded = Guarded::start(OPEN).await;
+    let reads = guarded.key_for(Role::Operator, &[Scope::Read]).await;
+    assert_eq!(guarded.get_as(&reads, "/api/v1/sessions").await.status, 200);
+    let run = json!({"planId": "interaction::greeting"});
+    let refusal = guarded.post_as(&reads, RUNS, run.clone()).await;
+    assert_eq!(told(&refusal), (403, "forbidden".to_owned()));
+    assert_eq!(refusal.body["scope"], "use", "{refusal:?}");
+    let uses = guarded.key_for(Role::Operator, &[Scope::Use]).await;
+    let started = guarded.post_as(&uses, RUNS, run).await;
+    let ask = format!("/api/v1/asks/{}", text(&started.body["run"]["asks"][0]["id"]));
+    let reply = json!({"action": "accept", "content": {"name": "Ann"}});
+    let refusal = guarded.post_as(&uses, &ask, reply).await;
+    assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "who may call cannot approve");
+}
+
+#[tokio::test]
+async fn a_client_of_mcp_learns_which_scope_it_lacks() {
+    let guarded = Guarded::start(OPEN).await;
+    let reads = guarded.key_for(Role::Member, &[Scope::Read]).await;
+    let call = json!({"name": "math__add", "arguments": {"a": 1, "b": 2}});
+    let mut request = modern("tools/call", call);
+    request.headers_mut().insert("x-api-key", reads.parse().unwrap());
+    let answer = read(guarded.router.clone().oneshot(request).await.unwrap()).await;
+    assert_eq!(answer.status, 403, "{answer:?}");
+    let challenge = answer.header("www-authenticate");
+    assert!(
+        challenge.starts_with("Bearer error=\"insufficient_scope\", scope=\"use\""),
+        "{challenge}"
+    );
+    let mut request = modern("tools/list", json!({}));
+    request.headers_mut().insert("x-api-key", reads.parse().unwrap());
+    let answer = read(guarded.router.clone().oneshot(request).await.unwrap()).await;
+    assert_eq!((answer.status, &answer.body["result"]["tools"]), (200, &json!([])));
+}
+
+#[tokio::test]
+async fn roles_permit_what_they_say_and_no_more() {
+    let guarded = Guarded::start(OPEN).await;
+    let viewer = guarded.key(Role::Viewer).await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let approver = guarded.key(Role::Approver).await;
+    let run = json!({"planId": "interaction::greeting", "session": "hers"});
+    let forbidden = (403, "forbidden".to_owned());
+    let missing = (404, "not_found".to_owned());
+    assert_eq!(told(&guarded.post_as(&viewer, RUNS, run.clone()).await), forbidden);
+    let add = "/api/v1/tools/math%3A%3Aadd/call";
+    let arguments = json!({"arguments": {"a": 1, "b": 2}});
+    // A tool that cannot be called is not visible.
+    assert_eq!(told(&guarded.post_as(&viewer, add, arguments.clone()).await), missing);
+    assert_eq!(guarded.post_as(&ann, add, arguments).await.status, 200);
+    let started = guarded.post_as(&ann, RUNS, run).await;
+    assert!(started.status < 300, "{started:?}");
+    let session = "/api/v1/sessions/hers";
+    let ask = format!("/api/v1/asks/{}", text(&started.body["run"]["asks"][0]["id"]));
+    for (key, status) in [(&ann, 200), (&bob, 404), (&viewer, 200), (&approver, 200)] {
+        assert_eq!(guarded.get_as(key, session).await.status, status, "{key}");
+    }
+    let reply = json!({"action": "accept", "content": {"name": "Ann"}});
+    assert_eq!(told(&guarded.post_as(&bob, &ask, reply.clone()).await), missing);
+    assert_eq!(told(&guarded.post_as(&viewer, &ask, reply.clone()).await), forbidden);
+    assert_eq!(guarded.post_as(&approver, &ask, reply).await.status, 200);
+    let plan = json!({"type": "plan", "definition": question()});
+    for (key, status) in [(ann.as_str(), 403), (viewer.as_str(), 403), (ADMIN_KEY, 201)] {
+        let stored = guarded.post_as(key, "/admin/capabilities", plan.clone()).await;
+        assert_eq!(stored.status, status, "{stored:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_few_doors_are_open_and_tell_nothing() {
+    let guarded = Guarded::start(OPEN).await;
+    for path in ["/livez", "/readyz", "/health", "/health-check"] {
+        let answer = guarded.get(path, &[]).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+    let challenge = [("waypost-challenge", "x")];
+    let told = guarded.get("/livez", &challenge).await.text;
+    assert!(!told.contains("pid") && !told.contains("data"), "{told}");
+    let wrong = [("x-api-key", "wrong")];
+    assert_eq!(guarded.get("/livez", &wrong).await.status, 401);
+    assert_eq!(guarded.get("/readyz?verbose", &[]).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_request_names_a_realm_that_its_key_may_enter() {
+    let guarded = Guarded::start(OPEN).await;
+    let key = guarded.key(Role::Viewer).await;
+    let sent = ("x-api-key", key.as_str());
+    for (query, realms, answer) in [
+        ("", &["default"] as &[&str], (200, "")),
+        ("?realm=default", &[], (200, "")),
+        ("?limit=1&realm=default", &["default"], (200, "")),
+        ("?realm=acme", &[], (403, "realm_not_allowed")),
+        ("", &["acme"], (403, "realm_not_allowed")),
+        ("", &["A b"], (403, "realm_not_allowed")),
+        ("", &["default", "default"], (400, "two_realms")),
+        ("?realm=acme", &["default"], (400, "two_realms")),
+    ] {
+        let mut headers = vec![sent];
+        headers.extend(realms.iter().map(|realm| ("x-realm", *realm)));
+        let found = guarded.get(&format!("/api/v1/sessions{query}"), &headers).await;
+        assert_eq!(told(&found), (answer.0, answer.1.to_owned()), "{query} {realms:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_stream_ends_with_its_key() {
+    let guarded = Guarded::start(OPEN).await;
+    let made = guarded.made(Role::Viewer, &[], Expiry::Usual).await;
+    let headers = [("x-api-key", made.text.expose())];
+    let stream = guarded.open(Method::GET, "/api/v1/events", &headers, &Value::Null).await;
+    assert_eq!(stream.status(), 200);
+    let mut stream = stream.into_body().into_data_stream();
+    let first = timeout(LIMIT, stream.next()).await.unwrap().unwrap().unwrap();
+    assert!(std::str::from_utf8(&first).unwrap().contains("snapshot"));
+    guarded.identity.revoke(&maker(), &made.stored.key.id).await.unwrap();
+    // What was told before may still come.
+    while timeout(LIMIT, stream.next()).await.expect("the stream goes on").is_some() {}
+}
+
+#[tokio::test]
+async fn a_server_without_credentials_refuses_what_was_forwarded() {
+    let house = House::demo().await;
+    for name in ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-host"] {
+        let mut asked = request(Method::GET, "/api/v1/sessions", Body::empty());
+        asked.headers_mut().insert(name, "192.0.2.7".parse().unwrap());
+        let answer = read(house.open(asked).await).await;
+        assert_eq!(answer.refusal(), refused(403, "forwarded_request", &[]), "{name}");
+    }
+    let mut asked = request(Method::GET, "/api/v1/sessions", Body::empty());
+    asked.headers_mut().insert("authorization", "Bearer x".parse().unwrap());
+    let answer = read(house.open(asked).await).await;
+    assert_eq!(answer.refusal(), refused(401, "unauthorized", &[]), "nobody falls back to less");
+    let guarded = Guarded::start(OPEN).await;
+    let key = guarded.key(Role::Viewer).await;
+    let behind = [("x-api-key", key.as_str()), ("x-forwarded-for", "192.0.2.7")];
+    assert_eq!(guarded.get("/api/v1/sessions", &behind).await.status, 200);
+}
+
+/// Why a server does not start.
+async fn refusal(setup: Setup) -> String {
+    match assemble(setup).await {
+        Ok(_) => "it starts".to_owned(),
+        Err(AssembleError::Start(refusal)) => format!("{}; {}", refusal.message, refusal.hint),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_others_reach_starts_only_with_credentials() {
+    let origins = "[server]\norigins = [\"https://app.test\"]\n";
+    let public = "[server]\npublic_url = \"https://wp.test\"\n";
+    let here = "[server]\npublic_url = \"http://127.0.0.1:1\"\nhosts = [\"localhost:3000\"]\n";
+    for (settings, admin_key, never_local, told) in [
+        ("", None, false, "it starts"),
+        (here, None, false, "it starts"),
+        (here, Some("short"), false, "it starts"),
+        (OPEN, None, false, "waypost key create"),
+        (origins, None, false, "waypost key create"),
+        (public, None, false, "waypost key create"),
+        ("", None, true, "waypost key create"),
+        (OPEN, Some(""), false, "waypost key create"),
+        (OPEN, Some("short"), false, "32"),
+        (OPEN, Some(ADMIN_KEY), false, "it starts"),
+        ("", Some(ADMIN_KEY), true, "it starts"),
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        let setup = with_settings(settings, &data, admin_key);
+        let answer = refusal(Setup { never_local, ..setup }).await;
+        assert!(answer.contains(told), "{settings} {admin_key:?}: {answer}");
+    }
+    let data = tempfile::tempdir().unwrap();
+    let alone = Setup { alone: true, ..with_settings(OPEN, &data, None) };
+    assert_eq!(refusal(alone).await, "it starts", "nobody comes in");
+}
+
+/// A server over a folder that somebody else may not have let go of yet.
+async fn once_free(setup: impl Fn() -> Setup) -> Assembled {
+    for _ in 0..LOOKS_MAX {
+        match assemble(setup()).await {
+            Ok(assembled) => return assembled,
+            Err(error) if error.holder().is_some() => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the data folder is held for ever");
+}
+
+#[tokio::test]
+async fn the_first_key_is_made_before_the_start_and_opens_a_pipe() {
+    let data = tempfile::tempdir().unwrap();
+    let held = HeldKeys::take(&data.path().join("data"), None).await.unwrap();
+    let new = new_key(Role::Member, None, Expiry::Never);
+    let made = held.identity().create(&held.maker(), new).await.unwrap();
+    drop(held);
+    let key = made.text.expose().to_owned();
+    let piped = |api_key: Option<&str>| {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let setup = with_settings(OPEN, &data, None);
+        Setup { address, api_key: api_key.map(str::to_owned), ..setup }
+    };
+    let assembled = once_free(|| piped(Some(&key))).await;
+    let identity = assembled.identity().unwrap();
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (input, output) = tokio::io::split(theirs);
+    let serving = tokio::spawn(server::serve_stdio(assembled, input, output));
+    let (lines, mut writing) = tokio::io::split(ours);
+    let mut lines = BufReader::new(lines).lines();
+    let call = json!({"name": "math__add", "arguments": {"a": 1, "b": 2}});
+    let message = asked(1, "tools/call", stateless(call)).to_string();
+    writing.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    let line = timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    assert!(answer["result"].is_object(), "{answer}");
+    identity.revoke(&maker(), &made.stored.key.id).await.unwrap();
+    timeout(LIMIT, serving).await.expect("the pipe ends with its key").unwrap();
+
+    for api_key in [None, Some("wrong".to_owned())] {
+        let data = tempfile::tempdir().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let setup = with_settings(OPEN, &data, Some(ADMIN_KEY));
+        let answer = refusal(Setup { address, api_key, ..setup }).await;
+        assert!(answer.contains("WAYPOST_API_KEY"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_pipelines_route_asks_for_a_credential_in_its_own_shape() {
+    let data = tempfile::tempdir().unwrap();
+    let config = Config::parse("waypost.toml", OPEN).unwrap();
+    let lines = DESK.lines().filter(|line| !line.contains("it/wait"));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let mut project = Project { config, ..desk::project(&[("desk", &text)], "") };
+    project.plans.retain(|plan| !plan.text.contains("desk::wait"));
+    let address: SocketAddr = ADDRESS.parse().unwrap();
+    let admin_key = Some(ADMIN_KEY.to_owned());
+    let assembled = assemble(Setup { admin_key, ..setup(project, &data, address) }).await;
+    let assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
+    let asked = request(Method::POST, "/desk/cases", Body::from("{}"));
+    let answer = read(assembled.router.clone().oneshot(asked).await.unwrap()).await;
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert!(answer.body["error"].is_string(), "a plain object: {answer:?}");
+}
