@@ -11,6 +11,7 @@ mod upstream;
 mod sink;
 mod stream;
 mod backup;
+mod identity;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
@@ -21,6 +22,10 @@ pub use ask::{
 pub use backup::{BackupAnswer, BackupBody};
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, Plan, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
+};
+pub use identity::{
+    AccessMode, ApiKey, AuthorizationServerMetadata, IssuedKey, KeyBody, KeyStatus, OwnKey,
+    ResourceMetadata, RotateBody, TokenAnswer, TokenError, TokenForm, WhoAmI,
 };
 pub use pipeline::{
     CaseBody, HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
