@@ -17,5 +17,6 @@ pub(crate) mod logins;
 pub(crate) mod providers;
 pub(crate) mod sinks;
 pub(crate) mod blobs;
+pub(crate) mod identity;
 pub(crate) mod compat;
 pub(crate) mod operations;

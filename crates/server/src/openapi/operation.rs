@@ -30,6 +30,8 @@ pub(crate) enum Body {
     Json(Shape),
     /// The same, or nothing.
     Maybe(Shape),
+    /// A form with the members of this shape.
+    Form(Shape),
 }
 
 /// A route's answer when all went well.
@@ -70,10 +72,11 @@ pub(crate) const fn json_answer(status: u16, shape: Shape, about: &'static str) 
 }
 
 const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
 const EVENTS: &str = "text/event-stream";
 
 /// What can go wrong at any door before its handler is asked.
-const FRAME: &[u16] = &[403];
+const FRAME: &[u16] = &[400, 401, 403, 429];
 /// What can go wrong with a body.
 pub(crate) const BODY: &[u16] = &[400, 408, 413, 422];
 /// What can go wrong when the store is read.
@@ -177,13 +180,14 @@ impl Operation {
         });
         let body = match self.body {
             Body::None => None,
-            Body::Json(shape) => Some((shape, true)),
-            Body::Maybe(shape) => Some((shape, false)),
+            Body::Json(shape) => Some((JSON, shape, true)),
+            Body::Maybe(shape) => Some((JSON, shape, false)),
+            Body::Form(shape) => Some((FORM, shape, true)),
         };
-        if let Some((shape, required)) = body {
+        if let Some((content_type, shape, required)) = body {
             shown["requestBody"] = json!({
                 "required": required,
-                "content": {"application/json": {"schema": shapes.taken(shape)}}
+                "content": {(content_type): {"schema": shapes.taken(shape)}}
             });
         }
         shown
@@ -196,7 +200,8 @@ impl Operation {
             responses.insert(answer.status.to_string(), answer.shown(shapes));
         }
         for status in self.refusals.iter().copied().chain([FRAME]).flatten() {
-            responses.insert(status.to_string(), named(*status));
+            // Where a route answers with a body of its own, that is what it answers.
+            responses.entry(status.to_string()).or_insert_with(|| named(*status));
         }
         responses.insert("default".to_owned(), named(0));
         responses

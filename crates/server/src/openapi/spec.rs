@@ -48,10 +48,10 @@ pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
 fn headers() -> Value {
     let text = |about: &str| json!({"description": about, "schema": {"type": "string"}});
     json!({
-        "Location": text("Where the run can be looked at."),
+        "Location": text("Where what was made can be looked at."),
         "ETag": text("The version, in quotes: send it in `If-Match`."),
         "Idempotency-Replayed": text("`true` if an earlier request with this key did it."),
         "Retry-After": text("Seconds after which to send it again."),
-        "WWW-Authenticate": text("`Bearer`: send the admin key."),
+        "WWW-Authenticate": text("The scheme of the credential that is needed."),
     })
 }

@@ -64,12 +64,16 @@ impl FromRequest<Shared> for Raw {
 /// Reads a body to its end, within the limits. Its bytes count against the budget of all bodies as
 /// long as they are there.
 pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes> {
-    let bytes_max = doors.limits().body_bytes_max;
+    read_within(doors, body, doors.limits().body_bytes_max).await
+}
+
+/// The same of a body that has at most so many bytes.
+pub(crate) async fn read_within(doors: &Doors, body: Body, bytes_max: usize) -> Result<Bytes> {
     // What says that it is too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
-    let mut reading = pin!(read_all(doors, body));
+    let mut reading = pin!(read_all(doors, body, bytes_max));
     // Most bodies came with their head: these need no timer.
     match futures::poll!(reading.as_mut()) {
         Poll::Ready(read) => read,
@@ -82,8 +86,7 @@ pub(crate) async fn read(doors: &Doors, body: Body) -> Result<Bytes> {
     }
 }
 
-async fn read_all(doors: &Doors, mut body: Body) -> Result<Bytes> {
-    let bytes_max = doors.limits().body_bytes_max;
+async fn read_all(doors: &Doors, mut body: Body, bytes_max: usize) -> Result<Bytes> {
     let mut held = Held::default();
     while let Some(more) = next(doors, &mut body).await? {
         if held.len + more.len() > bytes_max {

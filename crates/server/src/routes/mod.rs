@@ -13,6 +13,7 @@ mod pipelines;
 mod upstreams;
 mod threads;
 mod plan_sessions;
+mod identity;
 mod operations;
 
 use crate::acts::{Right, guarded};
@@ -60,6 +61,8 @@ const TABLE: &[Group] = &[
     group(pipelines::CASES, PLAIN),
     group(catalog::TOOLS, PROBLEM),
     group(upstreams::UPSTREAMS, PROBLEM),
+    group(identity::KEYS, PROBLEM),
+    group(identity::OAUTH, PROBLEM),
     group(operations::STORED, PROBLEM),
     group(agents::ENTITIES, PLAIN),
     group(threads::THREADS, THREAD),

@@ -102,6 +102,11 @@ const DOORS: &[Door] = &[
     door("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
     door("PUT", "/api/v1/providers/{refName}", "/api/v1/providers/hostile")
         .value(|text| format!("{{\"providerType\":\"MCP\",\"baseUrl\":{text}}}")),
+    door("POST", "/api/v1/keys", "/api/v1/keys")
+        .value(|text| format!("{{\"name\":{text},\"roles\":[{text}]}}")),
+    door("POST", "/api/v1/keys/{id}/rotate", "/api/v1/keys/none/rotate")
+        .value(|text| format!("{{\"overlapMs\":{text}}}")),
+    door("POST", "/oauth/token", "/oauth/token"),
     // A text that is a folder's name would make a backup: only what is none is sent.
     door("POST", "/api/v1/backup", "/api/v1/backup"),
     door("POST", "/api/agent/config", "/api/agent/config").prompt(|text| {

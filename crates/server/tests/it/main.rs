@@ -13,6 +13,8 @@ mod feed;
 mod cursors;
 mod sinks;
 mod keys;
+mod api_keys;
+mod tokens;
 mod openapi;
 mod backup;
 mod desk;

@@ -19,6 +19,9 @@ pub struct WhoAmI {
     pub actor: Option<String>,
     /// The roles of the subject in this realm.
     pub roles: Vec<String>,
+    /// The realms that the credential may enter, and its roles there; absent without a credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realms: Option<BTreeMap<String, Vec<String>>>,
     /// The scopes that limit the credential; absent where nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,

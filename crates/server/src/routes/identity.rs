@@ -1,0 +1,100 @@
+//! `/api/v1/whoami`, `/api/v1/keys`, `/oauth/token` and what OAuth clients read first.
+
+use super::route::Route;
+use crate::acts::{
+    Of,
+    Right::{Door, Open},
+};
+use crate::http::identity::{keys, metadata, token, whoami};
+use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
+use axum::routing::{delete, get, post};
+use kernel::values::caller::Act;
+use wire::rest::{
+    ApiKey, AuthorizationServerMetadata, IssuedKey, KeyBody, Page, ResourceMetadata, RotateBody,
+    TokenAnswer, TokenError, TokenForm, WhoAmI,
+};
+
+/// Who calls, and the keys with which others may.
+pub(super) const KEYS: &[Route] = &[
+    Route::get("/api/v1/whoami", || get(whoami::show), Open("it is about oneself"))
+        .says("whoAmI", "Who sends this request, as the server sees it")
+        .answers(&[json_answer(200, of::<WhoAmI>, "subject, realm, roles and scopes")]),
+    Route::get("/api/v1/keys", || get(keys::list), Door(Act::Administer, Of::Server))
+        .says("listKeys", "The API keys, by id, without their texts; for administrators")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<ApiKey>>, "a page of keys")])
+        .refusals(&[&[400, 401], READ]),
+    Route::post("/api/v1/keys", || post(keys::create), Door(Act::Administer, Of::Server))
+        .says("createKey", "Creates an API key, whose text no later answer has; for administrators")
+        .body(Body::Json(of::<KeyBody>))
+        .answers(&[
+            json_answer(201, of::<IssuedKey>, "the key with its text").headers(&["Location"])
+        ])
+        .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::get("/api/v1/keys/{id}", || get(keys::show), Door(Act::Administer, Of::Server))
+        .says("showKey", "One API key, without its text; for administrators")
+        .parameters(&["keyId"])
+        .answers(&[json_answer(200, of::<ApiKey>, "the key")])
+        .refusals(&[&[400, 401, 404], READ]),
+    Route::post(
+        "/api/v1/keys/{id}/rotate",
+        || post(keys::rotate),
+        Door(Act::Administer, Of::Server),
+    )
+    .says(
+        "rotateKey",
+        "Gives an API key another text; the one before stays valid for a while; for administrators",
+    )
+    .parameters(&["keyId"])
+    .body(Body::Maybe(of::<RotateBody>))
+    .answers(&[json_answer(200, of::<IssuedKey>, "the key with its new text")])
+    .refusals(&[&[401, 404, 409], BODY, WRITE]),
+    Route::delete("/api/v1/keys/{id}", || delete(keys::revoke), Door(Act::Administer, Of::Server))
+        .says("revokeKey", "Revokes an API key and its tokens, for good; for administrators")
+        .parameters(&["keyId"])
+        .answers(&[answer(204, Content::None, "it is revoked")])
+        .refusals(&[&[400, 401, 404], WRITE]),
+];
+
+/// For OAuth clients.
+pub(super) const OAUTH: &[Route] = &[
+    Route::post(
+        "/oauth/token",
+        || post(token::issue),
+        Open("the client proves itself with an API key"),
+    )
+    .says("issueToken", "Exchanges an API key for a token that is valid for 15 minutes")
+    .body(Body::Form(of::<TokenForm>))
+    .answers(&[
+        json_answer(200, of::<TokenAnswer>, "the token"),
+        json_answer(400, of::<TokenError>, "the form or a part of it is not valid"),
+        json_answer(401, of::<TokenError>, "the client or its secret is not valid")
+            .headers(&["WWW-Authenticate"]),
+        json_answer(413, of::<TokenError>, "the form is too large"),
+    ])
+    .refusals(&[&[408], READ]),
+    Route::get(
+        "/.well-known/oauth-protected-resource",
+        || get(metadata::resource),
+        Open("clients read it before they have a credential"),
+    )
+    .says("resourceMetadata", "Where clients of `/mcp` get a token; not in local mode")
+    .answers(&[json_answer(200, of::<ResourceMetadata>, "metadata by RFC 9728")])
+    .refusals(&[&[404]]),
+    Route::get(
+        "/.well-known/oauth-protected-resource/mcp",
+        || get(metadata::resource),
+        Open("clients read it before they have a credential"),
+    )
+    .says("mcpMetadata", "The same, where clients look for it by the path of `/mcp`")
+    .answers(&[json_answer(200, of::<ResourceMetadata>, "metadata by RFC 9728")])
+    .refusals(&[&[404]]),
+    Route::get(
+        "/.well-known/oauth-authorization-server",
+        || get(metadata::authorization_server),
+        Open("clients read it before they have a credential"),
+    )
+    .says("authorizationServerMetadata", "How clients get a token here; not in local mode")
+    .answers(&[json_answer(200, of::<AuthorizationServerMetadata>, "metadata by RFC 8414")])
+    .refusals(&[&[404]]),
+];
