@@ -27,6 +27,8 @@ pub(crate) struct Keys {
     alone: bool,
     /// Whether a data folder that has lost its database gets a new one.
     renew: bool,
+    /// Whether every caller needs a credential, whatever the settings say.
+    never_local: bool,
 }
 
 impl Keys {
@@ -48,6 +50,12 @@ impl Keys {
         Self { renew, ..self }
     }
 
+    /// The same, for a server that asks every caller for a credential where this says so.
+    #[must_use]
+    pub(crate) fn never_local(self, never_local: bool) -> Self {
+        Self { never_local, ..self }
+    }
+
     /// What the settings of a server may name whose data is here.
     pub(crate) fn variables(&self, data: &Path) -> Lookup {
         let environment = self.environment.with_data(data);
@@ -64,7 +72,7 @@ pub(crate) async fn assemble(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
-    let Keys { admin, api, secret, alone, renew, .. } = keys;
+    let Keys { admin, api, secret, alone, renew, never_local, .. } = keys;
     let setup = Setup {
         renew,
         admin_key: admin,
@@ -74,6 +82,7 @@ pub(crate) async fn assemble(
         // Without it the children of upstreams are watched over by no one but us.
         supervisor: std::env::current_exe().ok(),
         alone,
+        never_local,
         ..Setup::new(project, data, address, fatal)
     };
     server::assemble(setup).await

@@ -2,7 +2,7 @@
 //! and where the server is.
 
 use crate::environment::place::shown;
-use crate::environment::{ADMIN_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
+use crate::environment::{ADMIN_KEY, API_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
@@ -57,12 +57,29 @@ impl Context {
             Some(project) if !self.has_named_server() => self.of_folder(project).await?,
             _ => (self.server.url.clone(), self.server.origin.to_string()),
         };
-        let client = Client::new(&url)?;
+        let client = self.client_at(&url)?;
         if url.trim_end_matches('/') != DEFAULT_SERVER {
             // A password may stand in an address.
             self.output.talk(&format!("using the server at {} ({whence})", shown_url(&url)));
         }
         Ok(client)
+    }
+
+    /// A client of the server at this address, which sends the API key, where there is one.
+    pub(crate) fn client_at(&self, url: &str) -> Result<Client> {
+        let client = Client::new(url)?;
+        // Settings of the folder may lead to another machine, too.
+        let is_meant = client.is_on_this_machine() || self.has_named_server();
+        let is_of_shell = |name: &&str| {
+            let key = self.environment.get(name);
+            key.is_some_and(|key| matches!(key.source, Source::Variable(_)))
+        };
+        match [API_KEY, ADMIN_KEY].into_iter().find(is_of_shell) {
+            Some(name) if !is_meant => {
+                Err(kept_back(name, "the settings of this folder name", url))
+            }
+            _ => Ok(client.keyed(self.own_key(API_KEY)?)),
+        }
     }
 
     /// The server of this project, and why it is that one.
@@ -155,18 +172,24 @@ impl Context {
         }
     }
 
-    /// The admin key to send to that server, where there is one.
+    /// The admin key to send to that server, where there is one and no API key overrides it.
     pub(crate) fn admin_key(&self) -> Result<Option<String>> {
-        let Some(key) = self.environment.get(ADMIN_KEY) else { return Ok(None) };
+        if self.environment.get(API_KEY).is_some() { Ok(None) } else { self.own_key(ADMIN_KEY) }
+    }
+
+    /// The key in this variable, to be sent to that server; none where it is not set.
+    fn own_key(&self, name: &str) -> Result<Option<String>> {
+        let Some(key) = self.environment.get(name) else { return Ok(None) };
         // The author of the folder that we are in must not be able to have this person's key sent
         // to a server of their own.
         if let (Origin::At(named @ Source::Line { .. }), Source::Variable(_)) =
             (&self.server.origin, &key.source)
         {
-            let what =
-                format!("the {ADMIN_KEY} of this shell is not sent to a server that {named}");
-            return Err(Failure::usage(format!("{what} names"))
-                .hint(format!("name the server yourself: `--server {}`", self.server.url)));
+            return Err(kept_back(name, &format!("{named} names"), &self.server.url));
+        }
+        if key.text.chars().any(char::is_control) {
+            let what = format!("{name} ({}) has characters that cannot be sent", key.source);
+            return Err(Failure::usage(what).hint("set it to the key alone, on one line"));
         }
         Ok(Some(key.text.clone()))
     }
@@ -179,6 +202,12 @@ impl Context {
             None => Progress::on(self.output),
         }
     }
+}
+
+/// Why a key of this shell is not sent to a server of which it was said: `.env:1 names`.
+fn kept_back(key: &str, who_names_it: &str, url: &str) -> Failure {
+    Failure::usage(format!("the {key} of this shell is not sent to a server that {who_names_it}"))
+        .hint(format!("name the server yourself: `--server {}`", shown_url(url)))
 }
 
 fn named_server(flag: Option<String>, environment: &Environment) -> Located {
@@ -232,6 +261,35 @@ mod tests {
                         `waypost --server http://a session tail ses_1`, end it with \
                         `waypost --server http://a session cancel ses_1`";
         assert_eq!(told.hint.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_folder_cannot_have_the_api_key_of_a_shell_sent_elsewhere() {
+        let process = [(API_KEY, "secret")];
+        let named = context(None, &process, "WAYPOST_SERVER=http://evil.test");
+        let failure = named.client_at("http://evil.test").unwrap_err().to_string();
+        assert!(failure.contains(".env:1") && !failure.contains("secret"), "{failure}");
+        for key in [API_KEY, ADMIN_KEY] {
+            let settings = context(None, &[(key, "secret")], "");
+            let failure = settings.client_at("http://10.0.0.1:8420").unwrap_err().to_string();
+            assert!(failure.contains(key) && !failure.contains("secret"), "{failure}");
+        }
+        for (context, url) in [
+            (context(None, &process, ""), "http://127.0.0.1:1"),
+            (context(Some("http://a.test"), &process, ""), "http://a.test"),
+            (context(None, &[], "WAYPOST_API_KEY=secret"), "http://10.0.0.1:8420"),
+        ] {
+            assert!(context.client_at(url).is_ok(), "{context:?}");
+        }
+        let lines = context(None, &[(API_KEY, "sec\nret")], "").client_at("http://127.0.0.1:1");
+        let failure = lines.unwrap_err().to_string();
+        assert!(failure.contains("on one line") && !failure.contains("sec\n"), "{failure}");
+    }
+
+    #[test]
+    fn an_api_key_goes_before_the_admin_key() {
+        let both = context(None, &[(API_KEY, "secret"), (ADMIN_KEY, "other")], "");
+        assert_eq!(both.admin_key().unwrap(), None);
     }
 
     #[test]

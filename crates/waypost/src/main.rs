@@ -23,6 +23,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
+use commands::identity::{key, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -34,6 +35,7 @@ use exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::meant;
 use serde_json::{Value, json};
 use std::future::Future;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use terminal::output::{Output, table};
@@ -84,6 +86,8 @@ struct Cli {
 enum Command {
     /// Serve a project, or the demo
     Up(up::UpArgs),
+    /// Serve a project to who has a key: like `up`, but never without credentials
+    Serve(up::ServeArgs),
     /// Write a small project that runs as it is
     Init(init::InitArgs),
     /// Tell a story with a server of its own: what runs, what asks, what is kept
@@ -108,6 +112,10 @@ enum Command {
     Tool(tool::ToolArgs),
     /// Connect MCP clients, and the servers behind this one
     Mcp(mcp::McpArgs),
+    /// Make, list, rotate and revoke the keys of callers
+    Key(key::KeyArgs),
+    /// Who the server thinks that you are
+    Whoami(whoami::WhoamiArgs),
     /// Follow what happens in all sessions, and see where events go
     Events(events::EventsArgs),
     /// Show the settings that hold, and where each comes from
@@ -161,11 +169,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Completions(args) => completions::run(&args, Cli::command(), output),
         Command::Man(args) => man::run(&args, Cli::command(), output),
         Command::Child(args) => child::run(&args),
-        Command::Up(args) => {
-            let context = context(args.project())?;
-            process::logs::start(&context.environment, args.log(), "info")?;
-            on_runtime(up::run(args, &context))
-        }
+        Command::Up(args) => serve(args.into(), context),
+        Command::Serve(args) => serve(args.into(), context),
         Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
         Command::Doctor(args) => {
             as_client(context(Some(args.project()))?, async |ctx| doctor::run(args, ctx).await)
@@ -193,6 +198,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             let context = context(args.project())?;
             logging(&context, "warn", mcp::run(args, &context))
         }
+        Command::Key(args) => as_client(here()?, async |ctx| key::run(args, ctx).await),
+        Command::Whoami(args) => as_client(here()?, async |ctx| whoami::run(args, ctx).await),
         Command::Events(args) => as_client(here()?, async |ctx| events::run(args, ctx).await),
         Command::Demo(args) => {
             let context = context(None)?;
@@ -203,6 +210,16 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             logging(&context, "warn", example::run(args, &context))
         }
     }
+}
+
+/// Serves until a signal stops it.
+fn serve(
+    wanted: up::Wanted,
+    context: impl FnOnce(Option<PathBuf>) -> Result<Context>,
+) -> Result<Exit> {
+    let context = context(wanted.project())?;
+    process::logs::start(&context.environment, wanted.log(), "info")?;
+    on_runtime(up::run(wanted, &context))
 }
 
 /// A command that says nothing but its result unless `LOG_LEVEL` asks for more.

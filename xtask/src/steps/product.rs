@@ -14,8 +14,8 @@ use crate::shell::{self, Failure};
 pub const LISTENING: &str = "waypost listening on ";
 /// Settings of the person who runs this must not change what is tested.
 const VARIABLES: &[&str] = &[
-    "ASSISTANT_MCP_URL", "WAYPOST_ADMIN_KEY", "WAYPOST_HOST", "WAYPOST_PORT", "WAYPOST_SECRET_KEY",
-    "WAYPOST_SERVER",
+    "ASSISTANT_MCP_URL", "WAYPOST_ADMIN_KEY", "WAYPOST_API_KEY", "WAYPOST_HOST", "WAYPOST_PORT",
+    "WAYPOST_SECRET_KEY", "WAYPOST_SERVER",
 ];
 const TOOL_WAIT: Duration = Duration::from_secs(120);
 const TOOL_POLL: Duration = Duration::from_millis(200);

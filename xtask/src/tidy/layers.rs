@@ -36,8 +36,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "waypost",
         &[
-            "kernel", "wire", "outbound", "identity", "demo", "engine", "tools", "upstreams",
-            "stores", "llms", "sinks", "telemetry", "project", "server",
+            "kernel", "identity", "wire", "outbound", "identity", "demo", "engine", "tools",
+            "upstreams", "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),
     ("testkit", &["kernel", "wire", "engine", "stores", "tools", "upstreams", "project", "server"]),

@@ -9,7 +9,7 @@ use std::path::Path;
 pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Keys of our own, which no upstream is given.
-const OURS: [&str; 2] = ["WAYPOST_ADMIN_KEY", "WAYPOST_SECRET_KEY"];
+const OURS: [&str; 3] = ["WAYPOST_API_KEY", "WAYPOST_ADMIN_KEY", "WAYPOST_SECRET_KEY"];
 
 /// What texts are expanded with.
 pub struct Around<'a> {
@@ -85,7 +85,7 @@ pub fn without_inputs(text: &str) -> (String, Vec<String>) {
 
 fn variable(name: &str, default: Option<&str>, around: &Around<'_>) -> Result<String, Mistake> {
     if OURS.contains(&name) {
-        let what = format!("`{name}` is this server's own key, and no upstream is given it");
+        let what = format!("`{name}` is a key of our own, and no upstream is given it");
         return Err(Mistake::error(what).hint("use a variable of another name"));
     }
     match ((around.variables)(name), default) {
@@ -203,8 +203,10 @@ mod tests {
             ".mcp.json:3:9: error: `${input:github-token}` is asked for by an editor, and a server \
              cannot ask; hint: write `${GITHUB_TOKEN}`, and set the variable `GITHUB_TOKEN`"
         );
-        let ours = told("${WAYPOST_ADMIN_KEY:-}").unwrap_err();
-        assert!(ours.contains("this server's own key") && !ours.contains("hunter2"), "{ours}");
+        for name in OURS {
+            let ours = told(&format!("${{{name}:-}}")).unwrap_err();
+            assert!(ours.contains("a key of our own") && !ours.contains("hunter2"), "{ours}");
+        }
     }
 
     #[test]

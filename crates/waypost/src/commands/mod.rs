@@ -20,6 +20,7 @@ pub(crate) mod child;
 pub(crate) mod documents;
 pub(crate) mod data;
 pub(crate) mod thread;
+pub(crate) mod identity;
 
 use clap::{Args, ValueEnum};
 

@@ -1,4 +1,5 @@
-//! `waypost up`: serves a project, or the demo, until a signal stops it.
+//! `waypost up`: serves a project, or the demo, until a signal stops it. `waypost serve` does the
+//! same of a project, and asks every caller for a credential.
 
 use crate::assembly::{Keys, assemble, refused};
 use crate::context::Context;
@@ -31,6 +32,17 @@ Examples:
   waypost up --data /var/lib/waypost      # its data elsewhere
   waypost up --pipeline trades.yaml       # one more pipeline, wherever its file is";
 
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  waypost key create --name me --role admin    # the first key, before the server is started
+  waypost serve                                # this folder's project, for who has a key
+  WAYPOST_API_KEY=wp_.. waypost whoami         # in another terminal
+  waypost serve --data /var/lib/waypost        # its data elsewhere
+
+`waypost up` on a loopback address asks no one for a credential, unless `hosts`, `origins` or
+`public_url` let others in. `waypost serve` asks everybody, whatever the settings say, and refuses
+to start where there is no key and no WAYPOST_ADMIN_KEY.";
+
 const PORT_HELP: &str = "\
 The port to listen on; 0 takes a free one [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
 const HOST_HELP: &str = "The address to listen on; others than loopback need keys and TLS \
@@ -40,8 +52,25 @@ const HOST_HELP: &str = "The address to listen on; others than loopback need key
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct UpArgs {
+    #[command(flatten)]
+    served: ServedArgs,
+    /// Serve the embedded examples; ephemeral unless --data is given
+    #[arg(long, conflicts_with_all = ["dir", "watch"])]
+    demo: bool,
+}
+
+/// What `waypost serve` takes.
+#[derive(Debug, Args)]
+#[command(before_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    served: ServedArgs,
+}
+
+/// What both take.
+#[derive(Debug, Args)]
+struct ServedArgs {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
-    #[arg(conflicts_with = "demo")]
     dir: Option<PathBuf>,
     // Read with the other settings and not by clap, which does not know the project's `.env`.
     #[arg(long, help = PORT_HELP)]
@@ -57,31 +86,51 @@ pub(crate) struct UpArgs {
     /// Begin with a new database if the data folder has lost its own
     #[arg(long)]
     new: bool,
-    /// Serve the embedded examples; ephemeral unless --data is given
-    #[arg(long)]
-    demo: bool,
     /// One more pipeline, beside those in the project's pipelines/; may be given several times
     #[arg(long, value_name = "FILE")]
     pipeline: Vec<PathBuf>,
     /// Take changes of plans, agents, pipelines and rules as they come; runs that began keep theirs
-    #[arg(long, conflicts_with = "demo")]
+    #[arg(long)]
     watch: bool,
     /// How log lines on standard error look; LOG_LEVEL says how many there are
     #[arg(long, value_enum, default_value = "text")]
     log: LogFormat,
 }
 
-impl UpArgs {
+/// What is to be served, and to whom.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    args: ServedArgs,
+    demo: bool,
+    /// Whether every caller needs a credential, whatever the settings say.
+    never_local: bool,
+}
+
+impl From<UpArgs> for Wanted {
+    fn from(UpArgs { served, demo }: UpArgs) -> Self {
+        Self { args: served, demo, never_local: false }
+    }
+}
+
+impl From<ServeArgs> for Wanted {
+    fn from(ServeArgs { served }: ServeArgs) -> Self {
+        Self { args: served, demo: false, never_local: true }
+    }
+}
+
+impl Wanted {
     /// How log lines look.
     pub(crate) fn log(&self) -> LogFormat {
-        self.log
+        self.args.log
     }
 
     /// The project's folder; the demo has none.
     pub(crate) fn project(&self) -> Option<PathBuf> {
-        (!self.demo).then(|| project_folder(self.dir.as_deref()))
+        (!self.demo).then(|| project_folder(self.args.dir.as_deref()))
     }
+}
 
+impl ServedArgs {
     fn kept(&self) -> Kept<'_> {
         match &self.data {
             Some(data) => Kept::In(data),
@@ -98,7 +147,10 @@ const STOP_LIMIT: Duration = Duration::from_secs(9);
 const STARTING: &str = "still starting: it goes through what the data folder holds";
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(
+    Wanted { args, demo, never_local }: Wanted,
+    context: &Context,
+) -> Result<Exit> {
     let output = context.output;
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
@@ -111,7 +163,7 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
-    let keys = Keys::of(&context.environment).renewing(args.new);
+    let keys = Keys::of(&context.environment).renewing(args.new).never_local(never_local);
     let watch = args
         .watch
         .then(|| Watch::new(&project, args.pipeline.clone(), keys.variables(data.path())));
@@ -150,6 +202,9 @@ pub(crate) async fn run(args: UpArgs, context: &Context) -> Result<Exit> {
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);
+        if demo {
+            output.talk(&things_to_try(&settings.local_url(address)));
+        }
     }
     let shutdown = async move {
         stop.next().await;
@@ -173,7 +228,7 @@ fn listening(scheme: &str, address: SocketAddr, is_json: bool) -> String {
 
 /// Tells a person how to reach the server.
 fn invite(
-    args: &UpArgs,
+    args: &ServedArgs,
     context: &Context,
     settings: &ServerConfig,
     address: SocketAddr,
@@ -191,12 +246,9 @@ fn invite(
         let url = settings.local_url(*address);
         output.talk(&format!("pipeline {pipeline} takes cases at {url}{route}"));
     }
-    if args.demo {
-        output.talk(&things_to_try(&url));
-    }
 }
 
-async fn bind(args: &UpArgs, project: &Project) -> Result<TcpListener> {
+async fn bind(args: &ServedArgs, project: &Project) -> Result<TcpListener> {
     let configured = &project.config.server;
     let host = match args.host.as_deref() {
         Some(host) => host_address(host)?,

@@ -30,6 +30,9 @@ pub(crate) const BIN: &str = "WAYPOST_BIN";
 /// The folder that holds the data. We say it ourselves, too.
 pub(crate) const DATA: &str = "WAYPOST_DATA";
 
+/// What no process inherits that we start: they are worth as much as who holds them.
+pub(crate) const OWN_KEYS: [&str; 3] = [API_KEY, ADMIN_KEY, SECRET_KEY];
+
 /// Where a project's data is, unless someone says otherwise.
 pub(crate) const DATA_FOLDER: &str = ".waypost";
 

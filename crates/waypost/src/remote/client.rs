@@ -2,6 +2,8 @@
 //! failure with its words, its hint and the exit code that fits.
 
 use crate::exit::{Exit, Failure, Result};
+use crate::remote::credentials::explained;
+use kernel::values::secret::Secret;
 use outbound::client::{ClientOptions, is_untrusted};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -32,6 +34,7 @@ const PAGE_ITEMS_MAX: usize = 200;
 /// What hints of the server name by its doors, and what is the same here.
 const COMMANDS: &[(&str, &str)] = &[
     ("`GET /api/v1/agents`", "`waypost agent ls`"),
+    ("`GET /api/v1/keys`", "`waypost key list`"),
     ("`GET /api/v1/pipelines`", "`waypost pipeline ls`"),
     ("`GET /api/v1/plans`", "`waypost plan ls`"),
     ("`GET /api/v1/sinks`", "`waypost events sinks`"),
@@ -40,6 +43,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("`GET /openapi.json` lists the routes", "is the path in `--server` right?"),
     ("GET the ask to see it", "`waypost inbox show` shows it"),
     ("GET the session to see where it stands", "`waypost session show` says where it stands"),
+    ("send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`", "set `WAYPOST_ADMIN_KEY`"),
     ("POST /sessions makes one", "`waypost session ls` lists the sessions"),
     ("POST /run begins one", "`waypost run --thread` begins one"),
     ("POST /run says something new in it", "`waypost run --thread` says something new in it"),
@@ -50,6 +54,8 @@ const COMMANDS: &[(&str, &str)] = &[
 pub(crate) struct Client {
     http: outbound::client::Client,
     base: Url,
+    /// The API key that goes with every request, where there is one.
+    key: Option<Secret>,
 }
 
 /// One request: a path below `/api/v1`, each segment as it is before encoding.
@@ -115,7 +121,18 @@ impl Client {
         let http = options.build().map_err(|error| {
             Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
         })?;
-        Ok(Self { http, base })
+        Ok(Self { http, base, key: None })
+    }
+
+    /// The same, which sends this API key with every request, where there is one. What a stranger
+    /// may ask, whether it is ready and which server it is, is asked without it.
+    pub(crate) fn keyed(self, key: Option<String>) -> Self {
+        Self { key: key.map(Secret::from), ..self }
+    }
+
+    /// Whether only this machine can be meant.
+    pub(crate) fn is_on_this_machine(&self) -> bool {
+        is_loopback(&self.base)
     }
 
     /// Reads.
@@ -212,13 +229,13 @@ impl Client {
         let mut url = self.at_root(door);
         url.query_pairs_mut().append_pair("wait", &wait.to_string());
         let builder = self.http.post(url).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
-        self.answer(carrying(builder, body)).await
+        self.answer(carrying(self.identified(builder), body)).await
     }
 
     /// The same as a stream of events, for as long as it takes.
     pub(crate) async fn thread_stream(&self, door: &str, body: &Value) -> Result<Response> {
         let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
-        self.opened(carrying(builder, body)).await
+        self.opened(carrying(self.identified(builder), body)).await
     }
 
     /// Sends a request to a path of the server, and gives the answer as it is, whatever its status.
@@ -249,7 +266,7 @@ impl Client {
 
     /// A request to where MCP clients come in.
     pub(crate) fn mcp(&self, method: Method) -> RequestBuilder {
-        self.http.request(method, self.mcp_url())
+        self.identified(self.http.request(method, self.mcp_url()))
     }
 
     /// Where MCP clients come in.
@@ -279,7 +296,15 @@ impl Client {
             builder = builder.header(*header, value);
         }
         match &request.key {
-            Some(key) => builder.bearer_auth(key),
+            Some(key) if self.key.is_none() => builder.bearer_auth(key),
+            _ => self.identified(builder),
+        }
+    }
+
+    /// The same request with the API key, where there is one.
+    fn identified(&self, builder: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            Some(key) => builder.bearer_auth(key.expose()),
             None => builder,
         }
     }
@@ -302,7 +327,12 @@ impl Client {
         }
         let status = response.status().as_u16();
         let bytes = response.bytes().await.unwrap_or_default();
-        Err(problem(status, serde_json::from_slice(&bytes).ok()))
+        Err(self.refused(status, serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// What the server refused, in its own words, and what to do about a credential here.
+    pub(crate) fn refused(&self, status: u16, body: Option<Value>) -> Failure {
+        explained(problem(status, body), self.key.is_some())
     }
 
     /// Why a request got no answer.
@@ -420,6 +450,28 @@ mod tests {
         let mcp = |server: &str| Client::new(server).unwrap().mcp_url().to_string();
         assert_eq!(mcp("http://127.0.0.1:1"), "http://127.0.0.1:1/mcp");
         assert_eq!(mcp("http://host/prefix/"), "http://host/prefix/mcp");
+    }
+
+    #[test]
+    fn an_api_key_goes_with_every_request_and_is_never_shown() {
+        let client = Client::new("http://127.0.0.1:1").unwrap();
+        let sent = |client: &Client, builder: RequestBuilder| {
+            assert!(!format!("{client:?}").contains("wp_key"), "{client:?}");
+            let request = builder.build().unwrap();
+            let header = request.headers().get("authorization");
+            header.map(|value| value.to_str().unwrap().to_owned())
+        };
+        let read = |client: &Client, key: Option<&str>| {
+            let request = Request::to(&["tools"]).keyed(key.map(str::to_owned));
+            sent(client, client.builder(Method::GET, &request))
+        };
+        let bearer = |key: &str| Some(format!("Bearer {key}"));
+        assert_eq!((read(&client, None), read(&client, Some("admin"))), (None, bearer("admin")));
+        let keyed = client.clone().keyed(Some("wp_key".to_owned()));
+        assert_eq!(read(&keyed, None), bearer("wp_key"));
+        assert_eq!(read(&keyed, Some("admin")), bearer("wp_key"));
+        assert_eq!(sent(&keyed, keyed.mcp(Method::POST)), bearer("wp_key"));
+        assert_eq!(sent(&client, client.mcp(Method::POST)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The way to a running server: where it listens, requests, event streams. What a command asks for
 //! is in `commands`.
 
+pub(crate) mod credentials;
 pub(crate) mod client;
 pub(crate) mod sse;
 pub(crate) mod address;

@@ -5,7 +5,7 @@
 mod variables;
 
 use crate::environment::place::{Roots, shown};
-use crate::environment::{ADMIN_KEY, Environment, LOG_LEVEL, SECRET_KEY};
+use crate::environment::{ADMIN_KEY, API_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits};
@@ -278,6 +278,7 @@ fn beside_the_files(server: &Located, environment: &Environment) -> Vec<Setting>
     vec![
         setting("client.server", &server.url, server.origin.clone()),
         setting("log.level", level, origin(LOG_LEVEL)),
+        setting("api.key", told(API_KEY), origin(API_KEY)),
         setting("admin.key", told(ADMIN_KEY), origin(ADMIN_KEY)),
         setting("secret.key", told(SECRET_KEY), origin(SECRET_KEY)),
     ]
@@ -394,7 +395,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all(&usual_server(), &none);
-        assert_eq!(all.len(), 9 + Limits::NAMES.len() + 4);
+        assert_eq!(all.len(), 9 + Limits::NAMES.len() + 5);
     }
 
     #[test]

@@ -51,13 +51,18 @@ fn every_value_is_shown_with_its_origin() {
 fn the_environment_goes_first_and_secrets_stay_secret() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("waypost.toml", SETTINGS)]);
-    let variables = [("WAYPOST_PORT", "9001"), ("WAYPOST_ADMIN_KEY", "hunter2")];
+    let variables = [
+        ("WAYPOST_PORT", "9001"),
+        ("WAYPOST_ADMIN_KEY", "hunter2"),
+        ("WAYPOST_API_KEY", "hunter2"),
+    ];
     let ended = waypost_with(folder.path(), &["--json", "config", "show"], &variables).code(0);
     assert!(!ended.stdout.contains("hunter2"), "{ended:#?}");
     let shown = ended.json();
     assert_eq!(setting(&shown, "server.port")["value"], 9001);
     assert_eq!(setting(&shown, "server.port")["origin"], "environment WAYPOST_PORT");
     assert_eq!(setting(&shown, "admin.key")["value"], "set");
+    assert_eq!(setting(&shown, "api.key")["value"], "set");
     assert_eq!(shown["there"], true);
 }
 

@@ -19,8 +19,9 @@ fn the_top_level_says_what_there_is() {
 fn every_command_begins_its_help_with_examples() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
-        "up", "init", "demo", "run", "resume", "chat", "plan", "pipeline", "session", "inbox",
-        "tool", "mcp", "events", "config", "doctor", "backup", "restore", "completions", "man",
+        "up", "serve", "init", "demo", "run", "resume", "chat", "plan", "pipeline", "session",
+        "inbox", "tool", "mcp", "key", "whoami", "events", "config", "doctor", "backup", "restore",
+        "completions", "man",
     ];
     for command in commands {
         let help = waypost(folder.path(), &[command, "--help"]).code(0);

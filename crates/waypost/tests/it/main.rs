@@ -31,6 +31,7 @@ mod logs;
 mod config;
 mod doctor;
 mod backup;
+mod keys;
 mod child;
 mod upstreams;
 mod reference;

@@ -233,7 +233,22 @@ impl Server {
         Self::start_in(place, tempfile::tempdir().unwrap(), &["--watch"], &variables)
     }
 
+    /// `waypost serve` in this project's folder, on a free port: it asks for credentials.
+    pub fn asking(place: &Path) -> Self {
+        Self::start_by("serve", place, tempfile::tempdir().unwrap(), &[], &[])
+    }
+
     fn start_in(
+        place: &Path,
+        folder: TempDir,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        Self::start_by("up", place, folder, arguments, variables)
+    }
+
+    fn start_by(
+        command: &str,
         place: &Path,
         folder: TempDir,
         arguments: &[&str],
@@ -241,7 +256,7 @@ impl Server {
     ) -> Self {
         let temporary = folder.path().join("tmp");
         fs::create_dir(&temporary).unwrap();
-        let mut all = vec!["up", "--port", "0"];
+        let mut all = vec![command, "--port", "0"];
         all.extend(arguments);
         let mut variables = variables.to_vec();
         variables.push(("TMPDIR", temporary.to_str().unwrap()));

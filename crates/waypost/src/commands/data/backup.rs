@@ -62,7 +62,7 @@ async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Resul
         return Err(refused(error).hint("`--data DIR` names another folder"));
     };
     match address::of_holder(&data, pid) {
-        Some(url) => asked(&Client::new(&url)?, &into, context).await,
+        Some(url) => asked(&context.client_at(&url)?, &into, context).await,
         None => Err(refused(error).hint("it serves no HTTP: stop it, then take the backup")),
     }
 }

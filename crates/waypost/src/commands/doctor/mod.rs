@@ -4,6 +4,7 @@
 mod finding;
 mod disk;
 mod surroundings;
+mod access;
 mod upstreams;
 mod sinks;
 mod sessions;
@@ -61,6 +62,9 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     findings.extend(disk::look(&data, server.is_served));
     findings.push(surroundings::port(&config, &data).await);
     findings.push(server.finding);
+    if let Some(client) = &server.client {
+        findings.extend(access::look(client, context).await);
+    }
     findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
     findings.extend(sinks::look(&folder, &data, context, server.client.as_ref()).await);
     if let Some(client) = &server.client {

@@ -39,10 +39,10 @@ impl Served {
 /// listens where this folder's would.
 pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> Served {
     if context.has_named_server() {
-        return looked_at(&context.server.url).await;
+        return looked_at(context, &context.server.url).await;
     }
     match address::find(data).await {
-        Ok(Found::Running(url)) => looked_at(&url).await,
+        Ok(Found::Running(url)) => looked_at(context, &url).await,
         Ok(Found::Stale(_) | Found::Nothing) => {
             expected(&config.server.local_url(place(config))).await
         }
@@ -54,8 +54,8 @@ pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> S
 }
 
 /// What there is to say of a server that was named or recognised.
-async fn looked_at(url: &str) -> Served {
-    match ready(url).await {
+async fn looked_at(context: &Context, url: &str) -> Served {
+    match ready(context.client_at(url)).await {
         Ok(client) => {
             let finding = Finding::ok("server", format!("{url} is ready"));
             Served { is_served: true, client: Some(client), finding }
@@ -79,7 +79,7 @@ fn is_nobody(failure: &Failure) -> bool {
 
 /// What there is to say of the place where this folder's server would listen, and does not.
 async fn expected(url: &str) -> Served {
-    Served::nobody(match ready(url).await {
+    Served::nobody(match ready(Client::new(url)).await {
         Ok(_) => {
             Finding::ok("server", format!("none runs for this folder; another answers at {url}"))
         }
@@ -88,9 +88,9 @@ async fn expected(url: &str) -> Served {
     })
 }
 
-/// A client of the server at this address, if that can take work.
-async fn ready(url: &str) -> Result<Client> {
-    let client = Client::new(url)?;
+/// A client of a server, if that can take work.
+async fn ready(client: Result<Client>) -> Result<Client> {
+    let client = client?;
     client.ready().await?;
     Ok(client)
 }

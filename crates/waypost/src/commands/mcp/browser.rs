@@ -2,6 +2,7 @@
 //! can be seen. Otherwise nothing happens: the address is printed anyway.
 
 use crate::context::Context;
+use crate::environment::OWN_KEYS;
 use reqwest::Url;
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -45,6 +46,9 @@ fn opener(url: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Comman
         }
         Command::new("xdg-open")
     };
+    for key in OWN_KEYS {
+        command.env_remove(key);
+    }
     command.arg(url);
     Some(command)
 }
@@ -70,5 +74,9 @@ mod tests {
         assert!(opener(url, |_| Some(String::new())).is_none());
         let command = opener(url, |name| (name == "DISPLAY").then(|| ":0".to_owned())).unwrap();
         assert_eq!(command.get_args().collect::<Vec<_>>(), [url]);
+        let kept_from_it: Vec<_> = command.get_envs().collect();
+        for key in OWN_KEYS {
+            assert!(kept_from_it.contains(&(key.as_ref(), None)), "{kept_from_it:?}");
+        }
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let mut stop = Signals::listen()?;
     if context.has_named_server() {
-        return relayed(Client::new(&context.server.url)?, stop).await;
+        return relayed(context.client_at(&context.server.url)?, stop).await;
     }
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
@@ -75,7 +75,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
             drop(data);
             Ok(Exit::Ok)
         }
-        Err(error) => relayed(holder(error, &data)?, stop).await,
+        Err(error) => relayed(holder(error, &data, context)?, stop).await,
     }
 }
 
@@ -98,12 +98,12 @@ async fn relayed(client: Client, mut stop: Signals) -> Result<Exit> {
 
 /// A client of the server that holds the data folder; the failure as it is where that is not why,
 /// or where the holder cannot be reached.
-fn holder(error: AssembleError, data: &Data) -> Result<Client> {
+fn holder(error: AssembleError, data: &Data, context: &Context) -> Result<Client> {
     let Some(pid) = error.holder().map(|holder| holder.pid) else { return Err(refused(error)) };
     match address::of_holder(data.path(), pid) {
         Some(url) => {
             tracing::info!(%url, "a server holds the data folder; messages go there");
-            Client::new(&url)
+            context.client_at(&url)
         }
         None => Err(refused(error).hint(
             "it serves no HTTP, so nothing can be passed on to it; `waypost up` serves any number \

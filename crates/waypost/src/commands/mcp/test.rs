@@ -97,7 +97,7 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
         (Err(error), Some(data)) if error.holder().is_some() => {
             let pid = error.holder().and_then(|holder| holder.pid);
             match address::of_holder(&data, pid) {
-                Some(url) => asked(&Client::new(&url)?, args, context).await,
+                Some(url) => asked(&context.client_at(&url)?, args, context).await,
                 // It serves a pipe. Logins are its own, and all else can be tried here.
                 None => alone(args, context, None).await,
             }

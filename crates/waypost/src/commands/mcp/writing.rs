@@ -175,7 +175,7 @@ mod tests {
         for (moved, why) in [
             (of("a", "url = \"http://\""), "is not the address of a server"),
             (of("a", "url = \"http://b\"\nheaders = { \"A B\" = \"${X}\" }"), "the header `A B`"),
-            (of("a", "url = \"http://b?k=${WAYPOST_ADMIN_KEY}\""), "this server's own key"),
+            (of("a", "url = \"http://b?k=${WAYPOST_ADMIN_KEY}\""), "a key of our own"),
             (of("assistant", "url = \"http://b\""), "is in environment ASSISTANT_MCP_URL already"),
         ] {
             let told = append(folder.path(), &[moved]).unwrap_err().to_string();

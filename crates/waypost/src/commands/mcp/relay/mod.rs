@@ -9,7 +9,7 @@ mod answers;
 mod requests;
 mod session;
 
-use crate::remote::client::{Client, problem};
+use crate::remote::client::Client;
 use answers::Answers;
 use headers::Repeated;
 use message::{Kind, Message, is_answer_to, key};
@@ -221,7 +221,7 @@ impl Relay {
                 self.pass(Answers::of(response), id, method).await
             }
             Ok(response) => {
-                self.say(refusal(id, response).await).await;
+                self.say(refusal(&self.client, id, response).await).await;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -315,7 +315,7 @@ impl Relay {
     async fn greet(self: &Arc<Self>, message: &Message, id: &Id) -> Result<(), RpcError> {
         let response = self.post(&message.text, HeaderMap::new()).await?;
         if !response.status().is_success() {
-            self.say(refusal(id, response).await).await;
+            self.say(refusal(&self.client, id, response).await).await;
             return Ok(());
         }
         let greeted = Greeted::read(response, &message.text, &key(id)).await;
@@ -406,7 +406,7 @@ impl Relay {
 }
 
 /// What the server refused, as an answer to this request.
-async fn refusal(id: &Id, response: Response) -> String {
+async fn refusal(client: &Client, id: &Id, response: Response) -> String {
     let status = response.status().as_u16();
     let url = response.url().to_string();
     let bytes = response.bytes().await.unwrap_or_default();
@@ -417,7 +417,7 @@ async fn refusal(id: &Id, response: Response) -> String {
         let told = told.get().replace(['\n', '\r'], " ");
         return format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{told}}}", id.as_json());
     }
-    let failure = problem(status, serde_json::from_slice(&bytes).ok());
+    let failure = client.refused(status, serde_json::from_slice(&bytes).ok());
     let hint =
         failure.hint.unwrap_or_else(|| "is this a Waypost server? see `--server`".to_owned());
     let message = format!("`{url}` answered {status}: {}; {hint}", failure.message);

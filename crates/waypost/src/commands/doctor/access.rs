@@ -1,0 +1,115 @@
+//! Who may call a server that runs: whether it asks for credentials, whether it takes ours, and
+//! which keys end soon or never, where we may list them.
+
+use super::finding::Finding;
+use crate::context::Context;
+use crate::exit::{Exit, Result};
+use crate::remote::client::{Client, Request, read};
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
+use kernel::values::ids::Millis;
+use wire::rest::{AccessMode, ApiKey, KeyStatus, WhoAmI};
+
+/// The checks' names.
+const ACCESS: &str = "access";
+const KEYS: &str = "keys";
+/// How long before its end someone should know of it.
+const SOON_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// More than most servers have.
+const LOOKED_AT: usize = 1_000;
+
+/// What there is to say; nothing of a server of an earlier release, which knows no credentials.
+pub(super) async fn look(client: &Client, context: &Context) -> Vec<Finding> {
+    let who = match asked(client, context).await {
+        Ok(who) => who,
+        Err(failure) if failure.exit == Exit::Auth => {
+            let what = format!("the server does not know who we are: {}", failure.message);
+            let hint = failure.hint.unwrap_or_default();
+            return vec![Finding::warn(ACCESS, what, &hint)];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let what = match who.mode {
+        AccessMode::Local => "the server asks for no credentials".to_owned(),
+        AccessMode::Credentials => {
+            let (subject, roles) = (&who.subject, who.roles.join(", "));
+            format!("the server asks for credentials; we are `{subject}` ({roles})")
+        }
+    };
+    let mut findings = vec![Finding::ok(ACCESS, what)];
+    // Only administrators may list them.
+    if let Ok(keys) = listed(client, context).await {
+        findings.extend(ending(&keys, SystemClock.now()));
+        findings.extend(endless(&keys));
+    }
+    findings
+}
+
+async fn asked(client: &Client, context: &Context) -> Result<WhoAmI> {
+    read(&client.get(Request::to(&["whoami"]).keyed(context.admin_key()?)).await?)
+}
+
+async fn listed(client: &Client, context: &Context) -> Result<Vec<ApiKey>> {
+    let request = Request::to(&["keys"]).keyed(context.admin_key()?);
+    let keys: Vec<ApiKey> = client.items(request, LOOKED_AT).await?;
+    Ok(keys.into_iter().filter(|key| key.status == KeyStatus::Active).collect())
+}
+
+/// Those that expire soon.
+fn ending(keys: &[ApiKey], now: Millis) -> Option<Finding> {
+    // Moments in this form are ordered like their texts.
+    let soon = now.plus_ms(SOON_MS).rfc3339();
+    let ends = |key: &ApiKey| {
+        let at = key.expires_at.as_ref().filter(|at| **at <= soon)?;
+        Some(format!("{} ({}) at {at}", key.id, key.name))
+    };
+    let told: Vec<String> = keys.iter().filter_map(ends).collect();
+    let what = format!("expire within 7 days: {}", told.join(", "));
+    let hint = "make others with `waypost key create`, and give them to who uses these";
+    (!told.is_empty()).then(|| Finding::warn(KEYS, what, hint))
+}
+
+/// Those that never expire.
+fn endless(keys: &[ApiKey]) -> Option<Finding> {
+    let told: Vec<String> = keys
+        .iter()
+        .filter(|key| key.expires_at.is_none())
+        .map(|key| format!("{} ({})", key.id, key.name))
+        .collect();
+    let what = format!("never expire: {}", told.join(", "));
+    let hint = "one that leaks works until `waypost key revoke`; prefer keys that expire";
+    (!told.is_empty()).then(|| Finding::warn(KEYS, what, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key(id: &str, expires_at: Option<Millis>) -> ApiKey {
+        serde_json::from_value(json!({
+            "id": id, "name": "ci", "subject": format!("key:{id}"), "status": "active",
+            "realms": {}, "by": "local", "createdAt": Millis(0).rfc3339(),
+            "expiresAt": expires_at.map(Millis::rfc3339),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn keys_that_end_soon_or_never_are_named() {
+        let now = Millis(1_800_000_000_000);
+        let (soon, later) = (now.plus_ms(SOON_MS), now.plus_ms(SOON_MS + 1));
+        let keys = [key("a", Some(soon)), key("b", Some(later)), key("c", None)];
+        let ending = ending(&keys, now).unwrap().to_string();
+        assert!(ending.contains("a (ci)") && !ending.contains("b (ci)"), "{ending}");
+        let endless = endless(&keys).unwrap().to_string();
+        assert!(endless.contains("c (ci)") && !endless.contains("b (ci)"), "{endless}");
+    }
+
+    #[test]
+    fn nothing_is_said_of_keys_that_end_in_time() {
+        let now = Millis(1_800_000_000_000);
+        let keys = [key("b", Some(now.plus_ms(SOON_MS + 1)))];
+        assert_eq!((ending(&keys, now), endless(&keys)), (None, None));
+    }
+}

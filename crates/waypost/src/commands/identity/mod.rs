@@ -1,0 +1,7 @@
+//! Who calls: the keys of a server, and who it thinks that we are. How a key is sent with requests
+//! is in `context` and `remote`.
+
+mod new_key;
+mod first;
+pub(crate) mod key;
+pub(crate) mod whoami;

@@ -1,0 +1,133 @@
+//! `waypost key`, `waypost whoami` and `waypost serve`: who has a key is let in, and no one else.
+
+use crate::process::{Ended, Server, waypost, waypost_with};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A project, and the folder around it.
+fn project() -> (TempDir, PathBuf) {
+    let around = tempfile::tempdir().unwrap();
+    waypost(around.path(), &["init", "shop"]).code(0);
+    let shop = around.path().join("shop");
+    (around, shop)
+}
+
+/// Makes a key with these options, with this key; its id and its text.
+fn created(shop: &Path, options: &[&str], with: &str) -> (String, String) {
+    let arguments = [&["--json", "key", "create"], options].concat();
+    let made = with_key(shop, &arguments, with).code(0).json();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    (text("id"), text("key"))
+}
+
+fn with_key(shop: &Path, arguments: &[&str], key: &str) -> Ended {
+    waypost_with(shop, arguments, &[("WAYPOST_API_KEY", key)])
+}
+
+#[test]
+fn the_first_key_is_made_before_the_server_and_lets_its_holder_in() {
+    let (_around, shop) = project();
+    waypost(&shop, &["serve", "--port", "0"])
+        .code(2)
+        .says("waypost key create")
+        .says("WAYPOST_ADMIN_KEY");
+    let made = waypost(&shop, &["key", "create", "--name", "me", "--role", "admin"])
+        .code(0)
+        .says("shown this once")
+        .says("WAYPOST_API_KEY")
+        .says("no server holds");
+    let key = made.stdout.trim_end().to_owned();
+    assert!(key.starts_with("wp_") && made.stdout.lines().count() == 1, "{made:#?}");
+    assert!(!made.stderr.contains(&key), "{made:#?}");
+
+    let _server = Server::asking(&shop);
+    waypost(&shop, &["tool", "ls"]).code(4).says("set WAYPOST_API_KEY");
+    with_key(&shop, &["tool", "ls"], &format!("{key}x")).code(4).says("is no valid key");
+    with_key(&shop, &["tool", "ls"], &key).code(0);
+    with_key(&shop, &["plan", "run", "hello/greet"], &key).code(3);
+    let who = with_key(&shop, &["--json", "whoami"], &key).code(0).json();
+    assert_eq!(who["mode"], "credentials");
+    assert_eq!((&who["key"]["name"], &who["roles"]), (&json!("me"), &json!(["admin"])));
+    let told = with_key(&shop, &["whoami"], &key).code(0).stdout;
+    assert!(told.contains("asks every caller") && !told.contains(&key), "{told}");
+}
+
+#[test]
+fn a_key_is_listed_rotated_and_revoked_over_the_server_that_runs() {
+    let (_around, shop) = project();
+    let (_, admin) = created(&shop, &["--name", "me", "--role", "admin"], "");
+    let _server = Server::asking(&shop);
+    let (id, old) = created(&shop, &["--name", "ci", "--expires", "never"], &admin);
+    let listed = with_key(&shop, &["--json", "key", "list"], &admin).code(0);
+    assert!(!listed.stdout.contains("wp_"), "{listed:#?}");
+    assert_eq!(listed.json()["items"].as_array().map(Vec::len), Some(2), "{listed:#?}");
+    let table = with_key(&shop, &["key", "list"], &admin).code(0).stdout;
+    assert!(table.contains("member of default") && table.contains("never"), "{table}");
+
+    let rotate = ["--json", "key", "rotate", id.as_str(), "--overlap", "1h"];
+    let rotated: Value = with_key(&shop, &rotate, &admin).code(0).json();
+    let new = rotated["key"].as_str().unwrap();
+    assert_ne!(new, old);
+    for key in [old.as_str(), new] {
+        with_key(&shop, &["tool", "ls"], key).code(0);
+    }
+    with_key(&shop, &["key", "revoke", &id], &admin).code(0).says("is revoked");
+    for key in [old.as_str(), new] {
+        with_key(&shop, &["tool", "ls"], key).code(4);
+    }
+    with_key(&shop, &["key", "revoke", "nosuchkeyx"], &admin).code(1).says("waypost key list");
+}
+
+#[test]
+fn who_may_not_is_told_which_role_or_scope_is_missing() {
+    let (_around, shop) = project();
+    let (_, admin) = created(&shop, &["--name", "me", "--role", "admin"], "");
+    let _server = Server::asking(&shop);
+    let (_, viewer) = created(&shop, &["--name", "v", "--role", "viewer"], &admin);
+    let run = ["plan", "run", "hello/greet"];
+    with_key(&shop, &run, &viewer).code(7).says("`--role member`");
+    let (_, reader) = created(&shop, &["--name", "r", "--scope", "read"], &admin);
+    with_key(&shop, &run, &reader).code(7).says("lacks the scope `use`");
+    with_key(&shop, &["key", "create", "--name", "x"], &viewer).code(7).says("`--role admin`");
+}
+
+#[test]
+fn a_key_does_not_go_to_a_server_that_asks_for_none() {
+    let server = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let whoami = ["--server", server.url.as_str(), "whoami"];
+    let told = waypost(folder.path(), &whoami).code(0).stdout;
+    assert!(told.contains("local: the server asks for no credentials"), "{told}");
+    with_key(folder.path(), &whoami, "wp_other").code(4).says("unset WAYPOST_API_KEY");
+}
+
+#[test]
+fn doctor_says_who_may_call_and_which_keys_should_be_looked_at() {
+    let (_around, shop) = project();
+    let (_, admin) = created(&shop, &["--name", "me", "--role", "admin"], "");
+    let _server = Server::asking(&shop);
+    created(&shop, &["--name", "short", "--expires", "2d"], &admin);
+    created(&shop, &["--name", "long", "--expires", "never"], &admin);
+    let told = with_key(&shop, &["doctor"], &admin).stdout;
+    for what in ["asks for credentials; we are", "expire within 7 days", "never expire"] {
+        assert!(told.contains(what), "{told}");
+    }
+    assert!(!told.contains("(me)"), "{told}");
+    let stranger = waypost(&shop, &["doctor"]).stdout;
+    assert!(stranger.contains("does not know who we are"), "{stranger}");
+}
+
+#[test]
+fn what_is_no_key_is_refused_before_anything_is_made() {
+    let (_around, shop) = project();
+    let create = ["key", "create", "--name", "x"];
+    for (option, value, says) in [
+        ("--role", "root", "viewer, member"),
+        ("--scope", "all", "read, use"),
+        ("--expires", "soon", "never"),
+        ("--realm", "No Realm", "is not the name of a realm"),
+    ] {
+        waypost(&shop, &[&create[..], &[option, value]].concat()).code(2).says(says);
+    }
+}
