@@ -35,8 +35,6 @@ pub(super) struct Asked<'a> {
 /// Who may call.
 pub(super) struct Admission {
     pub(super) entrance: Entrance,
-    /// None in local mode.
-    pub(super) identity: Option<Arc<Identity>>,
     /// Who is at the other end of a pipe, where that is known.
     pub(super) client: Option<Visitor>,
     /// Who may do what.
@@ -59,21 +57,21 @@ pub(super) async fn known(
 /// Who may call, or why the server must not start.
 pub(super) fn admission(
     asked: &Asked<'_>,
-    identity: Arc<Identity>,
+    identity: &Arc<Identity>,
     now: Millis,
 ) -> Result<Admission, AssembleError> {
     let Asked { address, server, admin_key, .. } = *asked;
-    if asked.access(&identity, now)? == Access::Local {
+    if asked.access(identity, now)? == Access::Local {
         let entrance = Entrance::local(address, server, admin_key);
         let client = asked.client(&entrance)?;
-        return Ok(Admission { entrance, identity: None, client, policy: Arc::new(AllowAll) });
+        return Ok(Admission { entrance, client, policy: Arc::new(AllowAll) });
     }
     let public = server.public_url.as_ref().map(|url| url.as_str().to_owned());
     let base = public.unwrap_or_else(|| server.local_url(address));
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
     let client = asked.client(&entrance)?;
     let policy = Arc::new(RolePolicy::new(identity.clone()));
-    Ok(Admission { entrance, identity: Some(identity), client, policy })
+    Ok(Admission { entrance, client, policy })
 }
 
 impl Asked<'_> {

@@ -105,8 +105,8 @@ impl Assembled {
         &self.doors.token
     }
 
-    /// Who is known, where everybody needs a credential.
-    pub fn identity(&self) -> Option<Arc<Identity>> {
+    /// Who is known.
+    pub fn identity(&self) -> Arc<Identity> {
         self.doors.identity.clone()
     }
 
@@ -126,9 +126,7 @@ impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
-        if let Some(identity) = &self.doors.identity
-            && let Err(error) = identity.store_uses().await
-        {
+        if let Err(error) = self.doors.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
         }
         self.doors.engine.stop().await;
@@ -162,8 +160,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (never_local, alone) = (setup.never_local, setup.alone);
     let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
     let identity = known(api_keys, admin_key, &keys, &system).await?;
-    let Admission { entrance, identity, client, policy } =
-        admission(&asked, identity, system.clock.now())?;
+    let Admission { entrance, client, policy } = admission(&asked, &identity, system.clock.now())?;
     let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));
     let login = login_places(address, &server, &entrance);
     let remote = remote_parts(&system, &limits, supervisor, vault, login);
@@ -199,8 +196,9 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(begin_stored(&gateway, &providers).await);
     gateway.watch_arrivals();
     let cursors = Cursors::new(&keys);
-    let mut doors = Doors::new(engine.clone(), entrance, gateway, backup, cursors, telemetry);
-    (doors.default_agent, doors.sinks, doors.identity) = (agents.default, sinks, identity);
+    let mut doors =
+        Doors::new(engine.clone(), entrance, identity, gateway, backup, cursors, telemetry);
+    (doors.default_agent, doors.sinks) = (agents.default, sinks);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
     let (first, own) = (extra.shelves, own_shelf(setup.only_extra, &doors));

@@ -31,8 +31,8 @@ pub(crate) struct Doors {
     pub(crate) engine: Engine,
     /// Who may come in.
     pub(crate) entrance: Entrance,
-    /// Who is known; none in local mode.
-    pub(crate) identity: Option<Arc<Identity>>,
+    /// Who is known. In local mode no one is asked for a key, and keys can be made.
+    pub(crate) identity: Arc<Identity>,
     /// The servers behind this one.
     pub(crate) gateway: Gateway,
     /// Copies of all that it keeps.
@@ -87,6 +87,7 @@ impl Doors {
     pub(crate) fn new(
         engine: Engine,
         entrance: Entrance,
+        identity: Arc<Identity>,
         gateway: Gateway,
         backup: Arc<dyn Backup>,
         cursors: Cursors,
@@ -96,7 +97,7 @@ impl Doors {
         let logins = || SharedRate::per_minute(limits.logins_per_minute);
         Self {
             entrance,
-            identity: None,
+            identity,
             gateway,
             backup,
             cursors,
@@ -137,7 +138,6 @@ impl Doors {
         let (identity, clock) = (self.identity.clone(), self.engine.clock().clone());
         let verified = verified.clone();
         async move {
-            let Some(identity) = identity else { return pending().await };
             // Before the first look: what changes after it wakes us.
             let mut changed = identity.changed();
             while let Standing::Good { until } = identity.standing(&verified) {

@@ -2,7 +2,7 @@
 //! answer that creates or rotates it and nowhere else: only its hash is stored. So a repeated
 //! request cannot be answered like the first one, and `Idempotency-Key` is not taken here.
 
-use super::{known, not_stored, realms_of};
+use super::{not_stored, realms_of};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
@@ -39,7 +39,7 @@ pub(crate) async fn list(
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<ApiKey>>> {
-    let keys = known(&doors)?.list(&maker(&visitor, &caller));
+    let keys = doors.identity.list(&maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/keys");
     let now = doors.engine.clock().now();
     let show = |stored: StoredKey| shown(&stored, now);
@@ -52,7 +52,7 @@ pub(crate) async fn show(
     visitor: Visitor,
     Named(name): Named,
 ) -> Result<Json<ApiKey>> {
-    let keys = known(&doors)?.list(&maker(&visitor, &caller));
+    let keys = doors.identity.list(&maker(&visitor, &caller));
     let found = keys.iter().find(|stored| stored.key.id.as_str() == name);
     let stored = found.ok_or_else(|| missing(&name))?;
     Ok(Json(shown(stored, doors.engine.clock().now())))
@@ -72,7 +72,7 @@ pub(crate) async fn create(
         expires: expiry(body.expires_in_days, now)?,
     };
     let maker = maker(&visitor, &caller);
-    let made = known(&doors)?.create(&maker, new).await.map_err(not_made)?;
+    let made = doors.identity.create(&maker, new).await.map_err(not_made)?;
     let id = made.stored.key.id.clone();
     tracing::info!(key = %id, by = %maker.subject, "an API key was created");
     let location = [(LOCATION, format!("/api/v1/keys/{id}"))];
@@ -92,7 +92,7 @@ pub(crate) async fn rotate(
         return Err(Failure::wrong_value("/overlapMs", message));
     }
     let (id, maker) = (key_id(&name)?, maker(&visitor, &caller));
-    let made = known(&doors)?.rotate(&maker, &id, overlap_ms).await;
+    let made = doors.identity.rotate(&maker, &id, overlap_ms).await;
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was rotated");
     Ok(issued(&made, doors.engine.clock().now()))
@@ -105,7 +105,7 @@ pub(crate) async fn revoke(
     Named(name): Named,
 ) -> Result<StatusCode> {
     let (id, maker) = (key_id(&name)?, maker(&visitor, &caller));
-    let revoked = known(&doors)?.revoke(&maker, &id).await;
+    let revoked = doors.identity.revoke(&maker, &id).await;
     revoked.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was revoked");
     Ok(StatusCode::NO_CONTENT)

@@ -7,22 +7,11 @@ pub(crate) mod keys;
 pub(crate) mod token;
 pub(crate) mod metadata;
 
-use crate::problem::{Failure, Result};
-use crate::request::doors::Doors;
+use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use identity::Identity;
 use kernel::identity::grants::Grants;
 use std::collections::BTreeMap;
-
-/// Who is known to this server.
-fn known(doors: &Doors) -> Result<&Identity> {
-    doors.identity.as_deref().ok_or_else(|| {
-        let message = "this server keeps no API keys";
-        Failure::new(StatusCode::CONFLICT, "no_identity", message)
-    })
-}
 
 /// The roles in each realm, as they are shown.
 fn realms_of(grants: &Grants) -> BTreeMap<String, Vec<String>> {

@@ -2,7 +2,7 @@
 //! credentials). The client's id is the key's id, its secret the key's whole text. Errors are told
 //! in the words of the standard.
 
-use super::{known, not_stored};
+use super::not_stored;
 use crate::problem::{Failure, Result};
 use crate::request::body::read_within;
 use crate::request::doors::{Doors, Shared};
@@ -63,7 +63,7 @@ pub(crate) async fn issue(
     let (id, secret) = (given("client_id"), given("client_secret").map(Secret::from));
     let scope = given("scope");
     let Client { id, secret } = client(&parts.headers, id, secret)?;
-    let token = known(&doors)?.token(&id, secret.expose(), scope.as_deref());
+    let token = doors.identity.token(&id, secret.expose(), scope.as_deref());
     token.map(answer).map_err(|refusal| not_given(&doors, &parts, refusal))
 }
 
@@ -156,7 +156,7 @@ fn not_given(doors: &Doors, parts: &Parts, refusal: TokenRefusal) -> NoToken {
 fn denied(doors: &Doors, parts: &Parts, why: &'static str) -> Result<()> {
     let peer = parts.extensions.get::<Peer>().copied();
     let from = doors.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
-    match known(doors)?.failed(from, why) {
+    match doors.identity.failed(from, why) {
         Denied::Invalid(reason) => {
             tracing::debug!(%from, reason, "a token is not given");
             Ok(())

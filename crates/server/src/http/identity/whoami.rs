@@ -13,10 +13,9 @@ use wire::rest::{AccessMode, OwnKey, WhoAmI};
 
 /// `GET /whoami`.
 pub(crate) async fn show(State(doors): State<Shared>, visitor: Visitor) -> Json<WhoAmI> {
-    let directory = doors.identity.as_ref().map(|identity| identity.directory());
-    Json(match (&visitor.verified, directory) {
-        (Some(verified), Some(directory)) => with_credential(&visitor, verified, &directory),
-        _ => local(&visitor),
+    Json(match &visitor.verified {
+        Some(verified) => with_credential(&visitor, verified, &doors.identity.directory()),
+        None => local(&visitor),
     })
 }
 
