@@ -106,7 +106,8 @@ mod tests {
     fn two_are_refused_even_if_they_are_equal() {
         let (key, one): (&[u8], &[u8]) = (b"abc", b"Bearer abc");
         let (basic, empty): (&[u8], &[u8]) = (b"Basic eA==", b"");
-        let cases: [(&[&[u8]], &[&[u8]]); 5] = [
+        type Values<'a> = &'a [&'a [u8]];
+        let cases: [(Values<'_>, Values<'_>); 5] = [
             (&[one, one], &[]),
             (&[], &[key, key]),
             (&[one], &[key]),

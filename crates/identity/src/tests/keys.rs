@@ -130,7 +130,7 @@ async fn a_maker_sees_and_changes_only_what_it_administers() {
     let mut all = vec![acme.clone(), teams.clone(), other.clone(), everywhere.clone()];
     all.sort();
     assert_eq!(ids(&stage.identity.list(&root())), all);
-    assert_eq!(ids(&stage.identity.list(&maker("acme"))), [acme.clone()]);
+    assert_eq!(ids(&stage.identity.list(&maker("acme"))), std::slice::from_ref(&acme));
     let mut of_acme = vec![acme.clone(), teams.clone()];
     of_acme.sort();
     assert_eq!(ids(&stage.identity.list(&maker("acme*"))), of_acme);

@@ -147,7 +147,7 @@ impl Doors {
                         None => pending().await,
                     }
                 };
-                drop(select(pin!(changed.changed()), pin!(ends)).await);
+                let _ = select(pin!(changed.changed()), pin!(ends)).await;
             }
         }
     }

@@ -104,7 +104,7 @@ async fn a_port_of_its_own_asks_for_credentials_where_the_server_does() {
     let [port] = ports.as_slice() else { panic!("{ports:?}") };
     let address = port.address;
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server::serve(assembled, listener, async move {
+    let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
         let _ = stopped.await;
     }));
     let host = address.to_string();

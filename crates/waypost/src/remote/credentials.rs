@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn who_is_not_known_is_told_which_variable_to_set() {
-        let header = Some("send `Authorization: Bearer <key>`");
-        for said in [header, None] {
+        let header = "send `Authorization: Bearer <key>`";
+        for said in [Some(header), None] {
             assert!(hint(Exit::Auth, said, false).starts_with("set WAYPOST_API_KEY to a key"));
             assert!(hint(Exit::Auth, said, true).starts_with("WAYPOST_API_KEY is no valid key"));
         }
@@ -101,7 +101,7 @@ mod tests {
         let none = Some("this server asks for no credentials; remove the header");
         assert!(hint(Exit::Auth, none, true).starts_with("unset WAYPOST_API_KEY"));
         assert!(hint(Exit::Auth, none, false).starts_with("unset WAYPOST_ADMIN_KEY"));
-        assert_eq!(hint(Exit::Denied, header, true), header.unwrap(), "it is about something else");
+        assert_eq!(hint(Exit::Denied, Some(header), true), header, "it is about something else");
     }
 
     #[test]
