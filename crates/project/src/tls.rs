@@ -243,17 +243,8 @@ mod tests {
         let lengths = ["", "33", "-1", "+8", "08", "8/8", " 8", "999", "x"];
         let wrong = lengths.map(|length| format!("10.0.0.0/{length}"));
         let others = [
-            "",
-            "/8",
-            "10.0.0/8",
-            "10.0.0.256",
-            "10.0.0.1:80",
-            "::/129",
-            "fe80::1%1",
-            "[::1]",
-            "::ffff:10.0.0.0/104",
-            "localhost",
-            "*",
+            "", "/8", "10.0.0/8", "10.0.0.256", "10.0.0.1:80", "::/129", "fe80::1%1", "[::1]",
+            "::ffff:10.0.0.0/104", "localhost", "*",
         ];
         for text in wrong.iter().map(String::as_str).chain(others) {
             assert!(Network::parse(text).is_err(), "{text}");

@@ -151,12 +151,7 @@ mod tests {
     #[test]
     fn a_server_without_credentials_serves_nothing_that_was_forwarded() {
         for name in [
-            "forwarded",
-            "via",
-            "x-real-ip",
-            "x-forwarded-for",
-            "x-forwarded-host",
-            "x-forwarded-x",
+            "forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-host", "x-forwarded-x",
         ] {
             let given = [(name, "127.0.0.1")];
             assert_eq!(told(&Between::NoOne, "127.0.0.1", "/livez", &given), "forwarded_request");
