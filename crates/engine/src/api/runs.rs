@@ -104,7 +104,7 @@ impl Runs<'_> {
             },
             RunSession::Existing(reference) => reference.clone(),
         };
-        let found = self.shared.store.session(&caller.realm, &place).await?;
+        let found = self.shared.store.session(&caller.realm, &caller.meant(&place)).await?;
         match found.as_ref().map(session_of) {
             Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
             Some(_) => Err(no_session(&place)),
