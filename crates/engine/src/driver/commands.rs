@@ -7,6 +7,7 @@ use crate::request::{Resume, RunReport};
 use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
+use kernel::contracts::policy::Trigger;
 use kernel::event::Fact;
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
@@ -362,7 +363,8 @@ impl Driver {
         let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
         let Some(run) = run else { return Ok(()) };
         let gate = &self.shared.gate;
-        let is_judged = editor.subject != run.by && !gate.is_free(editor, Act::Call);
+        // The same subject may come with a credential that covers less than the one it began with.
+        let is_judged = !gate.is_free(editor, Act::Call);
         let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
         for who in std::iter::once(&starter).chain(editor) {
             for (tool, arguments) in &edits {
@@ -376,8 +378,29 @@ impl Driver {
                 return Err(Refusal::new(RefusalCode::EditRefused, refused)
                     .hint("the ask is still open: send other arguments"));
             }
+            self.check_given_output(who, ask, reply)?;
         }
         Ok(())
+    }
+
+    /// An output that stands in for that of a call is given by those alone who may make the call. A
+    /// tool that is gone keeps nobody from saying what it did.
+    fn check_given_output(&self, who: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
+        let (AskBody::Fix { call: Some(call), .. }, Reply::Fix { output: Some(_), .. }) =
+            (&ask.body, reply)
+        else {
+            return Ok(());
+        };
+        let (shared, tool) = (&self.shared, &call.tool);
+        let Some(listed) = shared.catalog.tool(tool.as_str()) else { return Ok(()) };
+        match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
+            Judgement::Admitted { verdict: Verdict::Deny(_), .. } => {
+                let message = format!("policy refuses `{tool}`, and so an output in its place");
+                Err(Refusal::new(RefusalCode::EditRefused, message)
+                    .hint("the ask is still open: who may call the tool may answer like this"))
+            }
+            Judgement::Admitted { .. } | Judgement::Refused(_) => Ok(()),
+        }
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.

@@ -7,11 +7,11 @@ use engine::{
     AgentFile, AllowAll, Parts, PipelineFile, Refusal, RefusalCode, Resume, RunRequest, RunSession,
     RunTarget, Saying, SubmitOptions,
 };
-use kernel::ask::Reply;
+use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
 use kernel::tool::call::{Caller, Verdict};
-use kernel::values::caller::{Act, Scope};
+use kernel::values::caller::{Act, LOCAL, Scope};
 use kernel::values::ids::{AskId, RealmId, RunId};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -388,4 +388,80 @@ async fn a_plan_of_the_catalog_runs_the_plans_that_it_names_for_whoever_may_star
     world.permits.add_permits(1);
     let report = world.run("outer", json!({}), "s").await;
     assert_eq!((report.run.status.name(), world.sent()), ("completed", 1));
+}
+
+/// Lets nobody but `ann` call.
+struct AnnCalls;
+
+impl Policy for AnnCalls {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.act == Act::Call && &*request.subject.subject != "ann" {
+            true => Verdict::Deny("only ann calls".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_and_outputs_are_given_by_those_who_may_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(AnnCalls), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    world.permits.add_permits(1);
+    let call = json!({"id": "call", "type": "tool_call", "toolId": "slow::write",
+        "arguments": {"fail": true}, "nextStepId": "end"});
+    let end = json!({"id": "end", "type": "final_response", "message": "ok"});
+    let fails = inline(json!({"planId": "fails", "steps": [call, end]}));
+    let stuck = world.engine.runs().start(&caller(), fails, WAIT_MS).await.unwrap();
+    let ask = stuck.asks[0].row.ask.id;
+    let edit = || {
+        let arguments = Some(Arc::new(json!({"n": 1})));
+        Reply::Fix { action: FixAction::Edit, arguments, output: None }
+    };
+    let settle = || {
+        let output = Some(json!("mine"));
+        Reply::Fix { action: FixAction::Settle, arguments: None, output }
+    };
+    let answers = Some([Scope::Answer].into_iter().collect());
+    let narrow = Caller { scopes: answers, ..caller() };
+    let asks = world.engine.asks();
+    for who in [Caller::new("default", "eve"), narrow] {
+        for reply in [edit(), settle()] {
+            let refused = asks.reply(&who, ask, reply, None, WAIT_MS).await.err();
+            let code = refused.map(|refusal| refusal.code);
+            assert_eq!(code, Some(RefusalCode::EditRefused), "{who:?}");
+        }
+    }
+    let settled = asks.reply(&caller(), ask, settle(), None, WAIT_MS).await.unwrap();
+    assert_eq!(settled.run.run.status.name(), "completed");
+}
+
+/// Lets everyone see their own sessions alone.
+struct OwnSessions;
+
+impl Policy for OwnSessions {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.resource {
+            Resource::Session(facts) if facts.owner != Some(&*request.subject.subject) => {
+                Verdict::Deny("it is another's".to_owned()).into()
+            }
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_local_mode_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[ASK], judged).await;
+    let request = || RunRequest {
+        session: RunSession::Thread("t".to_owned()),
+        ..world.request("ask", json!({}), "t")
+    };
+    let (runs, local) = (world.engine.runs(), Caller::new("default", LOCAL));
+    let before = runs.start(&local, request(), WAIT_MS).await.unwrap();
+    let own = runs.start(&caller(), request(), WAIT_MS).await.unwrap();
+    assert_ne!(own.session.id, before.session.id);
+    assert_eq!(own.session.owner.as_deref(), Some("ann"));
 }
