@@ -11,8 +11,10 @@ use kernel::tool::call::{Caller, ToolSpec};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// How many lists of one kind are remembered.
-const LISTS_MAX: usize = 256;
+/// How many lists of one kind are remembered, and how many entries they have together: hundreds of
+/// callers ask for the same long list by turns.
+const LISTS_MAX: usize = 4_096;
+const ENTRIES_MAX: usize = 1 << 20;
 
 /// What a list follows from: as long as this stays, the same caller sees the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,13 @@ pub(crate) struct JudgedLists {
 
 /// Those of one kind, by who asked for them.
 pub(crate) struct Judged<T> {
-    lists: Mutex<HashMap<Caller, Kept<T>>>,
+    lists: Mutex<Lists<T>>,
+}
+
+struct Lists<T> {
+    by_caller: HashMap<Caller, Kept<T>>,
+    /// How many entries all of them have.
+    entries: usize,
 }
 
 struct Kept<T> {
@@ -50,7 +58,7 @@ struct Kept<T> {
 
 impl<T> Default for Judged<T> {
     fn default() -> Self {
-        Self { lists: Mutex::default() }
+        Self { lists: Mutex::new(Lists { by_caller: HashMap::new(), entries: 0 }) }
     }
 }
 
@@ -58,21 +66,37 @@ impl<T: Clone> Judged<T> {
     /// What this caller saw, if that was judged in this version.
     pub(crate) fn find(&self, caller: &Caller, version: &ListVersion) -> Option<Vec<T>> {
         let lists = lock(&self.lists);
-        let kept = lists.get(caller)?;
+        let kept = lists.by_caller.get(caller)?;
         (kept.version == *version).then(|| kept.items.clone())
     }
 
     /// Remembers what this caller sees. Where there is no room, all lists of other versions go, and
-    /// if there are none, all: the next one is judged again.
+    /// if that is not enough, all: the next one is judged again.
     pub(crate) fn keep(&self, caller: &Caller, version: ListVersion, items: &[T]) {
+        let kept = Kept { version, items: items.to_vec() };
         let mut lists = lock(&self.lists);
-        if lists.len() >= LISTS_MAX {
-            lists.retain(|_, kept| kept.version == version);
+        if let Some(before) = lists.by_caller.remove(caller) {
+            lists.entries -= before.items.len();
         }
-        if lists.len() >= LISTS_MAX {
-            lists.clear();
+        if !lists.has_room(items.len()) {
+            lists.retain(|other| other.version == kept.version);
         }
-        lists.insert(caller.clone(), Kept { version, items: items.to_vec() });
+        if !lists.has_room(items.len()) {
+            lists.retain(|_| false);
+        }
+        lists.entries += items.len();
+        lists.by_caller.insert(caller.clone(), kept);
+    }
+}
+
+impl<T> Lists<T> {
+    fn has_room(&self, entries: usize) -> bool {
+        self.by_caller.len() < LISTS_MAX && self.entries.saturating_add(entries) <= ENTRIES_MAX
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Kept<T>) -> bool) {
+        self.by_caller.retain(|_, kept| stays(kept));
+        self.entries = self.by_caller.values().map(|kept| kept.items.len()).sum();
     }
 }
 
@@ -112,9 +136,27 @@ mod tests {
             judged.keep(&caller(number), version(2, "a"), &[]);
         }
         judged.keep(&caller(LISTS_MAX), version(2, "a"), &[]);
-        assert_eq!(lock(&judged.lists).len(), LISTS_MAX);
+        assert_eq!(lock(&judged.lists).by_caller.len(), LISTS_MAX);
         assert!(judged.find(&caller(1), &version(2, "a")).is_some());
         judged.keep(&caller(LISTS_MAX + 1), version(2, "a"), &[]);
-        assert_eq!(lock(&judged.lists).len(), 1);
+        assert_eq!(lock(&judged.lists).by_caller.len(), 1);
+    }
+
+    #[test]
+    fn hundreds_of_callers_take_turns_and_long_lists_are_bounded_together() {
+        let judged = Judged::<u8>::default();
+        let caller = |number: usize| Caller::new("r", format!("c{number}"));
+        let long = vec![0; 2_000];
+        for number in 0..500 {
+            judged.keep(&caller(number), version(1, "a"), &long);
+            judged.keep(&caller(number), version(1, "a"), &long);
+        }
+        assert_eq!(lock(&judged.lists).entries, 500 * 2_000, "a list counts once");
+        assert!((0..500).all(|number| judged.find(&caller(number), &version(1, "a")).is_some()));
+        for number in 500..600 {
+            judged.keep(&caller(number), version(1, "a"), &long);
+            assert!(lock(&judged.lists).entries <= ENTRIES_MAX);
+        }
+        assert!(judged.find(&caller(599), &version(1, "a")).is_some());
     }
 }
