@@ -11,11 +11,13 @@ use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many written lists are kept, one for each caller and shape of version.
-const LISTS_MAX: usize = 64;
+/// How many callers' lists are kept, one for each caller and shape of version.
+const LISTS_MAX: usize = 1_024;
+/// How many texts they have together: callers who see the same tools share one.
+const TEXTS_MAX: usize = 64;
 /// How many tools that cannot be shown are logged; a server may have new names for ever.
 const UNLISTED_MAX: usize = 1_024;
 
@@ -53,7 +55,13 @@ impl Lists {
         if let Some(rendered) = lock(&self.kept).find(&reader, &now) {
             return rendered;
         }
-        let rendered = Arc::new(self.render(&engine.tools().callables(caller), shape));
+        let specs = engine.tools().callables(caller);
+        let shared = lock(&self.kept).text_of(&specs, shape);
+        let rendered = shared.unwrap_or_else(|| {
+            let rendered = Arc::new(self.render(&specs, shape));
+            lock(&self.kept).keep_text(Text { specs, shape, rendered: rendered.clone() });
+            rendered
+        });
         lock(&self.kept).keep(reader, now, rendered.clone(), LISTS_MAX);
         rendered
     }
@@ -119,6 +127,15 @@ struct Kept {
     lists: HashMap<Reader, Entry>,
     /// Counts the uses, so that the one used longest ago can go.
     uses: u64,
+    /// What they say, oldest first.
+    texts: VecDeque<Text>,
+}
+
+/// A text that every caller gets who sees these tools.
+struct Text {
+    specs: Vec<Arc<ToolSpec>>,
+    shape: Shape,
+    rendered: Arc<Rendered>,
 }
 
 struct Entry {
@@ -148,6 +165,29 @@ impl Kept {
         }
         self.uses += 1;
         self.lists.insert(reader, Entry { version, rendered, used: self.uses });
+    }
+
+    /// The text of these tools, if another caller sees just the same.
+    fn text_of(&self, specs: &[Arc<ToolSpec>], shape: Shape) -> Option<Arc<Rendered>> {
+        let is_same = |(one, other): (&Arc<ToolSpec>, &Arc<ToolSpec>)| {
+            Arc::ptr_eq(one, other) || one == other
+        };
+        let says = |text: &&Text| {
+            text.shape == shape
+                && text.specs.len() == specs.len()
+                && text.specs.iter().zip(specs).all(is_same)
+        };
+        self.texts.iter().find(says).map(|text| text.rendered.clone())
+    }
+
+    /// Keeps a text; the oldest goes, with the lists that it is the text of.
+    fn keep_text(&mut self, text: Text) {
+        if self.texts.len() >= TEXTS_MAX
+            && let Some(oldest) = self.texts.pop_front()
+        {
+            self.lists.retain(|_, entry| !Arc::ptr_eq(&entry.rendered, &oldest.rendered));
+        }
+        self.texts.push_back(text);
     }
 }
 
@@ -594,5 +634,37 @@ mod tests {
         assert!(kept.find(&acted, &version(1, "p")).is_none());
         kept.keep(reader("d"), version(1, "p"), rendered(), 0);
         assert_eq!(kept.lists.len(), 2);
+    }
+
+    #[test]
+    fn callers_who_see_the_same_share_a_text_and_no_one_gets_anothers() {
+        let specs = |names: &[&str]| -> Vec<Arc<ToolSpec>> {
+            names.iter().map(|name| Arc::new(spec(name, json!({}), None))).collect()
+        };
+        let lists = Lists::default();
+        let mut kept = Kept::default();
+        for number in 0..TEXTS_MAX {
+            let specs = specs(&["a", &format!("b{number}")]);
+            let rendered = Arc::new(lists.render(&specs, Shape::Any));
+            let reader =
+                Reader { caller: Caller::new("r", format!("c{number}")), shape: Shape::Any };
+            let version = ListVersion { catalog: 1, policy: None };
+            kept.keep_text(Text { specs, shape: Shape::Any, rendered: rendered.clone() });
+            kept.keep(reader, version, rendered, LISTS_MAX);
+        }
+        let found = kept.text_of(&specs(&["a", "b7"]), Shape::Any).unwrap();
+        assert_eq!(*found, lists.render(&specs(&["a", "b7"]), Shape::Any));
+        for (names, shape) in [
+            (&["a"] as &[&str], Shape::Any),
+            (&["a", "b7", "c"], Shape::Any),
+            (&["b7", "a"], Shape::Any),
+            (&["a", "b7"], Shape::Bare),
+        ] {
+            assert!(kept.text_of(&specs(names), shape).is_none(), "{names:?}");
+        }
+        let rendered = Arc::new(lists.render(&[], Shape::Any));
+        kept.keep_text(Text { specs: Vec::new(), shape: Shape::Any, rendered });
+        assert_eq!((kept.texts.len(), kept.lists.len()), (TEXTS_MAX, TEXTS_MAX - 1));
+        assert!(kept.text_of(&specs(&["a", "b0"]), Shape::Any).is_none(), "the oldest went");
     }
 }
