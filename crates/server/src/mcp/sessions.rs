@@ -36,7 +36,8 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// Adds a session. Those that no one used for long make room first; if that is not enough, the
-    /// one that no one used for longest: most clients never say that they are done.
+    /// one that no one used for longest: most clients never say that they are done. A caller's own
+    /// go before those of others: who begins many ends nobody else's.
     pub(crate) fn add(&self, session: &Arc<Session>) -> Result<(), RpcError> {
         let max = session.limits.mcp_sessions_max;
         let mut open = lock(&self.open);
@@ -49,7 +50,8 @@ impl Sessions {
         });
         if open.len() >= max {
             let idle = open.values().filter(|known| !known.is_busy());
-            let Some(oldest) = idle.min_by_key(|known| known.used_at()).cloned() else {
+            let order = |known: &&Arc<Session>| (!known.is_of(&session.caller), known.used_at());
+            let Some(oldest) = idle.min_by_key(order).cloned() else {
                 let message = format!("{max} MCP sessions are open, and all of them are in use");
                 return Err(RpcError::new(INTERNAL_ERROR, message)
                     .data(json!({"hint": "end one, or raise `mcp_sessions_max` in `[limits]`"})));
