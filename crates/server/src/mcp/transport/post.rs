@@ -25,7 +25,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
 use kernel::tool::call::{Caller, ToolSpec};
-use kernel::values::caller::Act;
+use kernel::values::caller::{Act, Scope, Scopes};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -164,12 +164,26 @@ impl Arrival<'_> {
     fn within_scopes(&self, method: &str) -> Result<(), Refused> {
         let Some(scopes) = self.caller.scopes else { return Ok(()) };
         let act = act_of(method).filter(|act| !scopes.allow(*act));
-        let Some(scope) = act.map(Act::scope) else { return Ok(()) };
+        act.map_or(Ok(()), |act| Err(self.out_of_scope(act.scope())))
+    }
+
+    /// Refuses an answer to a question of ours whose credential covers neither the call that asks
+    /// nor answers: the call continues with the scopes of the one that began it.
+    fn may_respond(&self) -> Result<(), Refused> {
+        let acts = [Act::Call, Act::Answer];
+        let is_covered = |scopes: Scopes| acts.into_iter().any(|act| scopes.allow(act));
+        match self.caller.scopes.is_none_or(is_covered) {
+            true => Ok(()),
+            false => Err(self.out_of_scope(Scope::Answer)),
+        }
+    }
+
+    fn out_of_scope(&self, scope: Scope) -> Refused {
         let message = format!("the credential does not have the scope `{}`", scope.name());
         let data = json!({"code": "forbidden", "scope": scope.name()});
         let error = RpcError::new(INVALID_REQUEST, message).data(data);
         let challenge = self.door.doors.entrance.step_up(scope);
-        Err(Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, error) })
+        Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, error) }
     }
 
     fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {
@@ -311,7 +325,9 @@ impl Arrival<'_> {
         id: &RawValue,
         answer: Result<&RawValue, &RawValue>,
     ) -> Result<Response, Refused> {
-        session(self.door, self.caller, self.headers)?.answer(id, answer);
+        let session = session(self.door, self.caller, self.headers)?;
+        self.may_respond()?;
+        session.answer(id, answer);
         Ok(StatusCode::ACCEPTED.into_response())
     }
 
@@ -338,7 +354,10 @@ impl Arrival<'_> {
                 Ok(Message::Notification(noted)) => {
                     dispatch::notified(&noted.method, noted.params, &session.requests);
                 }
-                Ok(Message::Response { id, answer }) => session.answer(id, answer),
+                Ok(Message::Response { id, answer }) => {
+                    self.may_respond()?;
+                    session.answer(id, answer);
+                }
                 Err(unread) => {
                     let told = jsonrpc::error(unread.id.as_ref(), &unread.error);
                     answers.push(ready(told).boxed());
