@@ -66,8 +66,9 @@ fn has(networks: &[Network], address: IpAddr) -> bool {
 /// stands ahead of that is the caller's own word.
 fn client(proxies: &[Network], headers: &HeaderMap) -> Option<IpAddr> {
     for line in headers.get_all(FORWARDED_FOR).iter().rev() {
-        for entry in line.to_str().ok()?.rsplit(',') {
-            let address = address(entry.trim())?;
+        // A caller's own part may be any bytes; what a proxy added behind it counts all the same.
+        for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
+            let address = address(std::str::from_utf8(entry).ok()?.trim())?;
             if !has(proxies, address) {
                 return Some(address);
             }
@@ -198,6 +199,16 @@ mod tests {
             let given: Vec<_> = lines.iter().map(|line| ("x-forwarded-for", *line)).collect();
             assert_eq!(told(&proxies, "127.0.0.1", "/", &given), client, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_caller_does_not_hide_behind_bytes_that_are_no_text() {
+        let mut headers = HeaderMap::new();
+        let line = HeaderValue::from_bytes(b"\xff\xe9, 192.0.2.7, 10.0.0.4").unwrap();
+        headers.append(FORWARDED_FOR, line);
+        let peer = Peer(SocketAddr::from(([127, 0, 0, 1], 5_000)));
+        let found = behind(&["127.0.0.1", "10.0.0.0/8"]).origin(Some(peer), "/", &headers);
+        assert_eq!(found.unwrap().to_string(), "192.0.2.7");
     }
 
     #[test]
