@@ -14,6 +14,7 @@ use identity::sent::{Malformed, Sent};
 use identity::{Denied, Identity, Verified};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Scope;
+use kernel::values::percent::decoded;
 use project::config::{AdminRule, ServerConfig};
 use project::public_url::{CALLBACK_PATH, CLIENT_PATH};
 use project::realm::local_caller;
@@ -252,7 +253,7 @@ impl Entrance {
 /// `?verbose`, in whatever form.
 fn asks_for_more(uri: &Uri) -> bool {
     let mut parts = uri.query().unwrap_or_default().split('&');
-    parts.any(|part| part.split('=').next() == Some("verbose"))
+    parts.any(|part| decoded(part.split('=').next().unwrap_or_default()) == "verbose")
 }
 
 /// The credential that these headers bring, if they bring one.

@@ -126,9 +126,21 @@ async fn a_server_that_asks_for_credentials_is_open_at_few_doors() {
             assert_eq!(told(entrance, &near, &[]), "401 unauthorized", "{near}");
         }
     }
-    for path in
-        ["/", "/mcp", "/rpc", "/metrics", "/openapi.json", "/readyz?verbose", "/readyz?a&verbose=1"]
-    {
+    for path in [
+        "/",
+        "/mcp",
+        "/rpc",
+        "/metrics",
+        "/openapi.json",
+        "//livez",
+        "/%6civez",
+        "/livez/../metrics",
+        "/LIVEZ",
+        "http://wp.example.com/metrics",
+        "/readyz?verbose",
+        "/readyz?a&verbose=1",
+        "/readyz?%76erbose",
+    ] {
         assert_eq!(told(entrance, path, &[]), "401 unauthorized", "{path}");
         assert_eq!(told(entrance, path, &[(AUTHORIZATION, "Bearer wp_x")]), "401 unauthorized");
     }
