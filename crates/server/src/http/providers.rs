@@ -13,9 +13,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
+use kernel::contracts::policy::Resource;
 use kernel::contracts::{Definition, StoreError};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
+use outbound::addresses::{HttpSettings, web_url};
 use project::upstream_entries::stored::{KIND, entry_of};
 use project::upstream_entries::{Entry, shown_url};
 use serde_json::Value;
@@ -47,6 +50,9 @@ pub(crate) async fn store(
     Posted(mut provider): Posted<Provider>,
 ) -> Result<(StatusCode, Response)> {
     named_by_path(&mut provider, &name)?;
+    if reaches_further(&provider) {
+        doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
+    }
     if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
         return Err(Failure::new(StatusCode::CONFLICT, "upstream_configured", message)
@@ -122,6 +128,20 @@ async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Re
     Ok(())
 }
 
+/// Whether a provider reaches what is the server's own, its network and its journal: an address
+/// that is not public, however it is written, or that only a variable says, tools whose effects no
+/// one judges, calls that leave no trace.
+fn reaches_further(provider: &Provider) -> bool {
+    let is_public = |url: &String| {
+        let Ok(url) = web_url("the address", url) else { return false };
+        let is_plain = url.host_str().is_some_and(|host| !host.contains(['$', '{', '%']));
+        is_plain && HttpSettings::default().permits_host(&url)
+    };
+    let mut addresses =
+        [Some(&provider.base_url), provider.document.as_ref()].into_iter().flatten();
+    provider.allow_private || provider.trusted || !provider.journal || !addresses.all(is_public)
+}
+
 /// A provider is stored under the name in its path; one without a name gets it from there.
 fn named_by_path(provider: &mut Provider, name: &str) -> Result<()> {
     // The stored form says it in capitals, and takes it in any.
@@ -152,4 +172,43 @@ fn ending() -> Failure {
 
 fn unusable(mistake: Mistake) -> Failure {
     Failure::wrong_value("", mistake.message).maybe_hint(mistake.hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn further(more: Value) -> bool {
+        let mut body = json!({"baseUrl": "https://crm.example.com/api"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        reaches_further(&serde_json::from_value(body).unwrap())
+    }
+
+    #[test]
+    fn what_is_the_servers_own_is_not_every_providers() {
+        for plain in [
+            json!({}),
+            json!({"baseUrl": "https://me:${WAYPOST_PROVIDER_X}@crm.example.com"}),
+            json!({"document": "https://crm.example.com/openapi.json", "providerType": "MCP"}),
+            json!({"baseUrl": "http://203.0.114.7"}),
+        ] {
+            assert!(!further(plain.clone()), "{plain}");
+        }
+        for reaching in [
+            json!({"allowPrivate": true}),
+            json!({"trusted": true}),
+            json!({"journal": false}),
+            json!({"baseUrl": "http://localhost:8420"}),
+            json!({"baseUrl": "http://LOCALHOST./"}),
+            json!({"baseUrl": "http://169.254.169.254/latest"}),
+            json!({"baseUrl": "http://2130706433/"}),
+            json!({"baseUrl": "http://0x7f.1/"}),
+            json!({"baseUrl": "http://[::ffff:10.0.0.1]/"}),
+            json!({"baseUrl": "https://${WAYPOST_PROVIDER_HOST}/"}),
+            json!({"document": "http://10.0.0.7/openapi.json"}),
+        ] {
+            assert!(further(reaching.clone()), "{reaching}");
+        }
+    }
 }
