@@ -365,6 +365,64 @@ async fn a_server_that_others_reach_starts_only_with_credentials() {
     let data = tempfile::tempdir().unwrap();
     let alone = Setup { alone: true, ..with_settings(OPEN, &data, None) };
     assert_eq!(refusal(alone).await, "it starts", "nobody comes in");
+    let data = tempfile::tempdir().unwrap();
+    let address = SocketAddr::from(([0, 0, 0, 0], 8420));
+    let alone = Setup { alone: true, address, ..with_settings("", &data, None) };
+    let answer = refusal(alone).await;
+    assert!(answer.contains("not loopback"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator() {
+    let guarded = Guarded::start(OPEN).await;
+    let operator = guarded.key(Role::Operator).await;
+    let plain = json!({"baseUrl": "https://crm.example.com", "disabled": true});
+    let inside = json!({"baseUrl": "http://10.0.0.7", "disabled": true});
+    let trusted = json!({"baseUrl": "https://crm.example.com", "trusted": true, "disabled": true});
+    for (key, name, body, status) in [
+        (operator.as_str(), "crm", &plain, 201),
+        (operator.as_str(), "crm", &trusted, 403),
+        (operator.as_str(), "inside", &inside, 403),
+        (ADMIN_KEY, "inside", &inside, 201),
+    ] {
+        let path = format!("/api/v1/providers/{name}");
+        let stored = guarded.open(Method::PUT, &path, &[("x-api-key", key)], body).await;
+        assert_eq!(read(stored).await.status, status, "{name} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_meets_nothing_of_another() {
+    let guarded = Guarded::start(OPEN).await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let begun = async |key: &str, session: &str| {
+        let body = json!({"planId": "interaction::greeting", "session": session});
+        let headers = [("x-api-key", key), ("idempotency-key", "once")];
+        let answer = read(guarded.open(Method::POST, RUNS, &headers, &body).await).await;
+        assert!(answer.status < 300, "{answer:?}");
+        answer.body
+    };
+    let (hers, his) = (begun(&ann, "hers").await, begun(&bob, "his").await);
+    let run = format!("{RUNS}/{}", text(&hers["run"]["id"]));
+    assert_ne!(hers["run"]["id"], his["run"]["id"], "the same key of another");
+    let session = format!("/api/v1/sessions/{}", text(&hers["session"]["id"]));
+    let ask = format!("/api/v1/asks/{}", text(&hers["run"]["asks"][0]["id"]));
+    let below = ["", "/history", "/context", "/events", "/export"];
+    let shown: Vec<String> = below.iter().map(|below| format!("{session}{below}")).collect();
+    for path in shown.iter().chain([&run, &ask]) {
+        assert_eq!(guarded.get_as(&bob, path).await.status, 404, "{path}");
+    }
+    let acts = ["cancel", "pause", "continue", "retry"];
+    let done = acts.iter().map(|act| format!("{run}/{act}"));
+    for path in done.chain([format!("{session}/fork")]) {
+        assert_eq!(guarded.post_as(&bob, &path, Value::Null).await.status, 404, "{path}");
+    }
+    let again = json!({"planId": "interaction::greeting", "session": "hers"});
+    assert_eq!(guarded.post_as(&bob, RUNS, again).await.status, 404);
+    for list in ["/api/v1/sessions", "/api/v1/asks"] {
+        let listed = guarded.get_as(&bob, list).await;
+        assert_eq!(listed.body["items"].as_array().unwrap().len(), 1, "{list}: {listed:?}");
+    }
 }
 
 /// A server over a folder that somebody else may not have let go of yet.
