@@ -13,7 +13,7 @@ use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
     SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures, WHOLE,
 };
-use kernel::journal::projection::{HistoryItem, SessionRow};
+use kernel::journal::projection::{HistoryItem, RunRow, SessionRow};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
@@ -219,7 +219,7 @@ impl Runs<'_> {
     /// One run with its session and its open asks.
     pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
-        let session = self.shared.sessions().get(caller, &SessionRef::Id(found.session)).await?;
+        let session = self.session_of_run(caller, &found).await?;
         let filter =
             AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
@@ -231,6 +231,39 @@ impl Runs<'_> {
             replayed: false,
             elsewhere: false,
         })
+    }
+
+    /// The session of a run that this caller may read. Of a case that others submitted too it sees
+    /// only what its run says.
+    async fn session_of_run(self, caller: &Caller, found: &SessionRun) -> Result<SessionRow> {
+        let session = SessionRef::Id(found.session);
+        if found.key.space.pipeline().is_none() {
+            return self.shared.sessions().get(caller, &session).await;
+        }
+        let row = self.shared.store.session(&caller.realm, &session).await?;
+        let row = row.ok_or_else(|| Refusal::no_run(found.row.id))?;
+        Ok(match self.shared.gate.reads(caller, session_of(&row)) {
+            true => row,
+            false => of_run_alone(row, &found.row),
+        })
+    }
+}
+
+/// A session as far as one of its runs tells of it.
+fn of_run_alone(session: SessionRow, run: &RunRow) -> SessionRow {
+    SessionRow {
+        owner: None,
+        status: run.status,
+        run: Some(run.id),
+        plan: Some(run.plan.clone()),
+        step: run.step.clone(),
+        last_error: run.last_error.clone(),
+        seq: 0,
+        wake_at: None,
+        created_at: run.started_at,
+        updated_at: run.ended_at.unwrap_or(run.started_at),
+        parked: None,
+        ..session
     }
 }
 

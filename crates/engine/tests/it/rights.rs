@@ -4,8 +4,8 @@
 use crate::world::{WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::{
-    AgentFile, AllowAll, Parts, PipelineFile, Refusal, RefusalCode, Resume, RunRequest, RunSession,
-    RunTarget, Saying, SubmitOptions,
+    AgentFile, AllowAll, CaseReport, Parts, PipelineFile, Refusal, RefusalCode, Resume, RunRequest,
+    RunSession, RunTarget, Saying, SubmitOptions,
 };
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
@@ -73,13 +73,17 @@ async fn world(folder: &Path) -> (World, Arc<Denying>) {
     let (realm, catalog) = (RealmId::from("default"), world.engine.catalog());
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
     catalog.set_agents_from_files(&realm, vec![agent]).unwrap();
+    add_cases(&world);
+    (world, policy)
+}
+
+fn add_cases(world: &World) {
     let pipeline = PipelineFile {
         file: "cases.yaml".to_owned(),
         text: CASES.to_owned(),
         default_name: "cases".into(),
     };
-    catalog.set_pipelines(&realm, vec![pipeline]).unwrap();
-    (world, policy)
+    world.engine.catalog().set_pipelines(&"default".into(), vec![pipeline]).unwrap();
 }
 
 fn named(session: &str) -> SessionRef {
@@ -464,4 +468,38 @@ async fn a_thread_of_local_mode_is_in_nobodys_way() {
     let own = runs.start(&caller(), request(), WAIT_MS).await.unwrap();
     assert_ne!(own.session.id, before.session.id);
     assert_eq!(own.session.owner.as_deref(), Some("ann"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    add_cases(&world);
+    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let submitted = async |who: &Caller| {
+        let pipeline = world.engine.catalog().pipeline(who, &"cases".into()).unwrap();
+        let case = pipeline.admit(&json!({"id": "1", "reason": "known"})).unwrap();
+        let options = SubmitOptions { wait_ms: WAIT_MS, ..SubmitOptions::default() };
+        match world.engine.cases().submit(who, &pipeline, case, options).await {
+            Ok(CaseReport::Ran(report)) => report,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let first = submitted(&ann).await;
+    let session = SessionRef::Id(first.session.id);
+    assert_eq!(sessions.get(&ann, &session).await.unwrap().owner.as_deref(), Some("ann"));
+    let second = submitted(&bob).await;
+    assert_eq!(second.session.id, first.session.id);
+    for (who, own, other) in [(&ann, &first, &second), (&bob, &second, &first)] {
+        let refused = sessions.get(who, &session).await.unwrap_err();
+        assert_eq!(refused.code, RefusalCode::NotFound, "{who:?}");
+        let removed = sessions.remove_unsent(who, &session).await.unwrap_err();
+        assert_eq!(removed.code, RefusalCode::NotFound, "{who:?}");
+        let report = runs.report(who, own.run.id).await.unwrap();
+        assert_eq!((report.session.run, report.session.owner), (Some(own.run.id), None));
+        let refused = runs.report(who, other.run.id).await.unwrap_err();
+        assert_eq!(refused.code, RefusalCode::NoRun(other.run.id), "{who:?}");
+    }
 }

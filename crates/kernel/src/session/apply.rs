@@ -173,12 +173,20 @@ impl Session {
             stopped: None,
             trace: *trace,
         };
-        if self.owner.is_none() {
-            self.owner = started.owner().cloned();
-        }
+        self.owner = self.owner_with(&started);
         self.runs.insert(*run, started);
         self.add_frame(new_frame(*frame, *run, plan, FrameKind::Root));
         self.enter(*frame, Some(start.clone()));
+    }
+
+    /// Whose the session is once this run begins: its maker's, else of who ran in it first. A case
+    /// is its pipeline's: who submitted it first has it to itself until somebody else does too.
+    fn owner_with(&self, started: &Run) -> Option<Arc<str>> {
+        let (owner, starter) = (self.owner.clone(), started.owner());
+        match self.key.space.pipeline() {
+            Some(_) if started.no > 1 => owner.filter(|owner| Some(owner) == starter),
+            _ => owner.or_else(|| starter.cloned()),
+        }
     }
 
     /// What the process before had sent is sent again, or asked about.

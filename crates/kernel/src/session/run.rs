@@ -86,7 +86,7 @@ mod tests {
     use crate::journal::projection::session_row;
     use crate::session::Session;
     use crate::values::caller::Scope;
-    use crate::values::ids::Millis;
+    use crate::values::ids::{Millis, RunId};
 
     /// A session and its run as release 0.1.0 wrote them.
     const BEFORE: &str = concat!(
@@ -149,6 +149,30 @@ mod tests {
         assert_eq!(replayed(&made).owner.as_deref(), Some("eve"));
         let owned = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);
         assert_eq!(replayed(&owned).owner.as_deref(), Some("bob"));
+    }
+
+    #[test]
+    fn a_case_is_nobodys_once_two_submitted_it() {
+        let case = BEFORE.replace(r#""space":"session""#, r#""space":"case:desk""#);
+        let first = event::read(&case).unwrap().remove(1);
+        let owners = |starters: [&str; 2]| {
+            let mut session = replayed(&case);
+            let mut owners = vec![session.owner.clone()];
+            for (number, starter) in (8_u32..).zip(starters) {
+                let mut next = first.clone();
+                let Fact::RunStarted { run, by, frame, .. } = &mut next.fact else { panic!() };
+                *run = RunId(u128::from(number));
+                *by = starter.into();
+                *frame = FrameId(number);
+                drop(session.apply(&next));
+                owners.push(session.owner.clone());
+            }
+            owners
+        };
+        let ann: Option<Arc<str>> = Some("ann".into());
+        assert_eq!(owners(["ann", "ann"]), [ann.clone(), ann.clone(), ann.clone()]);
+        assert_eq!(owners(["bob", "ann"]), [ann.clone(), None, None]);
+        assert_eq!(owners([LOCAL, "bob"]), [ann, None, None]);
     }
 
     #[test]
