@@ -2,12 +2,13 @@
 
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
+use crate::gate::rights::facts;
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Resume, RunReport};
 use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
-use kernel::contracts::policy::Trigger;
+use kernel::contracts::policy::{Resource, Trigger};
 use kernel::event::Fact;
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
@@ -129,14 +130,7 @@ impl Driver {
             (Presence::MustExist, None) => {
                 Some(Refusal::not_found("session", &self.key.id).hint("POST /sessions makes one"))
             }
-            _ => self.active_run().map(|run| {
-                let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
-                let (status, asks) = (run.status(), asks.cloned().collect());
-                let active = Box::new(ActiveRun { run: run.id, status, asks });
-                let message = format!("session `{}` has an active run", self.key.id);
-                Refusal::new(RefusalCode::RunActive(active), message)
-                    .hint("answer or cancel it first, or use another session")
-            }),
+            _ => self.taken_by_another(&start).or_else(|| self.in_use()),
         };
         if let Some(refusal) = refusal {
             // A conflict is shown only once what it speaks of is durable.
@@ -175,6 +169,32 @@ impl Driver {
             about: start.about.occasion.recorded(),
         })
         .await
+    }
+
+    /// Refuses a run in a session that has one.
+    fn in_use(&self) -> Option<Refusal> {
+        let run = self.active_run()?;
+        let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
+        let (status, asks) = (run.status(), asks.cloned().collect());
+        let active = Box::new(ActiveRun { run: run.id, status, asks });
+        let message = format!("session `{}` has an active run", self.key.id);
+        Some(
+            Refusal::new(RefusalCode::RunActive(active), message)
+                .hint("answer or cancel it first, or use another session"),
+        )
+    }
+
+    /// Refuses a run in a session that somebody else made after its caller was asked about: two may
+    /// choose the same id at the same time. A case is there for all who may submit it.
+    fn taken_by_another(&self, start: &StartRun) -> Option<Refusal> {
+        let (gate, caller) = (&self.shared.gate, &start.caller);
+        let session = self.session.as_ref().filter(|_| start.presence == Presence::MayExist)?;
+        if self.key.space.pipeline().is_some() || gate.is_free(caller, Act::Run) {
+            return None;
+        }
+        let plan = session.latest_run().map(|run| &run.plan);
+        let there = Resource::Session(facts(&self.key, plan).owned_by(session.owner.as_deref()));
+        (!gate.reads(caller, there)).then(|| Refusal::not_found("session", &self.key.id))
     }
 
     async fn change_run(

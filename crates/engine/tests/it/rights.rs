@@ -503,3 +503,26 @@ async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() 
         assert_eq!(refused.code, RefusalCode::NoRun(other.run.id), "{who:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_choose_one_id_at_once_only_one_gets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    let (runs, ann, bob) = (world.engine.runs(), caller(), Caller::new("default", "bob"));
+    for number in 0..50 {
+        let request = || {
+            let session = RunSession::Named(format!("s{number}"));
+            RunRequest { session, ..inline(says_ok()) }
+        };
+        let (one, other) = tokio::join!(
+            runs.start(&ann, request(), WAIT_MS),
+            runs.start(&bob, request(), WAIT_MS)
+        );
+        let refused = match (one, other) {
+            (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
+            both => panic!("{both:?}"),
+        };
+        assert_eq!(refused.code, RefusalCode::NotFound, "{refused:?}");
+    }
+}
