@@ -3,7 +3,7 @@
 
 use crate::http::Client;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
@@ -344,6 +344,38 @@ pub fn waypost(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = product(folder);
     command.args(arguments).stdin(Stdio::null());
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+}
+
+/// The same with these variables, and with this on its standard input, which then ends. It must come
+/// to its own end in time.
+pub fn waypost_fed(
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    input: &str,
+) -> Output {
+    let mut command = product(folder);
+    command.args(arguments).envs(variables.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let words = arguments.join(" ");
+    let child = command.spawn();
+    let mut child = child.unwrap_or_else(|error| panic!("cannot run `waypost {words}`: {error}"));
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ends at once reads nothing.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let begun = Instant::now();
+    while child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        if begun.elapsed() > STOP_LIMIT {
+            // Both fail only when the process is gone already, which is what is wanted.
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("`waypost {words}` did not end within {STOP_LIMIT:?}");
+        }
+        thread::sleep(POLL);
+    }
+    let output = child.wait_with_output();
+    output.unwrap_or_else(|error| panic!("`waypost {words}` left no output: {error}"))
 }
 
 /// `waypost up` in a folder of the test's own.
