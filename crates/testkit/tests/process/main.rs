@@ -17,6 +17,7 @@ mod paused;
 mod hostile;
 mod corpus;
 mod connections;
+mod matrix;
 mod events_out;
 mod kill;
 mod abort;

@@ -1,0 +1,117 @@
+//! Who gets what at which door, over the real program: every route, every method of MCP in both
+//! eras, `/rpc`, a pipeline's route and its own port, and the pipe, each without a credential, with
+//! wrong ones, and with good ones that do not do. One rule says what is expected, the page of the
+//! reference is what was observed, and a door without a row fails.
+
+mod doors;
+mod rules;
+mod files;
+mod sending;
+mod site;
+mod page;
+mod pipe;
+mod apart;
+
+use doors::{Door, Kind, Thing};
+use page::{Cells, Line};
+use rules::{Case, Expected, expected, is_served};
+use serde_json::Value;
+use site::{CANARY, Site};
+use testkit::http::Answer;
+
+/// An address whose failures are not answered any more.
+const FLOODED: &str = "198.51.100.1";
+
+#[test]
+fn every_door_answers_by_the_rule() {
+    let _turn = crate::my_turn();
+    let doors = doors::all();
+    let mut site = Site::start();
+    site.furnish();
+    let (mut cells, mut mistakes) = (Cells::new(), Vec::new());
+    for case in Case::ALL {
+        if case == Case::TooMany {
+            site.flood(FLOODED);
+        }
+        for (index, door) in doors.iter().enumerate() {
+            let cell = tried(&mut site, door, case, index, &mut mistakes);
+            cells.insert((index, case), cell);
+        }
+    }
+    assert_none(&mistakes);
+    // So it was not for what was asked that all of these were refused.
+    for door in &doors {
+        let answer = site.ask_allowed(door);
+        let speaks_rpc = matches!(door.kind, Kind::Mcp(..) | Kind::Rpc);
+        let is_error = speaks_rpc && told(&answer).contains(' ');
+        if is_error || !is_served(door, answer.status) {
+            mistakes.push(format!("{}, allowed: {answer:?}", door.name()));
+        }
+    }
+    let piped = pipe::tried(&site.stop(), &mut mistakes);
+    assert_none(&mistakes);
+    let lines = page::lines(&doors, &cells);
+    let (mcp, http): (Vec<Line>, Vec<Line>) =
+        lines.into_iter().partition(|line| line.name.starts_with("`/mcp`"));
+    page::check(&http, &mcp, &piped);
+}
+
+/// What a door says in a case; where that is not what the rule says, it is a mistake.
+fn tried(
+    site: &mut Site,
+    door: &Door,
+    case: Case,
+    index: usize,
+    mistakes: &mut Vec<String>,
+) -> String {
+    let expected = expected(door, case);
+    if expected == Expected::NoCase {
+        return "-".to_owned();
+    }
+    let own = format!("10.0.{}.{}", index / 200, index % 200 + 1);
+    let from = if case == Case::TooMany { FLOODED } else { own.as_str() };
+    let answer = site.ask(door, case, from);
+    let found = told(&answer);
+    let is_right = match expected {
+        Expected::Told(told) => found == told,
+        Expected::Served if door.thing == Thing::Open => is_served(door, answer.status),
+        Expected::Served | Expected::NoCase => found == "200",
+    };
+    if !is_right {
+        mistakes.push(format!("{}, {case:?}: {found}, not {expected:?}: {answer:?}", door.name()));
+    }
+    // Who may not read it must not find it in a refusal or a list either.
+    if case != Case::Scope && case != Case::Denied && answer.body.contains(CANARY) {
+        mistakes.push(format!("{}, {case:?}: it tells what is another's", door.name()));
+    }
+    match expected {
+        Expected::Told(told) => match told.split_once(' ') {
+            Some((status, code)) => format!("{status} `{code}`"),
+            None => told.to_owned(),
+        },
+        Expected::Served | Expected::NoCase => "served".to_owned(),
+    }
+}
+
+/// The status of an answer, with its stable word or number if it is a refusal.
+fn told(answer: &Answer) -> String {
+    let body = message(answer);
+    let error = &body["error"];
+    let words = [&body["code"], &error["data"]["code"], error];
+    let word = words.into_iter().find_map(Value::as_str).map(str::to_owned);
+    let word = word.or_else(|| error["code"].as_i64().map(|number| number.to_string()));
+    match word {
+        Some(word) => format!("{} {word}", answer.status),
+        None => answer.status.to_string(),
+    }
+}
+
+/// The body as JSON: of a stream the last message, of anything else nothing.
+fn message(answer: &Answer) -> Value {
+    let last = answer.body.lines().rev().find_map(|line| line.strip_prefix("data:"));
+    serde_json::from_str(last.unwrap_or(&answer.body)).unwrap_or_default()
+}
+
+fn assert_none(mistakes: &[String]) {
+    assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
+}
