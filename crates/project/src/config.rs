@@ -3,6 +3,7 @@
 //! worse than none. A limit that earlier releases let an operator set is a warning.
 
 use crate::event_sinks::{SinkEntry, SinkKeys};
+use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
 use crate::public_url::from_here;
@@ -10,6 +11,7 @@ use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checke
 use crate::tls::{TlsConfig, tls};
 use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::issuer::IssuerEntry;
 use kernel::limits::{FIXED, Limits, OutOfRange};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{AgentName, RealmId};
@@ -47,6 +49,8 @@ pub struct Config {
     pub agents: AgentsConfig,
     /// `[events.sinks.<name>]`.
     pub sinks: Vec<SinkEntry>,
+    /// `[auth.issuers.<name>]`.
+    pub issuers: Vec<IssuerEntry>,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
     /// What is written and has no effect any more.
@@ -230,6 +234,7 @@ struct Settings {
     models: Kept<Each<ModelKeys>>,
     agents: Kept<AgentsConfig>,
     events: Kept<EventSettings>,
+    auth: Kept<AuthSettings>,
     realms: Kept<Each<RealmSettings>>,
 }
 
@@ -263,6 +268,12 @@ struct McpSettings {
 #[serde(default)]
 struct EventSettings {
     sinks: Kept<Each<SinkKeys>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AuthSettings {
+    issuers: Kept<Each<IssuerKeys>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -322,6 +333,8 @@ impl Settings {
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
         sinks.sort_by(|left, right| left.name.cmp(&right.name));
+        let has_public_url = self.server.0.public_url.is_some();
+        let issuers = issuers(self.auth.0.issuers.0, has_public_url, mistakes);
         let ttl = |(name, realm): (Text, Located<RealmSettings>)| {
             Some((RealmId::from(name.text), realm.value.session_ttl_ms?))
         };
@@ -339,6 +352,7 @@ impl Settings {
             models,
             agents: self.agents.0,
             sinks,
+            issuers,
             session_ttls: self.realms.0.0.into_iter().filter_map(ttl).collect(),
             warnings: Vec::new(),
         }

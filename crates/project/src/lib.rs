@@ -10,6 +10,7 @@ mod settings;
 pub mod tls;
 pub mod upstream_entries;
 pub mod public_url;
+mod issuers;
 pub mod models;
 pub mod event_sinks;
 pub mod config;
