@@ -1,5 +1,5 @@
-//! Stores behind the kernel's contracts: sessions, definitions, API keys, blobs, deliveries. `open`
-//! chooses by place.
+//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, blobs,
+//! deliveries. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -18,6 +18,7 @@ pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 use backup::FolderBackup;
 use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::backup::Backup;
+use kernel::contracts::claims::Claims;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
 use kernel::values::ids::Millis;
@@ -33,6 +34,8 @@ pub struct Opened {
     pub definitions: Arc<dyn Definitions>,
     /// API keys, without their texts.
     pub api_keys: Arc<dyn ApiKeys>,
+    /// What the newest tokens of subjects claim.
+    pub claims: Arc<dyn Claims>,
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
     /// The log of deliveries of events.
@@ -59,6 +62,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         store: store.clone(),
         definitions: store.clone(),
         api_keys: store.clone(),
+        claims: store.clone(),
         blobs: Arc::new(blobs),
         deliveries: store,
         marks: Arc::new(marks),

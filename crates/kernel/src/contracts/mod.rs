@@ -17,6 +17,7 @@ mod system;
 mod blobs;
 mod vault;
 pub mod api_keys;
+pub mod claims;
 pub mod shelf;
 pub mod cloud;
 pub mod sink;

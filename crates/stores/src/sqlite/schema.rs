@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(9, "fences", include_str!("migrations/0009_fences.sql")),
     Migration::new(10, "blob_holders", include_str!("migrations/0010_blob_holders.sql")),
     Migration::new(11, "api_keys", include_str!("migrations/0011_api_keys.sql")),
+    Migration::new(12, "claims", include_str!("migrations/0012_claims.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -11,7 +11,7 @@ use kernel::values::ids::Millis;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use stores::{Parts, Place};
+use stores::{Opened, Parts, Place};
 use tempfile::TempDir;
 
 /// Threads, or futures kept back until the test lets them go.
@@ -102,7 +102,7 @@ impl Arm for SqliteArm {
     fn open(&self) -> OpenArm {
         let place = Place::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(opened) => OpenArm { store: opened.store, api_keys: opened.api_keys },
+            Ok(Opened { store, api_keys, claims, .. }) => OpenArm { store, api_keys, claims },
             Err(error) => panic!("{error}"),
         }
     }
@@ -123,6 +123,6 @@ impl ModelArm {
 impl Arm for ModelArm {
     fn open(&self) -> OpenArm {
         let store = Arc::new(ModelStore::open(&self.state, "one"));
-        OpenArm { store: store.clone(), api_keys: store }
+        OpenArm { store: store.clone(), api_keys: store.clone(), claims: store }
     }
 }

@@ -17,6 +17,8 @@ pub mod feed;
 pub mod retention;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod api_keys;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod claims;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]
@@ -70,6 +72,8 @@ macro_rules! store_contract {
                 a_key_and_its_last_use_are_there_after_a_restart,
                 the_last_use_of_a_key_never_goes_back,
                 the_use_of_a_key_that_is_not_there_is_ignored;
+            claims: claims_of_a_subject_take_the_place_of_those_before,
+                claims_are_there_after_a_restart_until_they_are_removed;
         }
     };
     ($arm:expr; $($topic:ident: $($promise:ident),+;)+) => {

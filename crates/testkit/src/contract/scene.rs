@@ -2,6 +2,7 @@
 
 use super::driver::{got, realm, there};
 use kernel::contracts::api_keys::ApiKeys;
+use kernel::contracts::claims::Claims;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
@@ -29,6 +30,8 @@ pub struct OpenArm {
     pub store: Arc<dyn Store>,
     /// API keys.
     pub api_keys: Arc<dyn ApiKeys>,
+    /// Claims of subjects.
+    pub claims: Arc<dyn Claims>,
 }
 
 /// The limits that a store has in the suite.
@@ -58,6 +61,11 @@ impl Scene {
     /// The API keys beside it.
     pub fn api_keys(&self) -> &dyn ApiKeys {
         &*self.open.api_keys
+    }
+
+    /// The claims beside it.
+    pub fn claims(&self) -> &dyn Claims {
+        &*self.open.claims
     }
 
     /// The same data, opened by what stands for a new process.

@@ -7,6 +7,7 @@ mod reads;
 mod removal;
 mod contracts;
 mod api_keys;
+mod claims;
 pub mod simulated;
 
 use crate::sim::rng::Rng;

@@ -30,12 +30,13 @@ impl Simulated {
 
 impl Opener for Simulated {
     fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
-        let Opened { definitions, api_keys, blobs, deliveries, marks, backup, .. } =
+        let Opened { definitions, api_keys, claims, blobs, deliveries, marks, backup, .. } =
             Embedded.open(folder, parts)?;
         Ok(Opened {
             store: Arc::new(ModelStore::open(&self.state, NODE)),
             definitions,
             api_keys,
+            claims,
             blobs: Arc::new(Unswept(blobs)),
             deliveries,
             marks,

@@ -4,6 +4,7 @@
 use kernel::ask::AskStatus;
 use kernel::contracts::StoreError;
 use kernel::contracts::api_keys::StoredKey;
+use kernel::contracts::claims::SubjectClaims;
 use kernel::definition::pipeline::OTHER_REASONS;
 use kernel::identity::key::KeyId;
 use kernel::journal::projection::{
@@ -13,6 +14,7 @@ use kernel::values::ids::{
     AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The node of what no one drives, or has claimed.
 pub(super) const NOBODY: u64 = 0;
@@ -47,6 +49,8 @@ pub(super) struct Tables {
     pub(super) tallies: BTreeMap<(RealmId, PipelineName, bool, String), (u64, Millis)>,
     /// The keys of the server.
     pub(super) api_keys: BTreeMap<KeyId, StoredKey>,
+    /// What subjects claim.
+    pub(super) claims: BTreeMap<Arc<str>, SubjectClaims>,
 }
 
 /// A request's key, with whose it is, who asked, and of which door.

@@ -13,5 +13,6 @@ pub(crate) mod fences;
 pub(crate) mod history;
 pub(crate) mod definitions;
 pub(crate) mod api_keys;
+pub(crate) mod claims;
 pub(crate) mod deliveries;
 pub(crate) mod loose;
