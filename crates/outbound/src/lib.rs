@@ -1,6 +1,6 @@
 //! What every request to another server needs, written once: HTTP clients, allowed addresses,
-//! redirects, plain connections, SSE, redaction, sealing, and how an answer becomes the output of a
-//! call. It knows no runs, no models and no kind of upstream.
+//! redirects, plain connections, SSE, redaction, sealing, documents that are believed, and how an
+//! answer becomes the output of a call. It knows no runs, no models and no kind of upstream.
 
 pub mod percent;
 pub mod redaction;
@@ -15,6 +15,7 @@ pub mod seal;
 pub mod trace;
 pub mod spool;
 pub mod answer;
+pub mod documents;
 
 /// Headers that make some servers do something else than the method says. No call may set them: one
 /// that reads would write, and would be neither asked about nor recorded before it is sent.
