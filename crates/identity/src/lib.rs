@@ -4,6 +4,8 @@
 pub mod sent;
 pub mod failures;
 pub mod token;
+mod key_set;
+mod jwt;
 mod snapshot;
 pub mod keys;
 pub mod policy;

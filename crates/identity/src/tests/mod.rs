@@ -7,6 +7,8 @@ mod changes;
 mod credentials;
 mod tokens;
 mod roles;
+mod signing;
+mod jwt;
 
 use crate::keys::{Expiry, Made, Maker, NewKey};
 use crate::sent::Sent;
