@@ -48,6 +48,18 @@ impl Failures {
         minute.failures += 1;
         Ok(())
     }
+
+    /// How long an address has to wait that had too many failures, without counting another one.
+    pub fn check(&self, from: IpAddr, now: Duration) -> Result<(), Duration> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.forget_past(now);
+        match table.minutes.get(&counted(from)) {
+            Some(minute) if minute.failures >= FAILURES_MAX => {
+                Err((minute.began + MINUTE).saturating_sub(now))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 impl Table {
@@ -113,6 +125,9 @@ mod tests {
         let later = START + Duration::from_millis(59_500);
         assert_eq!(failures.note(ann, later), Err(Duration::from_millis(500)));
         assert_eq!(failures.note(address("192.0.2.2"), later), Ok(()));
+        assert_eq!(failures.check(ann, later), Err(Duration::from_millis(500)));
+        assert_eq!(failures.check(address("192.0.2.3"), later), Ok(()));
+        assert_eq!(failures.check(ann, START + MINUTE), Ok(()));
         fill(&failures, ann, START + MINUTE);
         assert!(failures.note(ann, START + MINUTE).is_err());
     }

@@ -329,28 +329,41 @@ impl Keys {
     async fn write<T>(&self, draft: Draft<T>) -> Result<(StoredKey, T), StoreError> {
         let Draft { key, over, gives } = draft;
         let version = self.parts.store.put(&key, over).await?;
-        let next = self.snapshot().with(key.clone(), version);
+        let next = self.replace(|before| before.with(key.clone(), version));
         let stored = next.stored(&key.id).unwrap_or(StoredKey { key, version, used: None });
-        self.replace(next);
         Ok((stored, gives))
     }
 
     /// Reads all keys again. The caller holds `changing`.
     async fn reload(&self) -> Result<(), StoreError> {
         let stored = self.parts.store.all().await?;
-        self.replace(self.snapshot().reloaded(stored));
+        self.replace(|before| before.reloaded(stored));
         Ok(())
     }
 
-    fn replace(&self, next: Snapshot) {
-        let number = next.directory.number;
-        let next = Arc::new(next);
+    /// Lets everyone see these roles of subjects that tokens name, or that they have none.
+    pub(crate) fn take_claims(&self, changes: Vec<(Arc<str>, Option<Arc<Grants>>)>) {
+        if !changes.is_empty() {
+            self.replace(|before| before.with_claims(changes));
+        }
+    }
+
+    /// Lets everyone look again: a credential may have ended of which no one here is told.
+    pub(crate) fn wake(&self) {
+        self.replace(|before| before.with_claims(Vec::new()));
+    }
+
+    /// Puts the next snapshot into the place of the one that is there. Claims change while keys
+    /// do, so that it is made while no other can be.
+    fn replace(&self, next: impl FnOnce(&Snapshot) -> Snapshot) -> Arc<Snapshot> {
+        let mut snapshot = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(next(&snapshot));
+        let before = std::mem::replace(&mut *snapshot, next.clone());
+        drop(snapshot);
         // The one before it is dropped after the lock.
-        let _before = std::mem::replace(
-            &mut *self.snapshot.write().unwrap_or_else(PoisonError::into_inner),
-            next,
-        );
-        self.numbers.send_replace(number);
+        drop(before);
+        self.numbers.send_replace(next.directory.number);
+        next
     }
 
     /// Stores the last uses that are not stored yet.

@@ -1,18 +1,23 @@
-//! Who calls: API keys and tokens are checked here, failed attempts counted, and policy by the
-//! built-in roles is decided here. Nothing here knows HTTP beyond the text of a header.
+//! Who calls: API keys, tokens of ours and access tokens of issuers are checked here, failed
+//! attempts counted, and policy by the built-in roles is decided here. Of HTTP nothing here knows
+//! more than the text of a header, and how an issuer's documents are read.
 
 pub mod sent;
 pub mod failures;
 pub mod token;
 mod key_set;
 mod jwt;
+mod issuer;
 mod snapshot;
 pub mod keys;
+mod claims;
 pub mod policy;
 #[cfg(test)]
 mod tests;
 
+use crate::claims::ClaimsBook;
 use crate::failures::Failures;
+use crate::issuer::{IssuerParts, Issuers, KnownToken};
 use crate::keys::{
     Holder, KeyParts, KeyRefusal, Keys, Made, Maker, NewKey, earliest, only_holding,
 };
@@ -20,9 +25,11 @@ use crate::sent::Sent;
 use crate::snapshot::Snapshot;
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::{Act, Caller, Scopes};
@@ -31,12 +38,19 @@ use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// What an identity is made of.
 pub struct IdentityParts {
     /// Where keys are stored.
     pub keys: Arc<dyn ApiKeys>,
+    /// Where it is stored what tokens of issuers claim.
+    pub claims: Arc<dyn StoredClaims>,
+    /// Whose access tokens are taken.
+    pub issuers: Vec<IssuerEntry>,
+    /// The address of `/mcp`: tokens that are for it are taken there.
+    pub mcp: Option<String>,
     /// The admin key; an empty one is none. Whether it is long enough is decided at the start.
     pub admin_key: Option<Secret>,
     /// The server's secrets: tokens are sealed with them.
@@ -54,6 +68,8 @@ pub struct Identity {
     keys: Arc<Keys>,
     admin: Option<AdminKey>,
     tokens: Tokens,
+    issuers: Issuers,
+    claims: Arc<ClaimsBook>,
     failures: Failures,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -70,6 +86,8 @@ struct AdminKey {
 pub struct Verified {
     /// Who it is.
     pub subject: Arc<str>,
+    /// Who really calls, where that is not the subject.
+    pub actor: Option<Arc<str>>,
     /// The most that the credential allows; none is no ceiling.
     pub scopes: Option<Scopes>,
     /// The key that it is, or that its token was given for.
@@ -84,7 +102,16 @@ pub struct Verified {
 
 /// What a credential shows, and what is looked at again as long as it is relied on.
 #[derive(Debug, Clone)]
-struct Proof {
+enum Proof {
+    /// A key, or a token of ours.
+    Key(KeyProof),
+    /// A token of an issuer.
+    Token(Arc<KnownToken>),
+}
+
+/// That someone has a key, or a token that was given for it.
+#[derive(Debug, Clone)]
+struct KeyProof {
     key: KeyId,
     /// The hash of the key's text.
     sha256: Secret,
@@ -118,6 +145,29 @@ pub enum Denied {
     },
 }
 
+/// Where a credential is shown: some are good at one door only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// `/mcp`.
+    Mcp,
+    /// Any other.
+    Other,
+}
+
+/// Why a credential is not recognized at once.
+enum Unrecognized {
+    /// It is wrong.
+    Wrong(&'static str),
+    /// It looks like a token of an issuer that was not seen yet; this is its hash.
+    Unread(String),
+}
+
+impl From<&'static str> for Unrecognized {
+    fn from(why: &'static str) -> Self {
+        Self::Wrong(why)
+    }
+}
+
 impl Verified {
     /// This subject as the caller in a realm, which it must be allowed to enter.
     pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
@@ -126,7 +176,7 @@ impl Verified {
         Caller {
             realm,
             subject: self.subject.clone(),
-            actor: None,
+            actor: self.actor.clone(),
             scopes: self.scopes,
             admin: roles.has(Role::Admin) && is_within_scopes,
         }
@@ -136,18 +186,62 @@ impl Verified {
 impl Identity {
     /// Reads everyone who is known.
     pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, StoreError> {
-        let IdentityParts { keys: store, admin_key, seal, clock, entropy, spawn } = parts;
+        let IdentityParts { keys: store, claims, issuers, mcp, .. } = parts;
+        let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
-        let key_parts = KeyParts { store, clock: clock.clone(), entropy: entropy.clone(), spawn };
+        let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
+        let key_parts =
+            KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
         let keys = Keys::open(key_parts, admin.is_some()).await?;
-        Ok(Arc::new(Self { keys, admin, tokens, failures, clock, entropy }))
+        let everyone = Arc::downgrade(&keys);
+        let lost = Arc::new(move || {
+            if let Some(keys) = everyone.upgrade() {
+                keys.wake();
+            }
+        });
+        let issuer_parts = IssuerParts { clock: clock.clone(), spawn: spawn.clone(), lost };
+        let issuers = Issuers::new(issuers, mcp, &issuer_parts);
+        let (seen_by, now) = (keys.clone(), clock.clone());
+        let claims = ClaimsBook::open(claims, seen_by, issuers.entries(), now, &*spawn).await?;
+        Ok(Arc::new(Self { keys, admin, tokens, issuers, claims, failures, clock, entropy }))
     }
 
-    /// Who sends this credential from this address. Keys and tokens of ours are cheap to check, so
-    /// a good one passes whatever else came from there; only what fails is counted.
+    /// Reads the keys of issuers from now on. A server that asks for no credentials does not.
+    pub fn watch_issuers(&self) {
+        self.issuers.watch();
+    }
+
+    /// The addresses of the issuers whose tokens are taken.
+    pub fn issuers(&self) -> Vec<String> {
+        self.issuers.entries().map(|entry| entry.url.clone()).collect()
+    }
+
+    /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
+    /// of ours are cheap to check, so a good one passes whatever else came from there; only what
+    /// fails is counted.
     pub fn authenticate(&self, sent: &Sent, from: IpAddr) -> Result<Verified, Denied> {
-        self.recognized(sent.text()).map_err(|why| self.failed(from, why))
+        self.recognized(sent.text(), Door::Other).map_err(|unrecognized| match unrecognized {
+            Unrecognized::Wrong(why) => self.failed(from, why),
+            Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
+        })
+    }
+
+    /// Who sends this credential from this address to a door. A token of an issuer that was not
+    /// seen yet is read as well, unless too many of its sender were wrong, and waits for keys of
+    /// its issuer that are not known yet.
+    pub async fn verify(&self, sent: &Sent, from: IpAddr, door: Door) -> Result<Verified, Denied> {
+        let sha256 = match self.recognized(sent.text(), door) {
+            Ok(verified) => return Ok(verified),
+            Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
+            Err(Unrecognized::Unread(sha256)) => sha256,
+        };
+        self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
+        let token = self.issuers.verify(sent.text()).await;
+        let token = token.map_err(|why| self.failed(from, why))?;
+        self.claims.note(claimed(&token)).await;
+        self.issuers.remember(sha256, token.clone());
+        self.shown(token, door).map_err(|why| self.failed(from, why))
     }
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
@@ -155,30 +249,63 @@ impl Identity {
     pub fn failed(&self, from: IpAddr, why: &'static str) -> Denied {
         match self.failures.note(from, self.clock.elapsed()) {
             Ok(()) => Denied::Invalid(why),
-            Err(wait) => {
-                let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                Denied::TooMany { retry_after_s }
-            }
+            Err(wait) => too_many(wait),
         }
     }
 
-    fn recognized(&self, text: &str) -> Result<Verified, &'static str> {
+    fn recognized(&self, text: &str, door: Door) -> Result<Verified, Unrecognized> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
         if let Some(admin) = admin {
             return Ok(admin.verified.clone());
         }
         if let Some(KeyText { id, .. }) = KeyText::parse(text) {
-            return self.proved(Proof { key: id, sha256: sha256.into(), ends: None }, None);
+            let proof = KeyProof { key: id, sha256: sha256.into(), ends: None };
+            return Ok(self.proved(proof, None)?);
         }
-        let sealed = text.strip_prefix(TOKEN_PREFIX).ok_or("it is neither a key nor a token")?;
-        let claims = self.tokens.open(sealed).ok_or("the token is not one of this server")?;
-        let Claims { key, sha256, scopes, expires } = claims;
-        self.proved(Proof { key, sha256: sha256.into(), ends: Some(expires) }, scopes)
+        if let Some(sealed) = text.strip_prefix(TOKEN_PREFIX) {
+            let claims = self.tokens.open(sealed).ok_or("the token is not one of this server")?;
+            let Claims { key, sha256, scopes, expires } = claims;
+            let proof = KeyProof { key, sha256: sha256.into(), ends: Some(expires) };
+            return Ok(self.proved(proof, scopes)?);
+        }
+        if self.issuers.is_empty() || !jwt::has_form(text) {
+            return Err("it is neither a key nor a token".into());
+        }
+        match self.issuers.known(&sha256) {
+            // A subject that was forgotten is noted again.
+            Some(token) if self.directory().is_known(&token.claims.subject) => {
+                Ok(self.shown(token, door)?)
+            }
+            Some(_) | None => Err(Unrecognized::Unread(sha256)),
+        }
+    }
+
+    /// Who shows a token of an issuer at this door. Its roles are those of the subject's newest
+    /// token, in the realms that this one may enter.
+    fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<Verified, &'static str> {
+        let claims = &token.claims;
+        if claims.is_for_mcp_only && door != Door::Mcp {
+            return Err("the token is for `/mcp` only");
+        }
+        let directory = self.directory();
+        let newest = directory.grants(&claims.subject);
+        let roles = |realm: &RealmPattern| newest.and_then(|newest| newest.0.get(realm)).cloned();
+        let realms = claims.realms.0.keys();
+        let realms = realms.map(|realm| (realm.clone(), roles(realm).unwrap_or_default()));
+        Ok(Verified {
+            subject: claims.subject.clone(),
+            actor: claims.actor.clone(),
+            scopes: Some(claims.scopes),
+            key: None,
+            realms: Grants(realms.collect()),
+            until: Some(claims.until),
+            proof: Some(Proof::Token(token.clone())),
+        })
     }
 
     /// Who shows this, with at most these scopes.
-    fn proved(&self, proof: Proof, scopes: Option<Scopes>) -> Result<Verified, &'static str> {
+    fn proved(&self, proof: KeyProof, scopes: Option<Scopes>) -> Result<Verified, &'static str> {
         let now = self.clock.now();
         let holder = self.holder(&proof, now)?;
         holder.note_use(now);
@@ -189,16 +316,17 @@ impl Identity {
         };
         Ok(Verified {
             subject: key.subject(),
+            actor: None,
             scopes,
             key: Some(key.id.clone()),
             realms: key.realms.clone(),
             until,
-            proof: Some(proof),
+            proof: Some(Proof::Key(proof)),
         })
     }
 
     /// The key that is shown, if all of it is good now.
-    fn holder(&self, proof: &Proof, now: Millis) -> Result<Holder, &'static str> {
+    fn holder(&self, proof: &KeyProof, now: Millis) -> Result<Holder, &'static str> {
         if proof.ends.is_some_and(|ends| ends <= now) {
             return Err("the token has expired");
         }
@@ -210,10 +338,17 @@ impl Identity {
     /// Whether a credential still stands: for streams and waits, which look again at every change
     /// and when it ends.
     pub fn standing(&self, verified: &Verified) -> Standing {
-        let Some(proof) = &verified.proof else { return Standing::Good { until: None } };
-        match self.holder(proof, self.clock.now()) {
-            Ok(Holder { until, .. }) => Standing::Good { until },
-            Err(_) => Standing::Ended,
+        let now = self.clock.now();
+        match &verified.proof {
+            None => Standing::Good { until: None },
+            Some(Proof::Key(proof)) => match self.holder(proof, now) {
+                Ok(Holder { until, .. }) => Standing::Good { until },
+                Err(_) => Standing::Ended,
+            },
+            Some(Proof::Token(token)) if token.is_good(now) => {
+                Standing::Good { until: Some(token.claims.until) }
+            }
+            Some(Proof::Token(_)) => Standing::Ended,
         }
     }
 
@@ -233,7 +368,7 @@ impl Identity {
         let shown = KeyText::parse(client_secret).filter(|shown| shown.id.as_str() == client_id);
         let KeyText { id, text } =
             shown.ok_or(TokenRefusal::InvalidClient("the secret is not a key of this client"))?;
-        let proof = Proof { key: id.clone(), sha256: hash_of(text.expose()).into(), ends: None };
+        let proof = KeyProof { key: id.clone(), sha256: hash_of(text.expose()).into(), ends: None };
         let sha256 = proof.sha256.expose().to_owned();
         let verified = self.proved(proof, None).map_err(TokenRefusal::InvalidClient)?;
         let scopes = token::narrowed(verified.scopes, token::asked(scope)?)?;
@@ -295,12 +430,29 @@ impl Identity {
     }
 }
 
+fn too_many(wait: Duration) -> Denied {
+    let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Denied::TooMany { retry_after_s }
+}
+
+/// What a token claims, as it is kept of its subject.
+fn claimed(token: &KnownToken) -> SubjectClaims {
+    let claims = &token.claims;
+    SubjectClaims {
+        subject: claims.subject.clone(),
+        issuer: token.issuer.entry.name.clone(),
+        realms: claims.realms.clone(),
+        issued: claims.issued,
+    }
+}
+
 impl AdminKey {
     fn new(key: Secret) -> Self {
         let everywhere = RealmPattern::parse("*");
         let realms = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
         let verified = Verified {
             subject: ADMIN.into(),
+            actor: None,
             scopes: None,
             key: None,
             // The pattern is good; without it the key would open nothing.

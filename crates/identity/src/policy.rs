@@ -59,9 +59,8 @@ fn permits(directory: &Directory, caller: &Caller, act: Act, target: Target) -> 
     if &*caller.subject == ADMIN && directory.has_admin_key {
         return Role::Admin.permits(act, target);
     }
-    let key = directory.key_of(&caller.subject).filter(|key| key.revoked.is_none());
-    key.is_some_and(|key| {
-        let mut held = key.realms.0.iter().filter(|(realms, _)| realms.fits(&caller.realm));
+    directory.grants(&caller.subject).is_some_and(|grants| {
+        let mut held = grants.0.iter().filter(|(realms, _)| realms.fits(&caller.realm));
         held.any(|(_, roles)| roles.permit(act, target))
     })
 }

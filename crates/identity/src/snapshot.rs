@@ -3,6 +3,7 @@
 
 use kernel::contracts::api_keys::StoredKey;
 use kernel::identity::directory::Directory;
+use kernel::identity::grants::Grants;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::values::ids::Millis;
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ pub(crate) struct Snapshot {
     pub(crate) directory: Arc<Directory>,
     /// The directory's number as text.
     pub(crate) version: Arc<str>,
-    beside: HashMap<KeyId, Beside>,
+    beside: Arc<HashMap<KeyId, Beside>>,
 }
 
 /// What is remembered beside a key.
@@ -43,7 +44,7 @@ impl Snapshot {
     pub(crate) fn first(has_admin_key: bool, stored: Vec<StoredKey>) -> Self {
         let directory = Directory { has_admin_key, ..Directory::default() };
         let nothing =
-            Self { directory: Arc::new(directory), version: "".into(), beside: HashMap::new() };
+            Self { directory: Arc::new(directory), version: "".into(), beside: Arc::default() };
         nothing.reloaded(stored)
     }
 
@@ -60,19 +61,36 @@ impl Snapshot {
     /// The next one: the same with this key, or this version of it.
     pub(crate) fn with(&self, key: ApiKey, version: u64) -> Self {
         let used = self.last_use(&key.id).unwrap_or_else(|| Arc::new(LastUse::new(None)));
-        let (keys, beside) = (self.directory.keys.clone(), self.beside.clone());
-        let mut next = Draft { keys, beside };
+        let keys = HashMap::clone(&self.directory.keys);
+        let mut next = Draft { keys, beside: HashMap::clone(&self.beside) };
         next.take(key, Beside { version, used });
         self.followed_by(next)
     }
 
     fn followed_by(&self, next: Draft) -> Self {
+        let directory = Directory { keys: next.keys.into(), ..Directory::clone(&self.directory) };
+        Self { beside: next.beside.into(), ..self.numbered(directory) }
+    }
+
+    /// The next one: the same with these roles of subjects that tokens name, or without theirs.
+    pub(crate) fn with_claims(&self, changes: Vec<(Arc<str>, Option<Arc<Grants>>)>) -> Self {
+        let mut claims = HashMap::clone(&self.directory.claims);
+        for (subject, grants) in changes {
+            match grants {
+                Some(grants) => claims.insert(subject, grants),
+                None => claims.remove(&subject),
+            };
+        }
+        self.numbered(Directory { claims: claims.into(), ..Directory::clone(&self.directory) })
+    }
+
+    /// The next one, with this directory and the same beside it.
+    fn numbered(&self, directory: Directory) -> Self {
         let number = self.directory.number + 1;
-        let has_admin_key = self.directory.has_admin_key;
         Self {
-            directory: Arc::new(Directory { number, keys: next.keys, has_admin_key }),
+            directory: Arc::new(Directory { number, ..directory }),
             version: number.to_string().into(),
-            beside: next.beside,
+            beside: self.beside.clone(),
         }
     }
 

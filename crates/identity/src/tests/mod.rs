@@ -9,14 +9,17 @@ mod tokens;
 mod roles;
 mod signing;
 mod jwt;
+mod issuers;
 
 use crate::keys::{Expiry, Made, Maker, NewKey};
 use crate::sent::Sent;
 use crate::{Denied, Identity, IdentityParts, Verified};
 use futures::future::BoxFuture;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::claims::{Claims, SubjectClaims};
 use kernel::contracts::{Clock, Entropy, Read, Spawn, StoreError};
 use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::ids::Millis;
@@ -53,9 +56,21 @@ impl Stage {
 
     /// One over what another left.
     async fn over(store: Arc<Memory>, clock: Arc<HandClock>) -> Self {
+        Self::trusting(store, clock, Vec::new()).await
+    }
+
+    /// The same, which takes tokens of these issuers.
+    async fn trusting(
+        store: Arc<Memory>,
+        clock: Arc<HandClock>,
+        issuers: Vec<IssuerEntry>,
+    ) -> Self {
         let tasks = Arc::new(Tasks::default());
         let identity = Identity::open(IdentityParts {
             keys: store.clone(),
+            claims: store.clone(),
+            issuers,
+            mcp: Some("https://wp.test/mcp".to_owned()),
             admin_key: Some(ADMIN_KEY.into()),
             seal: Keyring::new([7; 32]),
             clock: clock.clone(),
@@ -117,6 +132,9 @@ fn new_key(realm: &str, roles: &[Role]) -> NewKey {
 #[derive(Default)]
 struct Memory {
     keys: Mutex<BTreeMap<KeyId, StoredKey>>,
+    claims: Mutex<BTreeMap<Arc<str>, SubjectClaims>>,
+    /// How often claims were written.
+    claimed: AtomicU64,
     /// Whether writes wait.
     held: watch::Sender<bool>,
     /// Whether the next write is made and reported as failed.
@@ -178,6 +196,24 @@ impl ApiKeys for Memory {
             }
         }
         self.noted.send_modify(|noted| *noted += 1);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Claims for Memory {
+    fn all_claims(&self) -> Read<'_, Vec<SubjectClaims>> {
+        let all = self.claims.lock().unwrap().values().cloned().collect();
+        Box::pin(async move { Ok(all) })
+    }
+
+    fn put_claims<'a>(&'a self, claims: &'a SubjectClaims) -> Read<'a, ()> {
+        self.claimed.fetch_add(1, Ordering::SeqCst);
+        self.claims.lock().unwrap().insert(claims.subject.clone(), claims.clone());
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remove_claims<'a>(&'a self, subjects: &'a [Arc<str>]) -> Read<'a, ()> {
+        self.claims.lock().unwrap().retain(|subject, _| !subjects.contains(subject));
         Box::pin(async { Ok(()) })
     }
 }

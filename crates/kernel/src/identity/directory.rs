@@ -1,6 +1,7 @@
 //! Everyone who is known, as one value: a decision looks at one of them, so that it cannot see half
 //! of a change.
 
+use crate::identity::grants::Grants;
 use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::roles::{Role, Roles};
 use crate::values::ids::RealmId;
@@ -16,7 +17,9 @@ pub struct Directory {
     /// Grows with every change.
     pub number: u64,
     /// The keys, those that were revoked included.
-    pub keys: HashMap<KeyId, Arc<ApiKey>>,
+    pub keys: Arc<HashMap<KeyId, Arc<ApiKey>>>,
+    /// The roles of subjects that tokens of issuers name, as their newest tokens claim.
+    pub claims: Arc<HashMap<Arc<str>, Arc<Grants>>>,
     /// Whether there is an admin key, so that the subject `admin` is someone.
     pub has_admin_key: bool,
 }
@@ -28,13 +31,23 @@ impl Directory {
         if subject == ADMIN && self.has_admin_key {
             return Roles::of(&[Role::Admin]);
         }
-        let key = self.key_of(subject).filter(|key| key.revoked.is_none());
-        key.map(|key| key.realms.roles_in(realm)).unwrap_or_default()
+        self.grants(subject).map(|grants| grants.roles_in(realm)).unwrap_or_default()
+    }
+
+    /// The roles of a subject in each realm, as they are now; none of the admin key, which has one
+    /// everywhere.
+    pub fn grants(&self, subject: &str) -> Option<&Grants> {
+        match self.key_of(subject) {
+            Some(key) => key.revoked.is_none().then_some(&key.realms),
+            None => self.claims.get(subject).map(|grants| &**grants),
+        }
     }
 
     /// Whether there is or was such a subject: a key that was revoked is still known.
     pub fn is_known(&self, subject: &str) -> bool {
-        (subject == ADMIN && self.has_admin_key) || self.key_of(subject).is_some()
+        (subject == ADMIN && self.has_admin_key)
+            || self.key_of(subject).is_some()
+            || self.claims.contains_key(subject)
     }
 
     /// The key that this subject is.
@@ -46,7 +59,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::grants::{Grants, RealmPattern};
+    use crate::identity::grants::RealmPattern;
     use crate::values::caller::LOCAL;
     use crate::values::ids::Millis;
 
@@ -75,14 +88,17 @@ mod tests {
             ApiKey { expires: Some(Millis(2)), ..key(EXPIRED) },
             ApiKey { revoked: Some(Millis(2)), ..key(REVOKED) },
         ];
-        let keys = keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
-        Directory { number: 1, keys, has_admin_key: true }
+        let keys: HashMap<_, _> =
+            keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
+        let viewer = Grants::one(RealmPattern::parse("acme").unwrap(), Roles::of(&[Role::Viewer]));
+        let claims: HashMap<Arc<str>, _> = HashMap::from([("corp:ann".into(), Arc::new(viewer))]);
+        Directory { number: 1, keys: keys.into(), claims: claims.into(), has_admin_key: true }
     }
 
     #[test]
     fn each_subject_has_the_roles_that_it_has_now() {
-        let (admin, member) = ([Role::Admin], [Role::Member]);
-        let cases: [(&str, &str, &[Role], bool); 14] = [
+        let (admin, member, viewer) = ([Role::Admin], [Role::Member], [Role::Viewer]);
+        let cases: [(&str, &str, &[Role], bool); 18] = [
             (ADMIN, "acme", &admin, true),
             (ADMIN, "default", &admin, true),
             ("key:aaaaaaaaaa", "acme", &member, true),
@@ -94,6 +110,10 @@ mod tests {
             ("key:", "acme", &[], false),
             ("KEY:aaaaaaaaaa", "acme", &[], false),
             ("key:key:aaaaaaaaaa", "acme", &[], false),
+            ("corp:ann", "acme", &viewer, true),
+            ("corp:ann", "acme-eu", &[], true),
+            ("corp:bob", "acme", &[], false),
+            ("ann", "acme", &[], false),
             (GOOD, "acme", &[], false),
             (LOCAL, "acme", &[], false),
             ("", "acme", &[], false),
@@ -109,7 +129,7 @@ mod tests {
     #[test]
     fn a_key_is_found_by_the_subject_that_it_gives_its_callers() {
         let directory = directory();
-        for (id, key) in &directory.keys {
+        for (id, key) in directory.keys.iter() {
             assert_eq!(directory.key_of(&key.subject()).map(|found| &found.id), Some(id));
         }
     }

@@ -4,8 +4,8 @@
 /// from anywhere.
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 
-const CREDENTIALS: &str =
-    "create a key with `waypost key create`, or set `WAYPOST_ADMIN_KEY` to 32 characters or more";
+const CREDENTIALS: &str = "create a key with `waypost key create`, configure an issuer of tokens \
+    in `[auth.issuers]`, or set `WAYPOST_ADMIN_KEY` to 32 characters or more";
 const TLS: &str = "configure `[server.tls]` with a certificate and its key, or with \
     `by = \"proxy\"` if a proxy in front of the server handles TLS";
 const LOOPBACK: &str = "or serve this machine only, without credentials: `waypost up` on a \
@@ -28,6 +28,8 @@ pub struct Exposure<'a> {
     pub has_admin_key: bool,
     /// Whether there is a key that someone could call with.
     pub has_keys: bool,
+    /// Whether there is an issuer whose tokens are taken.
+    pub has_issuers: bool,
 }
 
 /// How requests reach a server.
@@ -68,7 +70,7 @@ pub fn access(exposure: &Exposure<'_>) -> Result<Access, StartRefusal> {
     };
     let mut problems = Vec::new();
     let mut ways = Vec::new();
-    if !exposure.has_admin_key && !exposure.has_keys {
+    if !exposure.has_admin_key && !exposure.has_keys && !exposure.has_issuers {
         problems.push(format!(
             "every caller needs a credential, because {reason}, and none exists that could be used"
         ));
@@ -136,6 +138,7 @@ mod tests {
         transport: Transport::Plain,
         has_admin_key: false,
         has_keys: false,
+        has_issuers: false,
     };
 
     const TRANSPORTS: [Transport; 3] = [Transport::Plain, Transport::Tls, Transport::Proxy];
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn every_exposure_gets_what_the_rule_says() {
         let some = ["wp.example.com".to_owned()];
-        for bits in 0..64_u8 {
+        for bits in 0..128_u8 {
             let is_set = |bit: u8| bits & (1 << bit) != 0;
             let list = |bit: u8| &some[..usize::from(is_set(bit))];
             for transport in TRANSPORTS {
@@ -155,6 +158,7 @@ mod tests {
                     transport,
                     has_admin_key: is_set(4),
                     has_keys: is_set(5),
+                    has_issuers: is_set(6),
                 };
                 let is_local = bits & 0b1111 == 1 && transport != Transport::Proxy;
                 let is_secure = is_set(0) || transport != Transport::Plain;
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_bare_loopback_server_is_local_whatever_keys_it_has() {
-        let with_keys = Exposure { has_admin_key: true, has_keys: true, ..BARE };
+        let with_keys = Exposure { has_admin_key: true, has_keys: true, has_issuers: true, ..BARE };
         let with_tls = Exposure { transport: Transport::Tls, ..BARE };
         for exposure in [BARE, with_keys, with_tls] {
             assert_eq!(access(&exposure), Ok(Access::Local));
@@ -194,7 +198,8 @@ mod tests {
             let refusal = access(&exposure).unwrap_err();
             assert!(refusal.message.contains(why), "{refusal}");
             assert!(!refusal.message.contains("TLS"), "{refusal}");
-            for way in ["`waypost key create`", "`WAYPOST_ADMIN_KEY`", "`waypost up`"] {
+            let ways = ["`waypost key create`", "`[auth.issuers]`", "`WAYPOST_ADMIN_KEY`"];
+            for way in ways.into_iter().chain(["`waypost up`"]) {
                 assert!(refusal.hint.contains(way), "{}", refusal.hint);
             }
             assert!(!refusal.hint.contains("[server.tls]"), "{}", refusal.hint);

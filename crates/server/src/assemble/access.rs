@@ -9,6 +9,8 @@ use identity::policy::RolePolicy;
 use identity::{Identity, IdentityParts};
 use kernel::contracts::Policy;
 use kernel::contracts::api_keys::ApiKeys;
+use kernel::contracts::claims::Claims;
+use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
@@ -41,17 +43,42 @@ pub(super) struct Admission {
     pub(super) policy: Arc<dyn Policy>,
 }
 
-/// Everyone who is known by these keys.
+/// By what it is known who calls.
+pub(super) struct Known {
+    /// The keys that are stored.
+    pub(super) keys: Arc<dyn ApiKeys>,
+    /// What tokens of issuers claimed.
+    pub(super) claims: Arc<dyn Claims>,
+    /// Whose tokens are taken.
+    pub(super) issuers: Vec<IssuerEntry>,
+    /// The address of `/mcp`, where it has one.
+    pub(super) mcp: Option<String>,
+}
+
+/// Everyone who is known.
 pub(super) async fn known(
-    keys: Arc<dyn ApiKeys>,
+    by: Known,
     admin_key: Option<&str>,
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
+    let Known { keys, claims, issuers, mcp } = by;
     let System { clock, entropy, spawn } = system.clone();
-    let admin_key = admin_key.map(Secret::from);
-    let parts = IdentityParts { keys, admin_key, seal: seal.clone(), clock, entropy, spawn };
+    let (admin_key, seal) = (admin_key.map(Secret::from), seal.clone());
+    let parts =
+        IdentityParts { keys, claims, issuers, mcp, admin_key, seal, clock, entropy, spawn };
     Identity::open(parts).await.map_err(|error| stored(error.into()))
+}
+
+/// The address at which clients find a server with these settings that listens there.
+fn base(server: &ServerConfig, address: SocketAddr) -> String {
+    let public = server.public_url.as_ref().map(|url| url.as_str().to_owned());
+    public.unwrap_or_else(|| server.local_url(address))
+}
+
+/// The address of `/mcp`, which tokens may be for: never what a request names.
+pub(super) fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
+    format!("{}/mcp", base(server, address))
 }
 
 /// Who may call, or why the server must not start.
@@ -66,8 +93,8 @@ pub(super) fn admission(
         let client = asked.client(&entrance)?;
         return Ok(Admission { entrance, client, policy: Arc::new(AllowAll) });
     }
-    let public = server.public_url.as_ref().map(|url| url.as_str().to_owned());
-    let base = public.unwrap_or_else(|| server.local_url(address));
+    identity.watch_issuers();
+    let base = base(server, address);
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
     let client = asked.client(&entrance)?;
     let policy = Arc::new(RolePolicy::new(identity.clone()));
@@ -90,6 +117,7 @@ impl Asked<'_> {
             transport: transport(self.server),
             has_admin_key: admin_key.is_some(),
             has_keys: identity.directory().keys.values().any(|key| key.check(now).is_ok()),
+            has_issuers: !identity.issuers().is_empty(),
         })?;
         if let Some(key) = admin_key {
             start::check_admin_key(access, key)?;

@@ -1,7 +1,7 @@
 //! Parts of a data folder that no server uses now, for commands that work without one. No one else
 //! can use the folder while they are held.
 
-use super::access::known;
+use super::access::{Known, known};
 use super::error::AssembleError;
 use super::{store_parts, system};
 use crate::secrets::secret::keyring;
@@ -55,7 +55,10 @@ impl HeldKeys {
         let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(data, given)?;
-        let identity = known(opened.api_keys.clone(), None, &keys, &system).await?;
+        let (api_keys, claims) = (opened.api_keys.clone(), opened.claims.clone());
+        // Tokens of issuers are not taken here.
+        let by = Known { keys: api_keys, claims, issuers: Vec::new(), mcp: None };
+        let identity = known(by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }
 

@@ -27,7 +27,7 @@ use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, System};
-use access::{Admission, Asked, admission, known};
+use access::{Admission, Asked, Known, admission, known, mcp_address};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -143,10 +143,10 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
     let (admin_key, api_key) = (admin_key.as_deref(), setup.api_key.as_deref());
-    let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, .. } =
+    let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, issuers, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
-    let Opened { store, definitions, api_keys, blobs, deliveries, marks, backup, .. } =
+    let Opened { store, definitions, api_keys, claims, blobs, deliveries, marks, backup } =
         stores::open(&place, store_parts(&system, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
@@ -159,7 +159,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let outlets = opened_sinks(sinks, &system)?;
     let (never_local, alone) = (setup.never_local, setup.alone);
     let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
-    let identity = known(api_keys, admin_key, &keys, &system).await?;
+    let by = Known { keys: api_keys, claims, issuers, mcp: Some(mcp_address(&server, address)) };
+    let identity = known(by, admin_key, &keys, &system).await?;
     let Admission { entrance, client, policy } = admission(&asked, &identity, system.clock.now())?;
     let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));
     let login = login_places(address, &server, &entrance);

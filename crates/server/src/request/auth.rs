@@ -11,7 +11,7 @@ use axum::http::header::{AUTHORIZATION, AsHeaderName, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use identity::sent::{Malformed, Sent};
-use identity::{Denied, Identity, Verified};
+use identity::{Denied, Door, Identity, Verified};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Scope;
 use kernel::values::percent::decoded;
@@ -132,7 +132,7 @@ impl Entrance {
     }
 
     /// Who sends a request; none for a stranger at a door that is open.
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Result<Option<Visitor>> {
+    pub(crate) async fn admit(&self, arrival: &Arrival<'_>) -> Result<Option<Visitor>> {
         let Arrival { uri, headers, peer, .. } = *arrival;
         if !self.is_own && uri.path() == CALLBACK_PATH {
             // A browser that comes back from a login was sent by a foreign page, and has a proof
@@ -150,7 +150,8 @@ impl Entrance {
             (Rule::Local(local), None) => Ok(Some(local.visitor())),
             (Rule::Local(local), Some(_)) => local.administrator(headers).map(Some),
             (Rule::Credentials(checked), Some(sent)) => {
-                checked.visitor(arrival, &sent, from).map(Some)
+                let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
+                checked.visitor(arrival, verified, from).map(Some)
             }
             (Rule::Credentials(_), None) if self.is_open(uri) => Ok(None),
             (Rule::Credentials(checked), None) => Err(checked.nothing_sent(uri.path())),
@@ -204,7 +205,9 @@ impl Entrance {
         let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
         let arrival = Arrival { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        checked.visitor(&arrival, &sent, here).map(Some)
+        // A key: a token of an issuer would end before the pipe does.
+        let verified = checked.identity.authenticate(&sent, here);
+        checked.visitor(&arrival, verified, here).map(Some)
     }
 
     /// Whether the caller may administer, too, whoever it is.
@@ -239,6 +242,10 @@ impl Entrance {
              resource_metadata=\"{base}{MCP_METADATA_PATH}\""
         );
         HeaderValue::try_from(text).ok()
+    }
+
+    fn door(&self, uri: &Uri) -> Door {
+        if !self.is_own && uri.path() == MCP_PATH { Door::Mcp } else { Door::Other }
     }
 
     fn is_open(&self, uri: &Uri) -> bool {
@@ -284,12 +291,15 @@ struct Checked {
 }
 
 impl Checked {
-    fn visitor(&self, arrival: &Arrival<'_>, sent: &Sent, from: IpAddr) -> Result<Visitor> {
+    /// Who sends a request, as its credential shows.
+    fn visitor(
+        &self,
+        arrival: &Arrival<'_>,
+        verified: std::result::Result<Verified, Denied>,
+        from: IpAddr,
+    ) -> Result<Visitor> {
         let Arrival { uri, headers, .. } = *arrival;
-        let verified = self
-            .identity
-            .authenticate(sent, from)
-            .map_err(|denied| self.denied(uri.path(), from, &denied))?;
+        let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
         let realm = realms::realm(uri, headers, &verified.realms)?;
         let caller = Arc::new(verified.caller(realm, &self.identity.directory()));
         let administrator = Some(caller.clone());

@@ -95,7 +95,7 @@ async fn checked<F: Future<Output = Response>>(
     let path = request.uri().path();
     let door = RPC_DOORS.into_iter().find(|door| *door == path).unwrap_or_default();
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
-    let visitor = match entrance.admit(&arrival) {
+    let visitor = match entrance.admit(&arrival).await {
         Ok(visitor) => visitor,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.

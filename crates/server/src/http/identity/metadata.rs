@@ -17,9 +17,12 @@ const FIRST_SCOPES: [Scope; 2] = [Scope::Read, Scope::Use];
 /// here is a resource of its own.
 pub(crate) async fn resource(State(doors): State<Shared>) -> Result<Json<ResourceMetadata>> {
     let base = base(&doors)?;
+    // Where there are issuers, people log in there; we give tokens only for keys.
+    let issuers = doors.identity.issuers();
+    let authorization_servers = if issuers.is_empty() { vec![base.to_owned()] } else { issuers };
     Ok(Json(ResourceMetadata {
         resource: format!("{base}/mcp"),
-        authorization_servers: vec![base.to_owned()],
+        authorization_servers,
         scopes_supported: FIRST_SCOPES.map(|scope| scope.name().to_owned()).to_vec(),
         bearer_methods_supported: vec!["header".to_owned()],
     }))

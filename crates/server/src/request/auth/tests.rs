@@ -4,6 +4,7 @@
 use super::*;
 use crate::assemble::assembled_with;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
+use futures::executor::block_on;
 use project::config::Config;
 
 const ADDRESS: &str = "127.0.0.1:8420";
@@ -25,7 +26,7 @@ fn local(key: Option<&str>, admin: AdminRule) -> Entrance {
 fn admitted(entrance: &Entrance, path: &str, headers: &HeaderMap) -> Result<Option<Visitor>> {
     let uri: Uri = path.parse().unwrap();
     let arrival = Arrival { method: &Method::GET, uri: &uri, headers, peer: None };
-    entrance.admit(&arrival)
+    block_on(entrance.admit(&arrival))
 }
 
 /// `administers`, `calls`, `stranger`, or why it is refused.

@@ -1,0 +1,365 @@
+//! Issuers of access tokens: where they say which keys are theirs, how these are held and renewed,
+//! and which of their tokens are known to be good. An issuer that is away, slow or wrong delays no
+//! one but a token whose key is not known yet.
+
+use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
+use crate::key_set::{KeySet, PublicKey};
+use kernel::contracts::{Clock, Spawn};
+use kernel::identity::issuer::IssuerEntry;
+use kernel::values::ids::Millis;
+use outbound::documents::{Documents, Ground};
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How large a document of an issuer is at most.
+const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
+/// How long an issuer may take for all of its documents, and how long a token with an unknown key
+/// waits for them.
+const FETCH_MS: u64 = 5_000;
+/// Between two fetches there is at least so much time.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How often keys are renewed that were read.
+const RENEW_MS: u64 = 10 * 60 * 1_000;
+/// How often it is tried where they were not.
+const RETRY_MS: u64 = 60 * 1_000;
+/// For so long keys are held that cannot be renewed.
+const HELD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many good tokens are remembered.
+pub(crate) const KNOWN_MAX: usize = 10_000;
+
+const OPENID: &str = "/.well-known/openid-configuration";
+const OAUTH: &str = "/.well-known/oauth-authorization-server";
+
+/// What issuers need.
+#[derive(Clone)]
+pub(crate) struct IssuerParts {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) spawn: Arc<dyn Spawn>,
+    /// Told when a key is gone: credentials that were good may not be any more.
+    pub(crate) lost: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// All issuers, and the tokens of theirs that are known.
+pub(crate) struct Issuers {
+    issuers: Vec<Arc<Issuer>>,
+    /// The address of `/mcp`, which tokens may be for.
+    mcp: Option<String>,
+    known: RwLock<KnownTokens>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A token that was good when it was looked at.
+pub(crate) struct KnownToken {
+    pub(crate) claims: TokenClaims,
+    pub(crate) issuer: Arc<Issuer>,
+    key: Arc<PublicKey>,
+}
+
+/// By their hashes, and in the order in which they came.
+#[derive(Default)]
+struct KnownTokens {
+    tokens: HashMap<String, Arc<KnownToken>>,
+    order: VecDeque<String>,
+}
+
+/// One issuer.
+pub(crate) struct Issuer {
+    pub(crate) entry: IssuerEntry,
+    parts: IssuerParts,
+    documents: Documents,
+    held: RwLock<Option<Held>>,
+    pace: Mutex<Pace>,
+    /// How many fetches ended.
+    rounds: watch::Sender<u64>,
+}
+
+/// The keys of an issuer, and when they were last found to be these.
+struct Held {
+    keys: Arc<KeySet>,
+    read: Duration,
+}
+
+/// When the last fetch began, and whether it is under way.
+#[derive(Default)]
+struct Pace {
+    began: Option<Duration>,
+    is_fetching: bool,
+}
+
+impl Issuers {
+    pub(crate) fn new(entries: Vec<IssuerEntry>, mcp: Option<String>, parts: &IssuerParts) -> Self {
+        let issuer = |entry| Arc::new(Issuer::new(entry, parts.clone()));
+        Self {
+            issuers: entries.into_iter().map(issuer).collect(),
+            mcp,
+            known: RwLock::default(),
+            clock: parts.clock.clone(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.issuers.is_empty()
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &IssuerEntry> {
+        self.issuers.iter().map(|issuer| &issuer.entry)
+    }
+
+    /// Reads the keys of all issuers, and renews them as long as this lives.
+    pub(crate) fn watch(&self) {
+        for issuer in &self.issuers {
+            let renewing = keep_renewing(Arc::downgrade(issuer), self.clock.clone());
+            issuer.parts.spawn.task("key set of an issuer", Box::pin(renewing));
+        }
+    }
+
+    /// The token whose text has this hash, if it is known and still good.
+    pub(crate) fn known(&self, sha256: &str) -> Option<Arc<KnownToken>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let token = known.tokens.get(sha256).cloned();
+        drop(known);
+        token.filter(|token| token.is_good(self.clock.now()))
+    }
+
+    /// Remembers a good token.
+    pub(crate) fn remember(&self, sha256: String, token: Arc<KnownToken>) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(sha256, token);
+    }
+
+    /// Checks a token that is not known. One with an unknown key waits until its issuer's keys were
+    /// read again, if they can be.
+    pub(crate) async fn verify(&self, text: &str) -> Result<Arc<KnownToken>, &'static str> {
+        let jwt = Jwt::parse(text)?;
+        let named = jwt.issuer().ok_or("the token names no issuer")?;
+        let issuer = self.issuers.iter().find(|issuer| issuer.entry.url == named);
+        let issuer = issuer.ok_or("the token's issuer is not configured")?;
+        let verified = match self.check(&jwt, issuer) {
+            Err(Flaw::UnknownKey) => {
+                issuer.renewed().await;
+                self.check(&jwt, issuer)
+            }
+            verified => verified,
+        };
+        verified.map_err(|flaw| match flaw {
+            Flaw::UnknownKey => "the token's key is not one of its issuer's",
+            Flaw::Wrong(why) => why,
+        })
+    }
+
+    fn check(&self, jwt: &Jwt<'_>, issuer: &Arc<Issuer>) -> Result<Arc<KnownToken>, Flaw> {
+        let (entry, now) = (&issuer.entry, self.clock.now());
+        let rules = Rules { entry, mcp: self.mcp.as_deref(), now };
+        let (key, claims) = jwt.verify(issuer.keys().as_deref(), &rules)?;
+        Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key }))
+    }
+}
+
+impl KnownTokens {
+    fn insert(&mut self, sha256: String, token: Arc<KnownToken>) {
+        if self.tokens.insert(sha256.clone(), token).is_some() {
+            return;
+        }
+        self.order.push_back(sha256);
+        while self.order.len() > KNOWN_MAX {
+            if let Some(oldest) = self.order.pop_front() {
+                self.tokens.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl KnownToken {
+    /// Whether it has not ended, and its key is still one of its issuer's.
+    pub(crate) fn is_good(&self, now: Millis) -> bool {
+        now < self.claims.until && self.issuer.keys().is_some_and(|keys| keys.has(&self.key))
+    }
+}
+
+impl fmt::Debug for KnownToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.claims, f)
+    }
+}
+
+impl Issuer {
+    fn new(entry: IssuerEntry, parts: IssuerParts) -> Self {
+        Self {
+            entry,
+            parts,
+            documents: Documents::default(),
+            held: RwLock::default(),
+            pace: Mutex::default(),
+            rounds: watch::Sender::new(0),
+        }
+    }
+
+    /// Its keys, if any are held that may still be believed.
+    fn keys(&self) -> Option<Arc<KeySet>> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_ref().filter(|held| self.age(held) < HELD_MAX);
+        held.map(|held| held.keys.clone())
+    }
+
+    fn age(&self, held: &Held) -> Duration {
+        self.parts.clock.elapsed().saturating_sub(held.read)
+    }
+
+    /// Waits until its keys were read again, if they are being read or may be now.
+    async fn renewed(self: &Arc<Self>) {
+        let Some(mut rounds) = self.begin() else { return };
+        tokio::select! {
+            _ = rounds.changed() => {}
+            () = self.parts.clock.sleep_ms(FETCH_MS) => {}
+        }
+    }
+
+    /// Begins a fetch, unless one is under way or it is too early for another. What is given ends
+    /// with the fetch.
+    fn begin(self: &Arc<Self>) -> Option<watch::Receiver<u64>> {
+        // Before anything begins: its end must not be missed.
+        let rounds = self.rounds.subscribe();
+        let now = self.parts.clock.elapsed();
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = pace.began.map(|began| now.saturating_sub(began));
+        if pace.is_fetching && since.is_some_and(|since| since < PAUSE) {
+            return Some(rounds);
+        }
+        if since.is_some_and(|since| since < PAUSE) {
+            return None;
+        }
+        *pace = Pace { began: Some(now), is_fetching: true };
+        drop(pace);
+        let issuer = self.clone();
+        // In a task of its own: others wait for it, too.
+        let fetching = async move { issuer.fetch().await };
+        self.parts.spawn.task("fetch of a key set", Box::pin(fetching));
+        Some(rounds)
+    }
+
+    async fn fetch(&self) {
+        let read = tokio::select! {
+            read = self.read() => read,
+            () = self.parts.clock.sleep_ms(FETCH_MS) => {
+                Err("it did not answer within 5 seconds".to_owned())
+            }
+        };
+        match read {
+            Ok(keys) => self.replace(keys),
+            Err(why) => {
+                let issuer = &*self.entry.name;
+                tracing::warn!(issuer, why, "the keys of an issuer cannot be read");
+                self.drop_outdated();
+            }
+        }
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).is_fetching = false;
+        self.rounds.send_modify(|rounds| *rounds += 1);
+    }
+
+    /// Its keys, as it says now.
+    async fn read(&self) -> Result<KeySet, String> {
+        for place in places(&self.entry.url) {
+            let read = self.documents.read(&place, Ground::Anywhere, DOCUMENT_BYTES_MAX).await;
+            let Some(document) = read.map_err(|unread| unread.to_string())? else { continue };
+            // One that is wrong is not passed over for the next: it may be an attack.
+            let text = |name: &str| document.body.get(name).and_then(Value::as_str);
+            if text("issuer") != Some(self.entry.url.as_str()) {
+                return Err(format!("`{place}` is about another issuer"));
+            }
+            let keys = text("jwks_uri").ok_or_else(|| format!("`{place}` has no `jwks_uri`"))?;
+            let read = self.documents.read(keys, document.leads, DOCUMENT_BYTES_MAX).await;
+            let read = read.map_err(|unread| unread.to_string())?;
+            let read = read.ok_or("its key set is not where it says that it is")?;
+            return KeySet::parse(&read.body).map_err(str::to_owned);
+        }
+        Err("it has no document that describes it".to_owned())
+    }
+
+    /// Takes keys in the place of all that were there.
+    fn replace(&self, keys: KeySet) {
+        let read = self.parts.clock.elapsed();
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let before = held.take().map(|held| held.keys);
+        let keys = match &before {
+            Some(before) if **before == keys => before.clone(),
+            _ => Arc::new(keys),
+        };
+        let is_lost = before.is_some_and(|before| !keys.has_all_of(&before));
+        *held = Some(Held { keys, read });
+        drop(held);
+        if is_lost {
+            (self.parts.lost)();
+        }
+    }
+
+    /// Lets go of keys that were not renewed for too long.
+    fn drop_outdated(&self) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let outdated = held.take_if(|held| self.age(held) >= HELD_MAX);
+        drop(held);
+        if outdated.is_some() {
+            (self.parts.lost)();
+        }
+    }
+
+    /// Whether its keys were read just now.
+    fn is_fresh(&self) -> bool {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().is_some_and(|held| self.age(held) < PAUSE)
+    }
+}
+
+/// Renews the keys of an issuer, as long as it is there.
+async fn keep_renewing(issuer: Weak<Issuer>, clock: Arc<dyn Clock>) {
+    loop {
+        let Some(held) = issuer.upgrade() else { return };
+        held.renewed().await;
+        let wait_ms = if held.is_fresh() { RENEW_MS } else { RETRY_MS };
+        drop(held);
+        clock.sleep_ms(wait_ms).await;
+    }
+}
+
+/// Where an issuer may describe itself: OpenID Connect Discovery, then RFC 8414.
+fn places(issuer: &str) -> Vec<String> {
+    let scheme = issuer.find("://").map_or(0, |at| at + 3);
+    let path = issuer[scheme..].find('/').map_or(issuer.len(), |at| scheme + at);
+    let (origin, path) = issuer.split_at(path);
+    match path.trim_end_matches('/') {
+        "" => vec![format!("{origin}{OPENID}"), format!("{origin}{OAUTH}")],
+        path => vec![
+            format!("{origin}{path}{OPENID}"),
+            format!("{origin}{OAUTH}{path}"),
+            format!("{origin}{OPENID}{path}"),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_describes_itself_at_known_places() {
+        for issuer in ["https://a.test", "https://a.test/"] {
+            assert_eq!(
+                places(issuer),
+                [
+                    "https://a.test/.well-known/openid-configuration",
+                    "https://a.test/.well-known/oauth-authorization-server"
+                ]
+            );
+        }
+        assert_eq!(
+            places("http://127.0.0.1:9/t/1/"),
+            [
+                "http://127.0.0.1:9/t/1/.well-known/openid-configuration",
+                "http://127.0.0.1:9/.well-known/oauth-authorization-server/t/1",
+                "http://127.0.0.1:9/.well-known/openid-configuration/t/1"
+            ]
+        );
+    }
+}
