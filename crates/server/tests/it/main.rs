@@ -15,6 +15,7 @@ mod sinks;
 mod keys;
 mod api_keys;
 mod tokens;
+mod oidc;
 mod openapi;
 mod backup;
 mod desk;
