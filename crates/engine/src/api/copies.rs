@@ -13,7 +13,7 @@ use kernel::journal::fork::{Following, Fork};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{RunId, SessionId, SessionKey};
+use kernel::values::ids::{PlanId, RunId, SessionId, SessionKey};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -36,10 +36,7 @@ impl Sessions<'_> {
         at: Option<u64>,
     ) -> Result<SessionRow> {
         let row = self.get_for(caller, Act::Fork, session).await?;
-        if let Some(plan) = &row.plan {
-            let (act, resource) = starting(plan);
-            self.shared.gate.permit(caller, act, resource)?;
-        }
+        self.permit_plans(caller, row.plan.iter())?;
         let at = at.unwrap_or(row.seq);
         if at == 0 || at > row.seq {
             let message = format!("session `{}` has events up to {}", row.key.id, row.seq);
@@ -50,7 +47,7 @@ impl Sessions<'_> {
         let key = caller.key(row.key.space.clone(), id.to_string());
         let (fork, reading) = loop {
             let mut reading = Reading::new(self.shared, &row.key, at);
-            let following = Following::new(id, key.clone(), caller.owner());
+            let following = Following::new(id, key.clone(), caller.clone());
             match self.weighed(&mut reading, following).await {
                 Ok(fork) => break (fork, reading),
                 // Retention took the beginning while it was read: from the new one on.
@@ -58,10 +55,24 @@ impl Sessions<'_> {
                 Err(Unread::Refused(refusal)) => return Err(refusal),
             }
         };
+        // At an earlier event the session may have been about other plans.
+        self.permit_plans(caller, fork.plans())?;
         let (slices, events) = mpsc::channel(SLICES_MAX);
         // Not with the request: a copy that was begun is finished if its client goes away.
         self.shared.spawn.task("fork", Box::pin(copy(fork, reading, slices)));
         self.shared.ask(&key, |answer| Command::Adopt { id, events, answer }).await
+    }
+
+    /// The copy's runs act for its maker, who must be allowed to start them.
+    fn permit_plans<'p>(
+        self,
+        caller: &Caller,
+        mut plans: impl Iterator<Item = &'p PlanId>,
+    ) -> Result<()> {
+        plans.try_for_each(|plan| {
+            let (act, resource) = starting(plan);
+            self.shared.gate.permit(caller, act, resource)
+        })
     }
 
     /// A fork that is ready to be copied: its source was read twice.

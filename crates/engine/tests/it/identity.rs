@@ -109,3 +109,40 @@ async fn a_session_is_its_makers() {
     let fork = world.engine.sessions().fork(&bob, &SessionRef::Id(made.id), None).await.unwrap();
     assert_eq!(fork.owner.as_deref(), Some("bob"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_acts_for_who_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let noting = Arc::new(Noting::default());
+    let policy = noting.clone();
+    let change = |parts| engine::Parts { policy, ..parts };
+    let world = World::changed(folder.path(), &[WRITE], change).await;
+    world.permits.add_permits(1);
+    let report = world.run("write", json!({}), "s").await;
+    assert_eq!(report.run.status.name(), "waiting");
+
+    let scopes = Some([Scope::Use].into_iter().collect());
+    let bob = Caller { actor: Some("eve".into()), scopes, ..Caller::new("default", "bob") };
+    let original = SessionRef::Id(report.session.id);
+    let fork = world.engine.sessions().fork(&bob, &original, None).await.unwrap();
+    assert_eq!(fork.owner.as_deref(), Some("bob"));
+    let data = started(&world, &fork.key.id).await;
+    assert_eq!((&data["by"], &data["actor"]), (&json!("bob"), &json!("eve")));
+    assert_eq!(data["scopes"], json!(["use"]));
+    assert_eq!(data["about"]["parent"], json!(report.run.id));
+
+    noting.0.lock().unwrap().clear();
+    let run = fork.run.unwrap();
+    let copied = world.engine.runs().report(&caller(), run).await.unwrap();
+    assert_eq!(copied.run.owner.as_deref(), Some("bob"));
+    let ask = &copied.asks[0].row.ask;
+    assert_eq!(ask.subject.as_deref(), Some("bob"));
+    let AskBody::Approve { calls } = &ask.body else { panic!("{:?}", ask.body) };
+    let call_id = calls[0].call_id;
+    let decision = CallDecision { call_id, approve: true, feedback: None, arguments: None };
+    let reply = Reply::Approve { decisions: vec![decision] };
+    let replied = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(replied.run.run.status.name(), "completed");
+    let asked = noting.0.lock().unwrap().clone();
+    assert!(!asked.is_empty() && asked.iter().all(|caller| *caller == bob), "{asked:?}");
+}

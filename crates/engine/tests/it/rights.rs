@@ -526,3 +526,33 @@ async fn of_two_who_choose_one_id_at_once_only_one_gets_it() {
         assert_eq!(refused.code, RefusalCode::NotFound, "{refused:?}");
     }
 }
+
+/// Lets everyone but `bob` run the plan `ask`.
+struct BobDoesNotAsk;
+
+impl Policy for BobDoesNotAsk {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match (request.resource, request.act, &*request.subject.subject) {
+            (Resource::Plan("ask"), Act::Run, "bob") => Verdict::Deny("not bob".to_owned()).into(),
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_needs_the_right_to_start_the_plan_that_runs_where_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(BobDoesNotAsk), ..parts };
+    let world = World::changed(folder.path(), &[ASK, READ], judged).await;
+    world.permits.add_permits(1);
+    let asking = world.run("ask", json!({}), "s").await;
+    let ask = asking.asks[0].row.ask.id;
+    world.engine.asks().reply(&caller(), ask, yes(), None, WAIT_MS).await.unwrap();
+    assert_eq!(world.run("read", json!({}), "s").await.run.status.name(), "completed");
+    let (sessions, bob) = (world.engine.sessions(), Caller::new("default", "bob"));
+    let at = Some(asking.session.seq);
+    let refused = sessions.fork(&bob, &named("s"), at).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Forbidden(Act::Run));
+    sessions.fork(&caller(), &named("s"), at).await.unwrap();
+    sessions.fork(&bob, &named("s"), None).await.unwrap();
+}

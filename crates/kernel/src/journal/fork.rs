@@ -3,13 +3,16 @@
 //! into the other. What was under way is not known here: a fork repeats no write by itself.
 
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};
-use crate::event::{Base, CallRequest, Event, Fact, Occasion, Outcome, VERSION};
+use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
 use crate::planted::{Switch, is_on};
 use crate::session::{AgentPhase, CallState, OpenCall, Session};
 use crate::tool::call::{HowFar, Judgement};
+use crate::values::caller::Caller;
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::fault::Fault;
-use crate::values::ids::{AskId, CallId, ContentHash, Millis, RunId, SessionId, SessionKey};
+use crate::values::ids::{
+    AskId, CallId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,17 +20,16 @@ use std::sync::Arc;
 /// The state that a fork begins with, found by reading the journal of its source a first time.
 pub struct Following {
     source: Session,
-    /// Whose the new session is, where its key does not say so.
-    owner: Option<Arc<str>>,
+    /// Who makes the new session: its runs act for this caller.
+    maker: Caller,
     /// The new id of each run.
     runs: BTreeMap<RunId, RunId>,
 }
 
 impl Following {
     /// Nothing was read yet; the new session has this id and this key, and belongs to its maker.
-    pub fn new(id: SessionId, key: SessionKey, maker: Option<Arc<str>>) -> Self {
-        let owner = maker.filter(|_| key.owner.is_none());
-        Self { source: Session::new(id, key), owner, runs: BTreeMap::new() }
+    pub fn new(id: SessionId, key: SessionKey, maker: Caller) -> Self {
+        Self { source: Session::new(id, key), maker, runs: BTreeMap::new() }
     }
 
     /// Reads the next event. `new_run` gives a run that begins its new id.
@@ -54,12 +56,13 @@ fn untold(fact: Fact) -> Fact {
 /// source is read twice more, from its beginning on: `weigh` finds what the copy leaves out, `copy`
 /// gives its events. So a journal is copied without being held, however long it is.
 ///
-/// Unconsumed decisions about calls are asked again, calls under way that must not be repeated are
-/// of unknown outcome, calls that want something first are back before their start, timers and
-/// claims are not copied.
+/// The runs of the copy act for who makes it. Unconsumed decisions about calls are asked again,
+/// calls under way that must not be repeated are of unknown outcome, other calls under way and
+/// calls that want something first are back before their start and judged anew, timers and claims
+/// are not copied.
 pub struct Fork {
     source: Session,
-    owner: Option<Arc<str>>,
+    maker: Caller,
     runs: BTreeMap<RunId, RunId>,
     now: Millis,
     /// The session that is copied, once that is read.
@@ -75,16 +78,16 @@ pub struct Fork {
     back: BTreeSet<CallId>,
     undone: BTreeSet<u64>,
     unasked: BTreeSet<AskId>,
-    /// The pinned spec of each judged call that is not over, and on whose behalf each run acts, for
-    /// digests.
+    /// Calls that a person is asked about in the copy; all others that wait are judged anew.
+    asked: BTreeSet<CallId>,
+    /// The pinned spec of each judged call that is not over, for digests.
     specs: BTreeMap<CallId, ContentHash>,
-    by: BTreeMap<RunId, Arc<str>>,
 }
 
 impl Fork {
     /// A fork of what was followed to its end.
     pub fn new(followed: Following, now: Millis) -> Self {
-        let Following { source, owner, runs } = followed;
+        let Following { source, maker, runs } = followed;
         let about_calls = |body: &AskBody| match body {
             AskBody::Approve { .. } | AskBody::Fix { .. } => true,
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
@@ -95,11 +98,13 @@ impl Fork {
             .map(|(id, _)| *id)
             .collect();
         let open = held().filter(|(_, open)| open.is_open()).map(|(id, _)| *id);
+        let asked = held().flat_map(|(_, open)| calls_of(&open.ask.body)).collect();
         Self {
             open: open.chain(undecided.iter().copied()).collect(),
             undecided,
+            asked,
             source,
-            owner,
+            maker,
             runs,
             now,
             from: SessionId(0),
@@ -108,8 +113,17 @@ impl Fork {
             undone: BTreeSet::new(),
             unasked: BTreeSet::new(),
             specs: BTreeMap::new(),
-            by: BTreeMap::new(),
         }
+    }
+
+    /// The plans of the runs that are not over where the copy begins.
+    pub fn plans(&self) -> impl Iterator<Item = &PlanId> {
+        self.source.runs.values().map(|run| &run.plan)
+    }
+
+    /// Whose the new session is, where its key does not say so.
+    fn owner(&self) -> Option<Arc<str>> {
+        self.maker.owner().filter(|_| self.source.key.owner.is_none())
     }
 
     /// The events of the copy that stand for this one: most often one, or none.
@@ -122,7 +136,7 @@ impl Fork {
             Fact::BaseSet(base) if self.seq == 0 => {
                 self.from = base.id;
                 let (id, key) = (self.source.id, self.source.key.clone());
-                let owner = self.owner.clone();
+                let owner = self.owner();
                 facts.push((self.now, Fact::SessionCreated { id, key, owner }));
             }
             _ => {}
@@ -156,7 +170,7 @@ impl Fork {
     /// Looks at an event before any is copied. A call that wants something first is put back to
     /// before its start, and so is what it used: it has done nothing yet, its tool's state was
     /// handed out to another call, and neither an approval nor an answer to a tool reaches from one
-    /// session into the other.
+    /// session into the other. So is a call that may be repeated: here it is another caller's.
     pub fn weigh(&mut self, event: &Event) {
         if let Fact::TurnStarted(start) = &event.fact {
             // No one here waits for that answer: the turn begins again.
@@ -194,6 +208,7 @@ impl Fork {
             Fact::CallStarted { grant: Some(ask), .. } if open.request.grant.is_none() => {
                 self.open.insert(*ask);
                 self.undecided.insert(*ask);
+                self.asked.insert(call);
             }
             _ => {}
         }
@@ -214,18 +229,28 @@ impl Fork {
             Fact::AskDecided { ask, .. }
             | Fact::AskExpired { ask }
             | Fact::AskWithdrawn { ask } => !self.unasked.contains(ask),
+            Fact::CallJudged { call, .. } => !self.is_judged_anew(*call, event.seq),
             // What they waited for may be back before its start: they look again.
             Fact::FrameWaits { .. } => self.back.is_empty(),
             _ => !self.undone.contains(&event.seq),
         }
     }
 
+    /// Whether the copy asks policy again about a call that waits for its start: what was said
+    /// there was said of another caller. Where a person is asked, the start asks policy too.
+    fn is_judged_anew(&self, call: CallId, judged_seq: u64) -> bool {
+        let waits = |open: &OpenCall| match open.state {
+            CallState::Judged(_) => true,
+            _ => self.back.contains(&call),
+        };
+        let open = self.source.calls.get(&call);
+        open.is_some_and(|open| judged_seq > open.requested_seq && waits(open))
+            && !self.asked.contains(&call)
+    }
+
     /// What later digests need.
     fn note(&mut self, fact: &Fact) {
         match fact {
-            Fact::RunStarted { run, by, subject, .. } => {
-                self.by.insert(*run, subject.as_ref().unwrap_or(by).clone());
-            }
             Fact::CallJudged { call, judgement: Judgement::Admitted { pins, .. } } => {
                 self.specs.insert(*call, pins.spec.clone());
             }
@@ -253,9 +278,9 @@ impl Fork {
         }
         match fact {
             Fact::SessionCreated { id, key, owner } => {
-                (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner.clone());
+                (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner());
             }
-            Fact::RunStarted { run, about, .. } => self.rename_run(run, about),
+            Fact::RunStarted { .. } => self.rename_run(fact),
             Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
@@ -320,10 +345,13 @@ impl Fork {
         }
     }
 
-    /// A run names the one that it is a copy of.
-    fn rename_run(&self, run: &mut RunId, about: &mut Option<Box<Occasion>>) {
+    /// A run acts for who makes the copy, and names the one that it is a copy of.
+    fn rename_run(&self, fact: &mut Fact) {
+        let Fact::RunStarted { run, about, by, subject, actor, scopes, .. } = fact else { return };
         about.get_or_insert_default().parent = Some(*run);
         *run = self.run(*run);
+        (*by, *subject) = (self.maker.subject.clone(), None);
+        (*actor, *scopes) = (self.maker.actor.clone(), self.maker.scopes);
     }
 
     fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
@@ -349,7 +377,7 @@ impl Fork {
 
     fn rename_base(&self, base: &mut Base) {
         (base.id, base.key) = (self.source.id, self.source.key.clone());
-        base.owner = self.owner.clone().or_else(|| self.source.key.owner.clone());
+        base.owner = self.owner().or_else(|| self.source.key.owner.clone());
         base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
         base.timers.clear();
         if let Some((ask, decision)) = &mut base.last_decided {
@@ -395,9 +423,10 @@ impl Fork {
             }
             AskBody::Fill { .. } | AskBody::Authorize { .. } => wanted.unwrap_or_default(),
         };
-        let by = self.by.get(&ask.run).map_or("", |by| &**by);
+        let by = &*self.maker.subject;
         ask.id = self.ask(ask.id);
         ask.run = self.run(ask.run);
+        ask.subject = self.maker.owner();
         let (realm, session) = (&self.source.key.realm, self.source.id);
         ask.digest = digest(realm, session, ask.run, &ask.step, &ask.body, &more, by);
     }
@@ -441,12 +470,21 @@ impl Fork {
     }
 }
 
-/// Whether a call is started again in the copy: it wants something, or is under way with what it
-/// wanted and may be repeated.
+/// The calls that an ask is about.
+fn calls_of(body: &AskBody) -> Vec<CallId> {
+    match body {
+        AskBody::Approve { calls } => calls.iter().map(|asked| asked.call_id).collect(),
+        AskBody::Fix { call, .. } => call.iter().map(|asked| asked.call_id).collect(),
+        AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => Vec::new(),
+    }
+}
+
+/// Whether a call is started again in the copy: it wants something, or is under way and may be
+/// repeated.
 fn begins_anew(open: &OpenCall) -> bool {
     match open.state {
         CallState::Wanting(_) => !open.is_elsewhere() || open.repeatable(),
-        CallState::Started => open.rounds > 0 && open.repeatable(),
+        CallState::Started => open.repeatable(),
         CallState::Requested | CallState::Judged(_) | CallState::Failed(..) => false,
     }
 }
@@ -458,6 +496,7 @@ mod tests {
     use crate::conversation::published::Published;
     use crate::session::Phase;
     use crate::tool::call::{Given, Pins, Reach, Verdict, Want};
+    use crate::values::caller::Scope;
     use crate::values::ids::{FrameId, RealmId, Space};
     use serde_json::json;
 
@@ -466,6 +505,12 @@ mod tests {
 
     fn key(id: &str) -> SessionKey {
         SessionKey::new(RealmId::from("r"), Space::session(), id)
+    }
+
+    /// Who forks, with a credential that can do little.
+    fn eve() -> Caller {
+        let scopes = Some([Scope::Use].into_iter().collect());
+        Caller { actor: Some("bot".into()), scopes, ..Caller::new("r", "eve") }
     }
 
     fn request() -> CallRequest {
@@ -570,7 +615,7 @@ mod tests {
 
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
         let (id, key) = (SessionId(9), key("b"));
-        let mut following = Following::new(id, key.clone(), Some("eve".into()));
+        let mut following = Following::new(id, key.clone(), eve());
         events.iter().for_each(|event| following.see(event, |run| RunId(run.0 + 100)));
         let mut fork = Fork::new(following, Millis(1_000));
         events.iter().for_each(|event| fork.weigh(event));
@@ -621,6 +666,48 @@ mod tests {
             })
             .collect();
         assert_eq!(parents, [Some(RunId(2))]);
+    }
+
+    #[test]
+    fn the_runs_and_asks_of_a_copy_are_for_its_maker() {
+        let (_, session) = forked(&journal()[..5]);
+        let run = &session.runs[&RunId(102)];
+        assert_eq!(run.caller(&"r".into()), eve());
+        let asks: Vec<&Ask> = session.open_asks(RunId(102)).collect();
+        assert_eq!(asks[0].subject.as_deref(), Some("eve"));
+        let more = ContentHash::of(b"spec");
+        let body = &asks[0].body;
+        let (realm, id) = (&session.key.realm, session.id);
+        let expected =
+            digest(realm, id, run.id, &asks[0].step, body, more.as_str().as_bytes(), "eve");
+        assert_eq!(asks[0].digest, expected);
+    }
+
+    #[test]
+    fn a_call_that_waits_for_its_start_is_judged_anew_unless_a_person_is_asked() {
+        let (events, session) = forked(&journal()[..4]);
+        let is_judged = |event: &Event| matches!(event.fact, Fact::CallJudged { .. });
+        assert!(!events.iter().any(is_judged));
+        let open = session.calls.first_key_value().unwrap().1;
+        assert!(matches!(open.state, CallState::Requested), "{:?}", open.state);
+        assert_eq!(session.phase(), Phase::Moving);
+        let (events, _) = forked(&journal()[..5]);
+        assert!(events.iter().any(is_judged), "what a person is asked about stays judged");
+    }
+
+    #[test]
+    fn a_read_under_way_begins_again_for_its_new_caller() {
+        let mut events = journal();
+        let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Reads, idempotent: true };
+        let verdict = Verdict::Allow;
+        let judgement = Judgement::Admitted { verdict, pins, policy: None };
+        events[3].fact = Fact::CallJudged { call: CALL, judgement };
+        events.truncate(4);
+        let fact = Fact::CallStarted { call: CALL, grant: None };
+        events.push(Event { seq: 5, at: Millis(100), v: VERSION, fact });
+        let (_, session) = forked(&events);
+        let open = session.calls.first_key_value().unwrap().1;
+        assert!(matches!(open.state, CallState::Requested), "{:?}", open.state);
     }
 
     #[test]
