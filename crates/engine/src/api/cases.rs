@@ -71,7 +71,7 @@ impl Cases<'_> {
             about: RunAbout { trace, tally: Some(tally), occasion },
         };
         let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
-        self.take_turn(caller, request, held, deadline).await
+        self.take_turn(caller, pipeline, request, held, deadline).await
     }
 
     /// Stands in a case's line until it is its turn; nothing where that takes too long.
@@ -93,11 +93,15 @@ impl Cases<'_> {
     async fn take_turn(
         self,
         caller: &Caller,
+        pipeline: &Pipeline,
         request: RunRequest,
         mut held: Held,
         deadline: Millis,
     ) -> Result<CaseReport> {
+        let resource = Resource::Pipeline(pipeline.name.as_str());
         loop {
+            // Whoever stood in line may have lost the right to submit meanwhile.
+            self.shared.gate.permit(caller, Act::Submit, resource)?;
             let run = self.shared.runs().new_id();
             held.run = Some(run);
             let left = self.left_ms(deadline);

@@ -3,7 +3,7 @@
 use super::late::output_of;
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
-use crate::gate::{Sending, Started};
+use crate::gate::{POLICY_DENIED, Sending, Started, TOOL_NOT_FOUND};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode, Result};
@@ -13,9 +13,10 @@ use kernel::contracts::cloud::Published;
 use kernel::event::Fact;
 use kernel::expression::pointer::Want;
 use kernel::journal::projection::PinnedSpec;
-use kernel::session::{CallState, OpenCall};
+use kernel::session::{CallState, OpenCall, Run};
 use kernel::tool::call::{
-    Abilities, CallPlace, HowFar, Publisher, Reach, Teller, ToolError, ToolOutput, Wants,
+    Abilities, CallPlace, HowFar, Judgement, Publisher, Reach, Teller, ToolError, ToolOutput,
+    Verdict, Wants,
 };
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
@@ -53,6 +54,10 @@ impl Driver {
         let request = &open.request;
         let (judgement, listed) =
             self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        let judgement = match is_denial(&judgement) {
+            true => self.not_any_more(run).map_or(judgement, Judgement::Refused),
+            false => judgement,
+        };
         if let Some(listed) = listed {
             let (closure, hash) = (run.closure.clone(), listed.spec_hash.clone());
             // Calls of one tool often come one after the other.
@@ -63,6 +68,20 @@ impl Driver {
             }
         }
         self.record(Fact::CallJudged { call, judgement }).await
+    }
+
+    /// What a run says that its starter may not run any more; none where it may.
+    pub(super) fn not_any_more(&self, run: &Run) -> Option<Fault> {
+        self.shared.gate.still_starts(&run.caller(&self.key.realm), run).err()
+    }
+
+    /// Why a call was not sent, in words that name the starter where it lost its rights: without
+    /// them its tools are not there for it.
+    fn unsent_fault(&self, run: RunId, error: ToolError) -> Fault {
+        let is_denial = [TOOL_NOT_FOUND, POLICY_DENIED].contains(&error.fault.name.as_str());
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&run));
+        let lost = run.filter(|_| is_denial && error.how == HowFar::NotSent);
+        lost.and_then(|run| self.not_any_more(run)).unwrap_or(error.fault)
     }
 
     /// Sends a started call. A write waits until its start is durable: after a crash we must know
@@ -268,7 +287,7 @@ impl Driver {
                     HowFar::NotSent => open.unsent(),
                     how @ (HowFar::Failed | HowFar::Unknown) => how,
                 };
-                Fact::CallFailed { call, how, fault: error.fault }
+                Fact::CallFailed { call, how, fault: self.unsent_fault(open.run, error) }
             }
             (result, None) => {
                 let result = output_of(call, result).map_err(|error| error.fault);
@@ -385,6 +404,14 @@ impl Driver {
 
     fn step_of(&self, call: CallId) -> Option<&str> {
         self.open_call(call).map(|open| open.request.step.as_str())
+    }
+}
+
+/// Whether a caller may not make a call: policy says so, or its tool is not there for the caller.
+fn is_denial(judgement: &Judgement) -> bool {
+    match judgement {
+        Judgement::Refused(fault) => fault.name == TOOL_NOT_FOUND,
+        Judgement::Admitted { verdict, .. } => matches!(verdict, Verdict::Deny(_)),
     }
 }
 

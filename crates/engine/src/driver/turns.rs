@@ -44,6 +44,9 @@ impl Driver {
             self.gather(frame, missing);
             return Ok(());
         }
+        if let Some(denied) = self.denied_turn(frame) {
+            return self.record(denied).await;
+        }
         match self.asking(frame, kind).ok_or_else(no_session)? {
             Ok(asking) => self.ask_model(asking).await,
             // It cannot even be asked: a person has to look at the agent.
@@ -75,6 +78,16 @@ impl Driver {
         if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
             self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
         }
+    }
+
+    /// A turn that is not begun because who started the run may not run it any more: a model costs
+    /// money, and is asked for somebody.
+    fn denied_turn(&self, frame: FrameId) -> Option<Fact> {
+        let session = self.session.as_ref()?;
+        let run = session.runs.get(&session.frames.get(&frame)?.run)?;
+        let fault = self.not_any_more(run)?;
+        let TurnNumber { turn, attempt } = turn_to_start(session.agent(frame)?);
+        Some(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None })
     }
 
     /// What a frame's agent asks its model now, or why it cannot.

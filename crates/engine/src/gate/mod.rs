@@ -106,6 +106,10 @@ impl Started {
 pub(crate) const RATE_LIMITED: &str = "RateLimited";
 /// Fault of a call that found no place among the others in time.
 pub(crate) const TOO_MANY_CALLS: &str = "TooManyCalls";
+/// Fault of a call of a tool that is not there, or not for its caller.
+pub(crate) const TOOL_NOT_FOUND: &str = "ToolNotFoundError";
+/// Fault of a call that policy refuses.
+pub(crate) const POLICY_DENIED: &str = "PolicyDenied";
 /// When to come back where no one knows when a place will be free.
 const PLACE_RETRY_MS: u64 = 1_000;
 
@@ -206,7 +210,7 @@ impl Gate {
         arguments: &Value,
     ) -> Result<Arc<Listed>, IllFormed> {
         let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
-            fault: Fault::new("ToolNotFoundError", format!("there is no tool `{tool}`"))
+            fault: Fault::new(TOOL_NOT_FOUND, format!("there is no tool `{tool}`"))
                 .hint("`waypost tool ls` lists the tools"),
             misfits: Vec::new(),
         })?;
@@ -275,7 +279,7 @@ impl Gate {
             && !is_on(Switch::DenyIgnoredAtStart)
         {
             let message = format!("policy refuses `{}`: {why}", sending.tool);
-            return Err(ToolError::not_sent("PolicyDenied", message).into());
+            return Err(ToolError::not_sent(POLICY_DENIED, message).into());
         }
         if let Some(per_minute) = listed.limits.per_minute {
             let Sending { caller, tool, .. } = sending;
@@ -362,7 +366,7 @@ impl Gate {
     fn still_there(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
         self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
             let message = format!("tool `{}` is gone", sending.tool);
-            ToolError::not_sent("ToolNotFoundError", message)
+            ToolError::not_sent(TOOL_NOT_FOUND, message)
         })
     }
 

@@ -13,8 +13,10 @@ use kernel::contracts::{Policy, SessionAsk, SessionRun};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::journal::projection::SessionRow;
+use kernel::session::Run;
 use kernel::tool::call::{Caller, ToolSpec, Verdict};
 use kernel::values::caller::Act;
+use kernel::values::fault::Fault;
 use kernel::values::ids::{PlanId, SessionKey};
 use serde_json::Value;
 use std::sync::Arc;
@@ -156,6 +158,26 @@ impl Gate {
         let context = Context { arguments: Some(input), ..Context::default() };
         self.permit_with(caller, act, resource, context)
             .map_err(|refusal| if self.reads(caller, resource) { refusal } else { no_plan(plan) })
+    }
+
+    /// Whether the starter of a run may still start it: what was asked at its start is asked again
+    /// before each turn of a model.
+    pub(crate) fn still_starts(&self, starter: &Caller, run: &Run) -> Result<(), Fault> {
+        let (act, named) = starting(&run.plan);
+        if self.is_free(starter, act) {
+            return Ok(());
+        }
+        // A plan that came with its request is in no catalog.
+        let is_inline = act == Act::Run && self.catalog.plan(&starter.realm, &run.plan).is_none();
+        let resource = if is_inline { Resource::InlinePlan } else { named };
+        let has_input = !is_inline && act != Act::Submit;
+        let input = has_input.then(|| run.input.to_value());
+        let context = Context { arguments: input.as_ref(), ..Context::default() };
+        let request = Request { act, subject: starter, resource, context };
+        match self.decide(&request).verdict {
+            Verdict::Allow | Verdict::Ask(_) => Ok(()),
+            Verdict::Deny(_) => Err(not_any_more(starter, act, &resource)),
+        }
     }
 
     /// The tools that this caller sees.
@@ -309,6 +331,16 @@ pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> Sessio
         agent: plan.and_then(|plan| plan.strip_prefix(TALKS)),
         pipeline: key.space.pipeline(),
     }
+}
+
+/// What a run says that its starter may not continue. Why policy says so is for administrators.
+fn not_any_more(starter: &Caller, act: Act, resource: &Resource<'_>) -> Fault {
+    let (subject, name) = (&starter.subject, act.name());
+    let message = format!("`{subject}` may not do this any more: `{name}` on {resource}");
+    Fault::new(Fault::NOT_PERMITTED, message).hint(
+        "a run acts for who started it: give that subject the right again and retry, or abort and \
+         start it as somebody who has it",
+    )
 }
 
 /// Only administrators learn why policy says so.

@@ -1,17 +1,25 @@
 //! For whom a run acts: what its start keeps of its caller holds for whatever comes later, after a
 //! restart too.
 
+use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{RunAbout, RunRequest};
-use kernel::ask::{AskBody, CallDecision, Reply};
+use engine::{AgentFile, Parts, RunAbout, RunReport, RunRequest, Saying};
+use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, SessionRef};
 use kernel::event::Occasion;
-use kernel::tool::call::Caller;
-use kernel::values::caller::{LOCAL, Scope};
+use kernel::tool::call::{Caller, Verdict};
+use kernel::values::caller::{Act, LOCAL, Scope};
+use kernel::values::fault::Fault;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+const HELPER: &str = "refName: helper\nllmConfigRef: fast\nenabledTools: ['slow::*']\n";
+/// It asks, then calls, and would rather fail than ask about a failure.
+const THEN: &str = "planId: then\nsteps: [{id: ask, type: human_in_the_loop, message: go on?, \
+    nextStepIdOnInput: call}, {id: call, type: tool_call, toolId: 'slow::read', arguments: {}, \
+    onError: fail, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
     arguments: {n: 1}, approve: true, nextStepId: end}, \
     {id: end, type: final_response, message: ok}]";
@@ -62,7 +70,7 @@ async fn a_run_goes_on_for_whom_it_was_started() {
 
     let noting = Arc::new(Noting::default());
     let policy = noting.clone();
-    let change = |parts| engine::Parts { policy, ..parts };
+    let change = |parts| Parts { policy, ..parts };
     let world = World::changed(folder.path(), &[WRITE], change).await;
     world.permits.add_permits(1);
     let ask = &report.asks[0].row.ask;
@@ -115,7 +123,7 @@ async fn a_fork_acts_for_who_made_it() {
     let folder = tempfile::tempdir().unwrap();
     let noting = Arc::new(Noting::default());
     let policy = noting.clone();
-    let change = |parts| engine::Parts { policy, ..parts };
+    let change = |parts| Parts { policy, ..parts };
     let world = World::changed(folder.path(), &[WRITE], change).await;
     world.permits.add_permits(1);
     let report = world.run("write", json!({}), "s").await;
@@ -145,4 +153,87 @@ async fn a_fork_acts_for_who_made_it() {
     assert_eq!(replied.run.run.status.name(), "completed");
     let asked = noting.0.lock().unwrap().clone();
     assert!(!asked.is_empty() && asked.iter().all(|caller| *caller == bob), "{asked:?}");
+}
+
+/// Denies these acts to everybody, as to a subject that lost its rights.
+#[derive(Default)]
+struct Lost(Mutex<Vec<Act>>);
+
+impl Lost {
+    fn set(&self, acts: &[Act]) {
+        *self.0.lock().unwrap() = acts.to_vec();
+    }
+}
+
+impl Policy for Lost {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match self.0.lock().unwrap().contains(&request.act) {
+            true => Verdict::Deny("its key was revoked".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+async fn losing(folder: &Path, model: &Arc<Scripted>) -> (World, Arc<Lost>) {
+    let lost = Arc::new(Lost::default());
+    let (policy, models) = (lost.clone(), model.models());
+    let change = |parts| Parts { policy, models, ..parts };
+    let world = World::changed(folder, &[THEN], change).await;
+    let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
+    world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();
+    (world, lost)
+}
+
+fn fault(report: &RunReport) -> (&Ask, &Fault) {
+    let ask = &report.asks[0].row.ask;
+    let AskBody::Fix { fault, .. } = &ask.body else { panic!("{:?}", ask.body) };
+    (ask, fault)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_model_is_asked_for_a_subject_that_may_not_talk_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([calls([("slow::read", json!({"n": 1}))]), text("Done.")]);
+    let (world, lost) = losing(folder.path(), &model).await;
+    let saying = Saying { thread: "t", text: "read it", ..Saying::default() };
+    let begun = world.engine.threads().say(&caller(), saying, 0).await.unwrap();
+    world.until("the read to be sent", |world| world.sent() == 1).await;
+    lost.set(&[Act::Talk]);
+    world.permits.add_permits(1);
+    let stuck = world.until_status(begun.run.id, "stuck").await;
+    let (ask, fault) = fault(&stuck);
+    assert_eq!(fault.name, Fault::NOT_PERMITTED);
+    assert_eq!(fault.message, "`ann` may not do this any more: `talk` on agent `helper`");
+    assert_eq!(model.asked(), 1);
+    // A retry changes nothing as long as the right is not back.
+    let retry = || Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
+    let asks = world.engine.asks();
+    let again = asks.reply(&caller(), ask.id, retry(), None, WAIT_MS).await.unwrap().run;
+    assert_eq!((again.run.status.name(), model.asked()), ("stuck", 1));
+    lost.set(&[]);
+    let id = again.asks[0].row.ask.id;
+    let done = asks.reply(&caller(), id, retry(), None, WAIT_MS).await.unwrap().run;
+    assert_eq!((done.run.answer, model.asked()), (Some(json!("Done.")), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_a_subject_that_lost_its_rights_says_so_and_asks_whatever_its_plan_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, lost) = losing(folder.path(), &Scripted::new([])).await;
+    let yes = || Reply::Clarify { answer: Some(json!("yes")) };
+    let replied = async |session: &str, acts: &[Act]| {
+        lost.set(&[]);
+        let asking = world.run("then", json!({}), session).await;
+        lost.set(acts);
+        let ask = asking.asks[0].row.ask.id;
+        world.engine.asks().reply(&caller(), ask, yes(), None, WAIT_MS).await.unwrap().run
+    };
+    let stuck = replied("a", &[Act::Call, Act::Run]).await;
+    let (_, fault) = fault(&stuck);
+    assert_eq!(fault.message, "`ann` may not do this any more: `run` on plan `then`");
+    // Who may still run the plan learns nothing of a tool that it does not see.
+    let failed = replied("b", &[Act::Call]).await;
+    assert_eq!(failed.run.status.name(), "failed");
+    assert_eq!(failed.run.last_error.unwrap().name, "ToolNotFoundError");
+    assert_eq!(world.sent(), 0);
 }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 impl At<'_> {
     /// A failed step: collected by its loop, or a person is asked. A write of unknown outcome is
-    /// never collected, nor is what no plan may decide: a limit of the run, a recovery that failed.
+    /// never collected, nor is what no plan may decide: a limit of the run, a recovery that failed,
+    /// a starter who lost its rights.
     pub(super) fn stuck(
         &self,
         fault: &Fault,
@@ -25,7 +26,8 @@ impl At<'_> {
     ) -> Result<Fact, Stop> {
         let unknown = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
         let held = self.run.held() == Some(self.frame.id);
-        let must_ask = unknown || held || fault.name == Fault::RECOVERY_GAVE_UP;
+        let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
+        let must_ask = unknown || held || beyond_plans.contains(&fault.name.as_str());
         if !must_ask && let Some(item) = self.collecting_item() {
             let (frame, fault) = (item.id, fault.clone());
             return Ok(if item.id == self.frame.id {

@@ -19,6 +19,9 @@ pub struct Fault {
 impl Fault {
     /// The name of a fault of what recovery gave up: its plan has no say in it.
     pub const RECOVERY_GAVE_UP: &str = "RecoveryGaveUp";
+    /// The name of a fault of a run whose starter may not run it any more: its plan has no say in
+    /// that either.
+    pub const NOT_PERMITTED: &str = "NotPermittedAnyMore";
 
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
