@@ -320,10 +320,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 12, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 13, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 12, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 13, .. }));
 }
 
 #[test]
@@ -645,7 +645,7 @@ fn an_older_database_keeps_what_its_sessions_name() {
             hash TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, hash)) WITHOUT ROWID;
         INSERT INTO blob_refs SELECT holder, hash, seq FROM blob_holds WHERE kind = 'session';
         DROP TRIGGER sessions_let_go; DROP TABLE blob_holds;
-        DELETE FROM migrations WHERE version = 10;";
+        DELETE FROM migrations WHERE version IN (10, 13);";
     database.execute_batch(as_before).unwrap();
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
@@ -697,7 +697,7 @@ fn an_older_database_learns_what_its_journals_name() {
     let as_before = "DROP TRIGGER sessions_let_go; DROP TABLE blob_holds; DROP TABLE loose_blobs;
         DROP INDEX sessions_to_trim; ALTER TABLE sessions DROP COLUMN trim_at;
         DROP INDEX runs_in_session; CREATE INDEX runs_of_session ON runs (session);
-        DELETE FROM migrations WHERE version IN (2, 10);";
+        DELETE FROM migrations WHERE version IN (2, 10, 13);";
     database.execute_batch(as_before).unwrap();
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();

@@ -19,7 +19,7 @@ use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
 use std::slice;
 
-/// How many sessions that name a blob are judged at once.
+/// How many sessions that hold a blob are judged at once.
 const BLOB_SESSIONS_AT_ONCE: usize = 100;
 
 impl Sessions<'_> {
@@ -173,7 +173,7 @@ impl Sessions<'_> {
         (ttl_ms > 0).then_some(ttl_ms)
     }
 
-    /// A blob is read by those who may read it as such, or a session that names it.
+    /// A blob is read by those who may read it as such, or a session that holds it as a value.
     async fn may_read_blob(self, caller: &Caller, hash: &ContentHash) -> Result<()> {
         let gate = &self.shared.gate;
         if gate.reads(caller, Resource::Blob(hash.as_str())) {

@@ -12,7 +12,7 @@ use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
-use kernel::values::ids::{AskId, RealmId, RunId};
+use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -239,7 +239,7 @@ async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
         sessions.remove(me, s).await.err(),
         sessions.fork(me, s, None).await.err(),
         sessions.export(me, s).await.err(),
-        sessions.blob(me, &kernel::values::ids::ContentHash::of(b"x")).await.err(),
+        sessions.blob(me, &ContentHash::of(b"x")).await.err(),
         runs.start(me, world.request("ask", json!({}), "s"), 0).await.err(),
         engine.asks().get(me, ask).await.err(),
         engine.asks().reply(me, ask, yes(), None, 0).await.err(),
@@ -555,4 +555,41 @@ async fn a_fork_needs_the_right_to_start_the_plan_that_runs_where_it_begins() {
     assert_eq!(refused.code, RefusalCode::Forbidden(Act::Run));
     sessions.fork(&caller(), &named("s"), at).await.unwrap();
     sessions.fork(&bob, &named("s"), None).await.unwrap();
+}
+
+/// Lets everyone read their own sessions, and blobs with those alone.
+struct OwnBlobs;
+
+impl Policy for OwnBlobs {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.resource {
+            Resource::Blob(_) => Verdict::Deny("a hash proves nothing".to_owned()).into(),
+            _ => OwnSessions.decide(request),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_mentions_a_blob_may_not_read_it_for_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnBlobs), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let started = async |who: &Caller, input: Value| {
+        let request = RunRequest { input, ..inline(says_ok()) };
+        let report = runs.start(who, request, WAIT_MS).await.unwrap();
+        assert_eq!(report.run.status.name(), "completed");
+    };
+    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let large = json!({"text": "x".repeat(20_000)});
+    let hash = ContentHash::of(large.to_string().as_bytes());
+    started(&ann, large.clone()).await;
+    assert_eq!(sessions.blob(&ann, &hash).await.unwrap(), large.to_string().as_bytes());
+    started(&bob, json!({"see": format!("blob://{hash}")})).await;
+    started(&bob, json!({"blob": {"hash": hash, "bytes": 1}, "from": "input"})).await;
+    let refused = sessions.blob(&bob, &hash).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::NotFound);
+    // Who brings the value itself knows it.
+    started(&bob, large).await;
+    sessions.blob(&bob, &hash).await.unwrap();
 }

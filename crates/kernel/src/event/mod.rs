@@ -22,6 +22,7 @@ mod values;
 mod journal;
 
 pub use journal::{Unreadable, read};
+pub use values::held_blobs;
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
     Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,

@@ -56,7 +56,7 @@ pub struct SessionFilter {
     pub space: Option<Space>,
     /// Only those that are parked.
     pub parked: bool,
-    /// Whose journal names this blob.
+    /// That hold this blob as a value. A text that mentions it does not count.
     pub blob: Option<ContentHash>,
 }
 

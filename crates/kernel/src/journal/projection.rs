@@ -4,7 +4,7 @@
 use crate::ask::{Ask, AskStatus, Decision};
 use crate::definition::pipeline::Tally;
 pub use crate::definition::plan::StoredClosure;
-use crate::event::{Event, Fact};
+use crate::event::{Event, Fact, held_blobs};
 use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
 use crate::tool::call::ToolSpec;
 use crate::values::datum::blobs_named;
@@ -171,6 +171,9 @@ pub struct Append {
     pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
     pub blobs: BTreeSet<ContentHash>,
+    /// Those of them that hold values of the events: who may read the session may read these. The
+    /// others are only mentioned in a text, which anybody can write.
+    pub held: BTreeSet<ContentHash>,
 }
 
 /// A tool's spec that a call pins.
@@ -231,6 +234,7 @@ impl Append {
             owned: session.phase() == Phase::Moving,
             first_seq,
             blobs: blobs_named(&body),
+            held: held_blobs(events),
             body,
             session: session_row(session, now),
             snapshot: None,

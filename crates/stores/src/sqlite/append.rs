@@ -114,7 +114,7 @@ pub(crate) fn write_append(
         }
     }
     write_history(connection, session, &append.history)?;
-    refs::name(connection, session, &append.blobs, row.seq)?;
+    refs::name(connection, session, &append.blobs, &append.held, row.seq)?;
     if let Some(closure) = &append.closure {
         closures::keep(connection, &row.key.realm, closure, &opening.pins)?;
     }

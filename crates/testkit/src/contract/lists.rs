@@ -1,6 +1,6 @@
 //! Lists, counts, and what came of keyed requests.
 
-use super::driver::{Driver, decided, done, got, holding, page, realm, there};
+use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
@@ -48,13 +48,17 @@ pub fn sessions_are_listed_newest_first(scene: Scene) {
     }
 }
 
-pub fn sessions_are_found_by_a_blob_that_they_name(scene: Scene) {
+pub fn sessions_are_found_by_a_blob_that_they_hold(scene: Scene) {
     let (held, other) = (ContentHash::of(b"held"), ContentHash::of(b"other"));
     for (realm, id, hash) in [("r", "a", &held), ("r", "b", &other), ("q", "c", &held)] {
         let mut driver = Driver::new(realm, id);
         done(scene.store().append(driver.created()));
         done(scene.store().append(driver.append(vec![holding(hash)])));
     }
+    // A text that mentions it holds nothing, before the value comes and after.
+    let mut mentions = Driver::new("r", "d");
+    done(scene.store().append(mentions.created()));
+    done(scene.store().append(mentions.append(vec![speaking_of(&held)])));
     let named = |hash: &ContentHash| {
         let filter = SessionFilter { blob: Some(hash.clone()), ..Default::default() };
         let found = got(scene.store().sessions(&realm(), &filter, &page(10, None)));
@@ -63,6 +67,9 @@ pub fn sessions_are_found_by_a_blob_that_they_name(scene: Scene) {
     assert_eq!(named(&held), ["a"]);
     assert_eq!(named(&other), ["b"]);
     assert_eq!(named(&ContentHash::of(b"neither")), [""; 0]);
+    done(scene.store().append(mentions.append(vec![holding(&held)])));
+    done(scene.store().append(mentions.append(vec![speaking_of(&held)])));
+    assert_eq!(named(&held), ["d", "a"]);
 }
 
 pub fn a_key_without_a_space_is_the_only_one_or_the_session(scene: Scene) {

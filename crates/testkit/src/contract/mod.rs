@@ -42,7 +42,7 @@ macro_rules! store_contract {
                 a_parked_session_is_passed_over_until_its_time_or_its_next_append,
                 the_next_wake_is_the_nearest_one_after_now;
             lists: sessions_are_listed_newest_first,
-                sessions_are_found_by_a_blob_that_they_name,
+                sessions_are_found_by_a_blob_that_they_hold,
                 a_key_without_a_space_is_the_only_one_or_the_session,
                 the_same_id_of_two_owners_is_two_sessions,
                 a_subject_means_its_own_where_ids_are_their_owners,

@@ -134,7 +134,7 @@ impl Tables {
                 && filter.plan.as_ref().is_none_or(|plan| row.plan.as_ref() == Some(plan))
                 && filter.space.as_ref().is_none_or(|space| row.key.space == *space)
                 && (!filter.parked || row.parked.is_some())
-                && filter.blob.as_ref().is_none_or(|hash| session.blobs.contains_key(hash))
+                && filter.blob.as_ref().is_none_or(|hash| session.held.contains(hash))
         };
         let found = self.sessions.iter().rev().filter(is_meant);
         let found: Vec<(u64, SessionRow)> =

@@ -6,6 +6,7 @@ use super::tables::{JournalRow, SessionData, Tables};
 use kernel::contracts::{
     FeedStart, PrunedSlice, RETENTION, Realms, SINKS, Slice, StoreError, Trimmable,
 };
+use kernel::event::{self, held_blobs};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{ContentHash, Known, Millis, RealmId, RunId, SessionKey};
@@ -215,7 +216,7 @@ impl Tables {
         let rest = split(&row.body)?.into_iter().filter(|(seq, _)| *seq > trim.seq);
         events.extend(rest.map(|(_, text)| text));
         let body = format!("[{}]", events.join(","));
-        let gone = self.cut(session, place, trim, &blobs_named(&body));
+        let gone = self.cut(session, place, trim, &body);
         if let Some(row) = self.journal.get_mut(&place) {
             (row.first, row.body) = (trim.seq, body);
         }
@@ -223,8 +224,8 @@ impl Tables {
         Ok(Some(gone))
     }
 
-    /// Removes what lies before a row; how many rows. The row will name these blobs.
-    fn cut(&mut self, session: u64, place: u64, trim: &Trim, named: &BTreeSet<ContentHash>) -> u64 {
+    /// Removes what lies before a row; how many rows. The row will be this one.
+    fn cut(&mut self, session: u64, place: u64, trim: &Trim, body: &str) -> u64 {
         self.loosen(session, trim.last_run);
         let last = self.journal.get(&place).map_or(0, |row| row.last);
         let old = self.runs_of(session).filter(|run| run.row.no <= trim.last_run);
@@ -241,7 +242,10 @@ impl Tables {
         found.blobs.retain(|_, seq| *seq > last);
         found.snapshot = found.snapshot.take().filter(|(seq, _)| *seq >= trim.seq);
         let gone = before - after + own_before - found.rows();
-        found.blobs.extend(named.iter().map(|hash| (hash.clone(), last)));
+        let SessionData { blobs, held, .. } = found;
+        held.retain(|hash| blobs.contains_key(hash));
+        blobs.extend(blobs_named(body).into_iter().map(|hash| (hash, last)));
+        held.extend(event::read(body).map(|events| held_blobs(&events)).unwrap_or_default());
         found.row.fence = found.row.fence.next();
         gone as u64
     }

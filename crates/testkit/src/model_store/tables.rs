@@ -88,6 +88,8 @@ pub(super) struct SessionData {
     pub(super) history: BTreeMap<(Vec<u8>, u64), HistoryRow>,
     /// The blobs that its journal names, and the last event of the newest row that does.
     pub(super) blobs: BTreeMap<ContentHash, u64>,
+    /// Those of them that hold values.
+    pub(super) held: BTreeSet<ContentHash>,
 }
 
 impl SessionData {
@@ -258,6 +260,7 @@ impl Tables {
             snapshot: None,
             history: BTreeMap::new(),
             blobs: BTreeMap::new(),
+            held: BTreeSet::new(),
         };
         self.sessions.insert(number, session);
         number
@@ -284,6 +287,7 @@ impl Tables {
         for hash in &append.blobs {
             session.blobs.insert(hash.clone(), row.seq);
         }
+        session.held.extend(append.held.iter().cloned());
         self.rows_made += 1;
         let (first, body) = (append.first_seq, append.body.clone());
         self.journal

@@ -52,7 +52,7 @@ impl Lists for SqliteStore {
                 None => "AND ?7 IS NULL",
                 Some(_) => {
                     "AND s.pk IN (SELECT holder FROM blob_holds \
-                     WHERE hash = ?7 AND realm = ?1 AND kind = 'session')"
+                     WHERE hash = ?7 AND realm = ?1 AND kind = 'session' AND is_value)"
                 }
             };
             let sql = format!(

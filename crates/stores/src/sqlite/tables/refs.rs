@@ -1,5 +1,6 @@
 //! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
-//! a holder or a part of one. A session holds what its journal names; others hold what they say.
+//! a holder or a part of one. A session holds what its journal names; others hold what they say. What
+//! holds a value of the journal is told from what a text mentions: only that can be read with it.
 
 use super::columns::{execute, integer, limit_of, many};
 use crate::sqlite::trouble::Result;
@@ -10,9 +11,10 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
 /// The newest row that names it counts: trimming removes what older rows alone named.
-const NAME: &str = "INSERT INTO blob_holds (kind, holder, realm, hash, seq) \
-     VALUES ('session', ?1, (SELECT realm FROM sessions WHERE pk = ?1), ?2, ?3) \
-     ON CONFLICT (kind, holder, realm, hash) DO UPDATE SET seq = max(seq, excluded.seq)";
+const NAME: &str = "INSERT INTO blob_holds (kind, holder, realm, hash, seq, is_value) \
+     VALUES ('session', ?1, (SELECT realm FROM sessions WHERE pk = ?1), ?2, ?3, ?4) \
+     ON CONFLICT (kind, holder, realm, hash) DO UPDATE \
+     SET seq = max(seq, excluded.seq), is_value = max(is_value, excluded.is_value)";
 
 /// The same where migration 2 left it.
 const NAME_BEFORE_HOLDERS: &str = "INSERT INTO blob_refs (session, hash, seq) VALUES (?1, ?2, ?3) \
@@ -52,15 +54,17 @@ pub(crate) struct Loose {
     pub(crate) held: bool,
 }
 
-/// A journal row that ends with this sequence names these blobs.
+/// A journal row that ends with this sequence names these blobs, and these of them hold values.
 pub(crate) fn name(
     connection: &Connection,
     session: i64,
     hashes: &BTreeSet<ContentHash>,
+    held: &BTreeSet<ContentHash>,
     seq: u64,
 ) -> Result<()> {
     for hash in hashes {
-        execute(connection, NAME, params![session, hash.as_str(), integer(seq)])?;
+        let is_value = held.contains(hash);
+        execute(connection, NAME, params![session, hash.as_str(), integer(seq), is_value])?;
     }
     Ok(())
 }
