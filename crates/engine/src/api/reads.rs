@@ -1,6 +1,6 @@
 //! What doors may read: committed state, and what wakes them when it changes.
 
-use crate::gate::rights::{ask_of, run_of, session, session_of};
+use crate::gate::rights::{ask_of, fed_session, run_of, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{Inspection, RunReport};
@@ -311,7 +311,7 @@ impl Feed<'_> {
         if self.shared.gate.is_free(caller, Act::Read) {
             return Ok(rows);
         }
-        let sessions: Vec<Resource<'_>> = rows.iter().map(|row| session(&row.key)).collect();
+        let sessions: Vec<Resource<'_>> = rows.iter().map(fed_session).collect();
         let read = self.shared.gate.read_of(caller, &sessions);
         for (row, is_read) in rows.iter_mut().zip(read) {
             if !is_read {

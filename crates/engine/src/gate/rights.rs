@@ -9,7 +9,7 @@ use crate::gate::judged::{Judged, ListVersion};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::Ask;
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
-use kernel::contracts::{Policy, SessionAsk, SessionRun};
+use kernel::contracts::{FeedRow, Policy, SessionAsk, SessionRun};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::journal::projection::SessionRow;
@@ -299,13 +299,13 @@ struct Listing<'a, T> {
     all: &'a dyn Fn() -> Vec<T>,
 }
 
-/// A session as policy knows it, of which only the key is known.
-pub(crate) fn session(key: &SessionKey) -> Resource<'_> {
-    Resource::Session(facts(key, None))
-}
-
 /// A session's row as policy knows it.
 pub(crate) fn session_of(row: &SessionRow) -> Resource<'_> {
+    Resource::Session(facts(&row.key, row.plan.as_ref()).owned_by(row.owner.as_deref()))
+}
+
+/// The session of a row of the feed as policy knows it.
+pub(crate) fn fed_session(row: &FeedRow) -> Resource<'_> {
     Resource::Session(facts(&row.key, row.plan.as_ref()).owned_by(row.owner.as_deref()))
 }
 

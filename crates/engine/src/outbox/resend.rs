@@ -8,6 +8,7 @@ use crate::shared::stopping;
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::sink::{DeliveryRow, DeliveryStatus};
 use kernel::contracts::{FeedRow, SessionRef, StoreError};
+use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::ids::SessionId;
 use std::sync::atomic::Ordering;
@@ -78,7 +79,7 @@ impl Feed<'_> {
         let (session, seq) = named(id).ok_or_else(never)?;
         let store = &self.shared.store;
         let found = store.session(&caller.realm, &SessionRef::Id(session)).await?;
-        let key = found.ok_or_else(missing)?.key;
+        let SessionRow { key, owner, plan, .. } = found.ok_or_else(missing)?;
         let read = match store.events(&key, seq - 1, 1).await {
             Ok(read) => read,
             Err(StoreError::Gone(_)) => return Err(gone()),
@@ -88,7 +89,7 @@ impl Feed<'_> {
         if oldest != seq {
             return Err(gone());
         }
-        let row = FeedRow { cursor: 0, session, key, body: format!("[{text}]") };
+        let row = FeedRow { cursor: 0, session, key, owner, plan, body: format!("[{text}]") };
         let made = cloud_events(&row).unwrap_or_default();
         made.into_iter().find(|event| event.id == id).ok_or_else(missing)
     }

@@ -593,3 +593,23 @@ async fn who_mentions_a_blob_may_not_read_it_for_that() {
     started(&bob, large).await;
     sessions.blob(&bob, &hash).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_feed_has_the_events_of_ones_own_sessions_in_every_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[ASK], judged).await;
+    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    world.engine.runs().start(&ann, inline(says_ok()), WAIT_MS).await.unwrap();
+    let said = async |who: &Caller| {
+        let rows = world.engine.feed().rows(who, 0, 100).await.unwrap();
+        assert!(!rows.is_empty());
+        rows.iter().filter(|row| row.body != "[]").count()
+    };
+    assert_eq!(said(&bob).await, 0);
+    assert!(said(&ann).await > 0, "its own run is hidden from it");
+    let thread = RunSession::Thread("t".to_owned());
+    let request = RunRequest { session: thread, ..world.request("ask", json!({}), "t") };
+    world.engine.runs().start(&bob, request, WAIT_MS).await.unwrap();
+    assert!(said(&bob).await > 0);
+}

@@ -124,6 +124,10 @@ pub struct FeedRow {
     pub session: SessionId,
     /// The session's key.
     pub key: SessionKey,
+    /// Whose the session is now.
+    pub owner: Option<Arc<str>>,
+    /// The plan of its latest run.
+    pub plan: Option<PlanId>,
     /// The events of one append, as a JSON array.
     pub body: String,
 }

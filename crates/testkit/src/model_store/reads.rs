@@ -246,8 +246,9 @@ impl Tables {
         for (cursor, row) in self.journal.range(after.saturating_add(1)..) {
             let Some(session) = self.sessions.get(&row.session) else { continue };
             if session.row.key.realm == *realm && feed.len() < limit {
-                let (session, key) = (session.row.id, session.row.key.clone());
-                feed.push(FeedRow { cursor: *cursor, session, key, body: row.body.clone() });
+                let SessionRow { id, key, owner, plan, .. } = session.row.clone();
+                let (cursor, body) = (*cursor, row.body.clone());
+                feed.push(FeedRow { cursor, session: id, key, owner, plan, body });
             }
         }
         feed

@@ -17,7 +17,7 @@ fn row(facts: Vec<Fact>) -> FeedRow {
     let events: Vec<Event> =
         (7..).zip(facts).map(|(seq, fact)| Event { seq, at: AT, v: VERSION, fact }).collect();
     let body = serde_json::to_string(&events).unwrap();
-    FeedRow { cursor: 42, session: SessionId(1), key: key(), body }
+    FeedRow { cursor: 42, session: SessionId(1), key: key(), owner: None, plan: None, body }
 }
 
 fn told(facts: Vec<Fact>) -> Vec<CloudEvent> {

@@ -5,11 +5,13 @@ use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, one};
 use crate::sqlite::tables::consumers::{self, FEED_END};
 use crate::sqlite::tables::deliveries;
 use kernel::contracts::{Feed, FeedRow, FeedStart, Read, SINKS};
-use kernel::values::ids::{RealmId, SessionId};
+use kernel::values::ids::{PlanId, RealmId, SessionId};
 use rusqlite::{Connection, params};
+use std::sync::Arc;
 
 /// The journal leads: the feed's order is the journal's.
-const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key FROM journal AS j \
+const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key, s.owner, s.plan \
+     FROM journal AS j \
      CROSS JOIN sessions AS s ON s.pk = j.session \
      WHERE j.row > ?1 AND s.realm = ?2 ORDER BY j.row LIMIT ?3";
 
@@ -30,7 +32,9 @@ impl Feed for SqliteStore {
                 let (session, key) = (SessionId(bits(row, 1)?), key(row, 3)?);
                 let body: String = row.get(2)?;
                 bytes += body.len();
-                feed.push(FeedRow { cursor: count(row, 0)?, session, key, body });
+                let plan = row.get::<_, Option<Arc<str>>>(7)?.map(PlanId);
+                let (cursor, owner) = (count(row, 0)?, row.get(6)?);
+                feed.push(FeedRow { cursor, session, key, owner, plan, body });
             }
             Ok(feed)
         })

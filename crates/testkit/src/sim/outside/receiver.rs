@@ -173,7 +173,8 @@ fn compare(session: SessionId, told: &[CloudEvent], arrived: &[&Taken]) -> Vec<S
 /// What a journal tells, in order.
 fn tells(session: SessionId, key: &SessionKey, events: &[Event]) -> Vec<CloudEvent> {
     let body = serde_json::to_string(events).unwrap_or_default();
-    let row = FeedRow { cursor: 0, session, key: key.clone(), body };
+    let (key, owner, plan) = (key.clone(), None, None);
+    let row = FeedRow { cursor: 0, session, key, owner, plan, body };
     cloud_events(&row).unwrap_or_default()
 }
 
