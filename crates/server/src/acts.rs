@@ -13,7 +13,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use kernel::contracts::policy::Resource;
-use kernel::values::caller::{Act, Caller};
+use kernel::values::caller::{Act, Caller, Scope};
+use serde_json::json;
+use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 
 /// Who asks policy, and about which act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +93,18 @@ pub(crate) fn act_of(method: &str) -> Option<Act> {
         Right::Engine(act) | Right::Door(act, _) => Some(act),
         Right::Open(_) => None,
     }
+}
+
+/// The scope that the credential of a caller does not have for an act, if one is missing.
+pub(crate) fn missing_scope(caller: &Caller, act: Act) -> Option<Scope> {
+    caller.scopes.filter(|scopes| !scopes.allow(act)).map(|_| act.scope())
+}
+
+/// What JSON-RPC says of it: whether what is asked for is there is told to nobody without it.
+pub(crate) fn out_of_scope(scope: Scope) -> RpcError {
+    let message = format!("the credential does not have the scope `{}`", scope.name());
+    let data = json!({"code": "forbidden", "scope": scope.name()});
+    RpcError::new(INVALID_REQUEST, message).data(data)
 }
 
 /// What a door asks about.

@@ -3,6 +3,7 @@
 //! does, without its handshake. What is wrong with a request is an error; a tool that fails has a
 //! result that says so.
 
+use crate::acts::{missing_scope, out_of_scope};
 use crate::request::body::{Raw, is_deeper};
 use crate::request::cursors::{Purpose, refused_rpc};
 use crate::request::doors::{Doors, Who};
@@ -21,6 +22,7 @@ use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::tool::schema::{Misfit, sentence};
+use kernel::values::caller::Act;
 use kernel::values::ids::ToolName;
 use kernel::values::names::{Alphabet, inward, outward};
 use kernel::values::trace::TraceParent;
@@ -206,6 +208,9 @@ async fn dispatch(
             (method.to_owned(), Value::Object(arguments), Dialect::Method)
         }
     };
+    if let Some(scope) = missing_scope(&caller, Act::Call) {
+        return Err(out_of_scope(scope));
+    }
     let Some(spec) = find(doors, &caller, &name) else {
         return Err(unknown(doors, &caller, &name, dialect));
     };

@@ -4,10 +4,12 @@ use crate::catalog::registry::ToolSource;
 use crate::command::Command;
 use crate::gate::judged::ListVersion;
 use crate::handles::Tools;
+use crate::refusal::Refusal;
 use crate::waiting::login_pages::Hearer;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::tool::schema::Misfit;
+use kernel::values::caller::Act;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -39,6 +41,12 @@ impl Tools<'_> {
     /// One of them.
     pub fn callable(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         self.get(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
+    }
+
+    /// Refuses a caller whose credential does not cover calls. To be asked before anything is
+    /// looked up: what its scopes hide is not missing.
+    pub fn within_scopes(self, caller: &Caller) -> Result<(), Refusal> {
+        self.shared.gate.permit_act(caller, Act::Call)
     }
 
     /// The plans among them, by name.

@@ -49,6 +49,7 @@ pub(crate) async fn list(
 
 /// `GET /tools/{name}`.
 pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Json<Tool>> {
+    doors.engine.tools().within_scopes(&caller)?;
     match doors.engine.tools().callable(&caller, &name) {
         Some(spec) => Ok(Json(listed(&doors, &caller, &spec))),
         None => Err(no_tool(&doors, &caller, &name)),
@@ -64,6 +65,7 @@ pub(crate) async fn call(
     Trace(trace): Trace,
     Raw(sent): Raw,
 ) -> Result<Response> {
+    doors.engine.tools().within_scopes(&caller)?;
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     if doors.engine.tools().callable(&caller, &name).is_none() {

@@ -198,6 +198,18 @@ async fn scopes_are_a_ceiling() {
     let refusal = guarded.post_as(&reads, RUNS, run.clone()).await;
     assert_eq!(told(&refusal), (403, "forbidden".to_owned()));
     assert_eq!(refusal.body["scope"], "use", "{refusal:?}");
+    for name in ["math%3A%3Aadd", "no%3A%3Asuch"] {
+        let call = format!("/api/v1/tools/{name}/call");
+        let refusal = guarded.post_as(&reads, &call, json!({"arguments": {}})).await;
+        assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "{name}");
+        assert_eq!((&refusal.body["act"], &refusal.body["scope"]), (&json!("call"), &json!("use")));
+    }
+    for name in ["math.add", "no.such"] {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": {}});
+        let answer = guarded.post_as(&reads, "/rpc", call).await;
+        let expected = json!({"code": "forbidden", "scope": "use"});
+        assert_eq!((answer.status, &answer.body["error"]["data"]), (200, &expected), "{name}");
+    }
     let uses = guarded.key_for(Role::Operator, &[Scope::Use]).await;
     let started = guarded.post_as(&uses, RUNS, run).await;
     let ask = format!("/api/v1/asks/{}", text(&started.body["run"]["asks"][0]["id"]));

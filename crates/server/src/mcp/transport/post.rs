@@ -3,7 +3,7 @@
 
 use super::delivery::{self, Accept, Channel, Handling, written};
 use super::headers::{self, header};
-use crate::acts::act_of;
+use crate::acts::{act_of, missing_scope, out_of_scope};
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
@@ -26,7 +26,6 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::caller::{Act, Scope, Scopes};
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -162,9 +161,8 @@ impl Arrival<'_> {
     /// Refuses a method that the scopes of the credential do not cover: a client that is told which
     /// one is missing can get another credential.
     fn within_scopes(&self, method: &str) -> Result<(), Refused> {
-        let Some(scopes) = self.caller.scopes else { return Ok(()) };
-        let act = act_of(method).filter(|act| !scopes.allow(*act));
-        act.map_or(Ok(()), |act| Err(self.out_of_scope(act.scope())))
+        let missing = act_of(method).and_then(|act| missing_scope(self.caller, act));
+        missing.map_or(Ok(()), |scope| Err(self.out_of_scope(scope)))
     }
 
     /// Refuses an answer to a question of ours whose credential covers neither the call that asks
@@ -179,11 +177,8 @@ impl Arrival<'_> {
     }
 
     fn out_of_scope(&self, scope: Scope) -> Refused {
-        let message = format!("the credential does not have the scope `{}`", scope.name());
-        let data = json!({"code": "forbidden", "scope": scope.name()});
-        let error = RpcError::new(INVALID_REQUEST, message).data(data);
         let challenge = self.door.doors.entrance.step_up(scope);
-        Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, error) }
+        Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, out_of_scope(scope)) }
     }
 
     fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {

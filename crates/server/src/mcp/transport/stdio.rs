@@ -3,6 +3,7 @@
 //! under way may finish for a moment, and that is all.
 
 use super::delivery::{Channel, written};
+use crate::acts::{act_of, missing_scope, out_of_scope};
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE};
@@ -137,6 +138,10 @@ impl Pipe {
     fn begin(&mut self, asked: &Asked<'_>) -> Result<Begun, RpcError> {
         let meta = Said::read(asked.what.params)?.meta()?;
         let method: &str = &asked.what.method;
+        let missing = act_of(method).and_then(|act| missing_scope(&self.caller, act));
+        if let Some(scope) = missing {
+            return Err(out_of_scope(scope));
+        }
         if meta.names_version() || dispatch::is_modern_only(method) {
             let line = dispatch::modern(method)?;
             let client = self.stateless_client(&meta)?;

@@ -12,6 +12,8 @@ const KEY: &str = "WAYPOST_API_KEY";
 const REFUSED: &str = "exit 2";
 /// What is said of a tool that its caller may not call.
 const NO_SUCH_NAME: &str = "-32602";
+/// What is said to a client whose key does not cover calls.
+const OUT_OF_SCOPE: &str = "`forbidden`";
 
 /// What a client is told that calls a tool with this in its environment.
 fn called(site: &Stopped, key: Option<&str>) -> String {
@@ -33,9 +35,11 @@ fn called(site: &Stopped, key: Option<&str>) -> String {
     match (output.status.code(), said.lines().next()) {
         (Some(0), Some(line)) => {
             let answer: Value = serde_json::from_str(line).unwrap();
-            match answer["error"]["code"].as_i64() {
-                Some(code) => code.to_string(),
-                None => "served".to_owned(),
+            let error = &answer["error"];
+            match (error["data"]["code"].as_str(), error["code"].as_i64()) {
+                (Some(word), _) => format!("`{word}`"),
+                (None, Some(code)) => code.to_string(),
+                (None, None) => "served".to_owned(),
             }
         }
         (Some(code), None) => format!("exit {code}"),
@@ -61,7 +65,7 @@ pub(super) fn tried(site: &Stopped, mistakes: &mut Vec<String>) -> Vec<Line> {
     let cells = [
         told("nothing", None, REFUSED),
         told("unknown", text(&keys.unknown), REFUSED),
-        told("scope", text(&keys.reads), NO_SUCH_NAME),
+        told("scope", text(&keys.reads), OUT_OF_SCOPE),
         told("denied", text(&keys.viewer), NO_SUCH_NAME),
         "-".to_owned(),
     ];

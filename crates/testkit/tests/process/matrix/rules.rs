@@ -101,9 +101,10 @@ fn out_of_scope(door: &Door) -> Expected {
     match (door.kind, door.thing) {
         (_, Thing::List) => Served,
         (Kind::Mcp(..), _) => FORBIDDEN,
-        (Kind::Rpc, _) => NO_SUCH_NAME,
-        // A tool that cannot be called is not there, nor is a thread of somebody else.
-        (_, Thing::Tool | Thing::Thread) => NOT_FOUND,
+        // JSON-RPC has a status of its own.
+        (Kind::Rpc, _) => Told("200 forbidden"),
+        // A thread of somebody else is not there.
+        (_, Thing::Thread) => NOT_FOUND,
         _ => FORBIDDEN,
     }
 }
