@@ -6,15 +6,33 @@ use crate::request::Once;
 use crate::system::locks::lock;
 use kernel::contracts::Store;
 use kernel::journal::projection::OnceRow;
+use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, Millis, RealmId, RunId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
+/// Between a subject and its actor. Neither has it once it is escaped.
+const ACTOR: char = '\u{1f}';
+
+/// Who asked, as keys are told apart: one subject has other keys with each actor. A subject without
+/// an actor stands as it is, as in rows of earlier releases.
+fn asked_by(caller: &Caller) -> Arc<str> {
+    let Caller { subject, actor, .. } = caller;
+    match actor {
+        None if !subject.contains(ACTOR) => subject.clone(),
+        actor => {
+            let actor = actor.as_deref().unwrap_or_default();
+            format!("{}{ACTOR}{}", subject.escape_default(), actor.escape_default()).into()
+        }
+    }
+}
+
 /// Whose key of which door.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Name {
     realm: RealmId,
+    /// The subject, with its actor.
     subject: Arc<str>,
     route: String,
     key: String,
@@ -70,12 +88,11 @@ impl Keys {
     pub(crate) async fn turn(
         self: &Arc<Self>,
         store: &dyn Store,
-        realm: &RealmId,
-        subject: &Arc<str>,
+        caller: &Caller,
         once: &Once,
     ) -> Result<Turn> {
         let (route, key) = (once.route.clone(), once.key.clone());
-        let name = Name { realm: realm.clone(), subject: subject.clone(), route, key };
+        let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
         let claim = loop {
             match self.take(&name, once) {
                 Ok(claim) => break claim,
@@ -84,7 +101,8 @@ impl Keys {
             }
         };
         // The claim is held while the store is asked: no one gets in between.
-        match store.once(realm, subject, &name.route, &name.key).await? {
+        let Name { realm, subject, route, key } = &name;
+        match store.once(realm, subject, route, key).await? {
             None => Ok(Turn::First(Some(claim))),
             Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
             Some(row) => Err(mismatch(&row)),
@@ -115,4 +133,30 @@ pub(crate) fn removed(row: &OnceRow) -> Refusal {
         format!("what key `{}` did was removed, by request or because it was old", row.key);
     Refusal::new(RefusalCode::ResultGone, message)
         .hint("nothing was done again; choose a new Idempotency-Key to do it once more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_apart_by_subject_and_actor() {
+        let by = |subject: &str, actor: Option<&str>| {
+            let caller = Caller::new("r", subject);
+            asked_by(&Caller { actor: actor.map(Into::into), ..caller })
+        };
+        assert_eq!(&*by("idp:j\u{f6}rg", None), "idp:j\u{f6}rg", "as earlier releases wrote it");
+        assert_eq!(&*by("ann", Some("eve")), "ann\u{1f}eve");
+        let all = [
+            by("ann", None),
+            by("ann", Some("eve")),
+            by("ann\u{1f}eve", None),
+            by("ann\u{1f}eve", Some("bob")),
+            by("ann", Some("eve\u{1f}bob")),
+            by("eve", Some("ann")),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[..index].contains(one), "{one:?}");
+        }
+    }
 }

@@ -23,8 +23,7 @@ impl Shared {
                 Refusal::new(RefusalCode::BadIdempotencyKey, message).hint("a UUID is a good key")
             );
         }
-        let (store, keys) = (self.store.as_ref(), &self.keys);
-        keys.turn(store, &caller.realm, &caller.subject, once).await
+        self.keys.turn(self.store.as_ref(), caller, once).await
     }
 
     /// Another request may have taken the key first, in another process: then what came of that

@@ -4,6 +4,7 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
+use kernel::tool::call::Caller;
 use kernel::values::ids::ContentHash;
 use serde_json::{Value, json};
 
@@ -131,4 +132,20 @@ async fn a_repeated_direct_write_is_sent_once() {
         assert_eq!(done, Ok(expected));
     }
     assert_eq!(world.sent(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_through_another_actor_is_another_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[ASK]).await;
+    let through = |actor: Option<&str>| Caller { actor: actor.map(Into::into), ..caller() };
+    let mut runs = Vec::new();
+    for who in [through(None), through(Some("eve")), through(Some("bob"))] {
+        let first = world.engine.runs().start(&who, run("ask", json!({})), WAIT_MS).await.unwrap();
+        let again = world.engine.runs().start(&who, run("ask", json!({})), WAIT_MS).await.unwrap();
+        assert_eq!((first.replayed, again.replayed), (false, true), "{who:?}");
+        assert_eq!(first.run.id, again.run.id);
+        assert!(!runs.contains(&first.run.id), "{who:?}");
+        runs.push(first.run.id);
+    }
 }
