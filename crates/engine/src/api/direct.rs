@@ -85,7 +85,9 @@ impl Tools<'_> {
         let unrecorded = listed.tool.spec().unrecorded;
         match gate.judge(caller, &listed, arguments, Trigger::Door) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
-            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => Err(denied(tool, &why)),
+            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                Err(denied(caller, tool, &why))
+            }
             Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
@@ -270,9 +272,11 @@ fn ill_formed(wrong: IllFormed) -> Refusal {
     Refusal { hint: wrong.fault.hint, ..refusal }
 }
 
-fn denied(tool: &ToolName, why: &str) -> Refusal {
-    let message = format!("policy refuses `{tool}`: {why}");
-    Refusal::new(RefusalCode::PolicyDenied, message)
+/// Only administrators learn why policy says so.
+fn denied(caller: &Caller, tool: &ToolName, why: &str) -> Refusal {
+    let message = format!("policy refuses `{tool}`");
+    let message = if caller.admin { format!("{message}: {why}") } else { message };
+    Refusal::new(RefusalCode::PolicyDenied, message).hint("ask an administrator of the realm")
 }
 
 /// The tool failed; what it said itself goes along, so that a door can pass it on as it is.

@@ -384,14 +384,17 @@ impl Driver {
         let Some(run) = run else { return Ok(()) };
         let gate = &self.shared.gate;
         // The same subject may come with a credential that covers less than the one it began with.
-        let is_judged = !gate.is_free(editor, Act::Call);
+        let (is_judged, is_told) = (!gate.is_free(editor, Act::Call), editor.admin);
         let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
         for who in std::iter::once(&starter).chain(editor) {
             for (tool, arguments) in &edits {
                 let refused = match gate.admit(who, tool, arguments).0 {
                     Judgement::Refused(fault) => fault.message,
-                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } if is_told => {
                         format!("policy refuses `{tool}`: {why}")
+                    }
+                    Judgement::Admitted { verdict: Verdict::Deny(_), .. } => {
+                        format!("policy refuses `{tool}`")
                     }
                     Judgement::Admitted { .. } => continue,
                 };

@@ -278,7 +278,11 @@ impl Gate {
         if let Verdict::Deny(why) = self.decide_call(&sending.caller, spec, context).verdict
             && !is_on(Switch::DenyIgnoredAtStart)
         {
-            let message = format!("policy refuses `{}`: {why}", sending.tool);
+            let message = match sending.caller.admin || sending.place.run.is_some() {
+                true => format!("policy refuses `{}`: {why}", sending.tool),
+                // The caller itself is told: why policy says so is for administrators.
+                false => format!("policy refuses `{}`", sending.tool),
+            };
             return Err(ToolError::not_sent(POLICY_DENIED, message).into());
         }
         if let Some(per_minute) = listed.limits.per_minute {

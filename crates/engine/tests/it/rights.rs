@@ -613,3 +613,33 @@ async fn the_feed_has_the_events_of_ones_own_sessions_in_every_space() {
     world.engine.runs().start(&bob, request, WAIT_MS).await.unwrap();
     assert!(said(&bob).await > 0);
 }
+
+/// Shows all tools and lets nobody call one.
+struct LooksOnly;
+
+impl Policy for LooksOnly {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match request.act == Act::Call && request.context.arguments.is_some() {
+            true => Verdict::Deny("the rule of the house".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_policy_denies_a_call_is_told_to_administrators_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(LooksOnly), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    for tool in ["slow::read", "slow::write"] {
+        let denied = async |who: Caller| {
+            let refused = world.engine.tools().call(&who, &tool.into(), json!({}), 0).await;
+            let refusal = refused.unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::PolicyDenied);
+            refusal.message
+        };
+        assert_eq!(denied(caller()).await, format!("policy refuses `{tool}`"));
+        let told = format!("policy refuses `{tool}`: the rule of the house");
+        assert_eq!(denied(caller().administering()).await, told);
+    }
+}
