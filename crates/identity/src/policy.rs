@@ -3,6 +3,7 @@
 
 use crate::Identity;
 use crate::snapshot::Snapshot;
+use kernel::ask::OWNER;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::roles::{Role, Target};
@@ -35,6 +36,16 @@ impl Policy for RolePolicy {
             decide(&snapshot, &Request { act, subject, resource: *resource, context })
         };
         resources.iter().map(judged).collect()
+    }
+
+    /// Those whose role permits it for every ask, and where a role permits it for one's own, who the
+    /// run acts for.
+    fn answerers(&self) -> Option<Vec<String>> {
+        let permits = |role: &Role, target| role.permits(Act::Answer, target);
+        let own = Role::ALL.iter().any(|role| permits(role, Target::OwnAsk));
+        let all = Role::ALL.iter().filter(|role| permits(*role, Target::OtherAsk));
+        let all = all.map(|role| format!("role:{}", role.name()));
+        Some(own.then(|| OWNER.to_owned()).into_iter().chain(all).collect())
     }
 
     fn version(&self) -> Option<Arc<str>> {

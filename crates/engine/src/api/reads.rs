@@ -271,8 +271,9 @@ impl Asks<'_> {
     /// One ask.
     pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk> {
         let found = self.shared.store.ask(&caller.realm, ask).await?;
-        let found = found.filter(|ask| self.shared.gate.reads(caller, ask_of(ask)));
-        found.ok_or_else(|| {
+        let gate = &self.shared.gate;
+        let found = found.filter(|ask| gate.reads(caller, ask_of(ask)));
+        found.map(|ask| gate.with_answerers(ask)).ok_or_else(|| {
             Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
         })
     }
@@ -286,8 +287,9 @@ impl Asks<'_> {
     ) -> Result<Paged<SessionAsk>> {
         let Paged { items, next_cursor } =
             self.shared.store.asks(&caller.realm, filter, page).await?;
-        let items = self.shared.gate.readable(caller, items, ask_of);
-        Ok(Paged { items, next_cursor })
+        let gate = &self.shared.gate;
+        let items = gate.readable(caller, items, ask_of).into_iter();
+        Ok(Paged { items: items.map(|ask| gate.with_answerers(ask)).collect(), next_cursor })
     }
 
     /// How many asks of the caller's realm are open, by kind.

@@ -78,11 +78,11 @@ impl Driver {
     /// An ask as doors show it.
     pub(super) fn shown_ask(&self, ask: Ask, decision: Option<Decision>) -> SessionAsk {
         let status = if decision.is_some() { AskStatus::Decided } else { AskStatus::Open };
-        SessionAsk {
+        self.shared.gate.with_answerers(SessionAsk {
             session: self.session.as_ref().map_or(kernel::values::ids::SessionId(0), |s| s.id),
             key: self.key.clone(),
             row: AskRow { ask, status, decision },
-        }
+        })
     }
 
     /// The run that a door's rule calls active.

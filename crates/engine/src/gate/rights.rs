@@ -7,7 +7,7 @@ use crate::catalog::roster::{KnownAgent, TALKS, starting};
 use crate::gate::Gate;
 use crate::gate::judged::{Judged, ListVersion};
 use crate::refusal::{Refusal, RefusalCode, Result};
-use kernel::ask::Ask;
+use kernel::ask::{Ask, OWNER};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::contracts::{FeedRow, Policy, SessionAsk, SessionRun};
 use kernel::definition::pipeline::Pipeline;
@@ -97,6 +97,18 @@ impl Gate {
         let context = Context::default();
         self.is_free(caller, Act::Read)
             || self.decide(&Request { act: Act::Read, subject: caller, resource, context }).allows()
+    }
+
+    /// An ask with those who may answer it, as policy says it in general, unless a policy narrowed
+    /// this one.
+    pub(crate) fn with_answerers(&self, mut asked: SessionAsk) -> SessionAsk {
+        let Ask { answerers, subject, .. } = &mut asked.row.ask;
+        let is_narrowed = answerers.as_ref().is_some_and(|narrowed| !narrowed.lists.is_empty());
+        if !is_narrowed && let Some(mut list) = self.policy.answerers() {
+            list.retain(|who| who != OWNER || subject.is_some());
+            answerers.get_or_insert_default().lists = vec![list];
+        }
+        asked
     }
 
     /// Those of a page that this caller may read, judged at once.

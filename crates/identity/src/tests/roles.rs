@@ -180,3 +180,11 @@ async fn a_list_is_judged_in_its_order() {
     let allowed: Vec<bool> = said.iter().map(|decision| decision.allows()).collect();
     assert_eq!(allowed, [false, true, false]);
 }
+
+#[tokio::test]
+async fn an_inbox_shows_which_roles_answer() {
+    let stage = Stage::open().await;
+    let policy = RolePolicy::new(stage.identity.clone());
+    let shown = ["owner", "role:approver", "role:operator", "role:admin"];
+    assert_eq!(policy.answerers(), Some(shown.map(str::to_owned).to_vec()));
+}

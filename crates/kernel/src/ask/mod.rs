@@ -40,7 +40,7 @@ pub struct Ask {
     /// The call that wants it, where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,
-    /// Who may answer; everyone who sees it, where no one narrowed that.
+    /// Who may answer, where a policy narrowed that; else policy in general says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answerers: Option<Answerers>,
     /// For whom its run acts; no one in local mode.
@@ -48,10 +48,14 @@ pub struct Ask {
     pub subject: Option<Arc<str>>,
 }
 
+/// The subject that a run acts for, among those who may answer what it asks.
+pub const OWNER: &str = "owner";
+
 /// Who may answer an ask, where a policy narrows that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answerers {
-    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each.
+    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each. What
+    /// policy says in general may have `owner` in it, for the subject that the run acts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<Vec<String>>,
     /// Only someone else: not who started the run, called for it, or changed what it does.

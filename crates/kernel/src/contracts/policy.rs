@@ -188,6 +188,13 @@ pub trait Policy: Send + Sync {
         resources.iter().map(asked).collect()
     }
 
+    /// Who may answer what runs ask, as an inbox shows it where no policy narrows one ask: `owner`
+    /// for the subject that the run acts for, `role:x` and `principal:y`. None where everyone may
+    /// who sees it. It is shown, and decides nothing.
+    fn answerers(&self) -> Option<Vec<String>> {
+        None
+    }
+
     /// Its version: as long as that stays, the same question without arguments has the same answer,
     /// and may be remembered. None where nothing may be remembered.
     fn version(&self) -> Option<Arc<str>> {

@@ -213,6 +213,9 @@ async fn scopes_are_a_ceiling() {
     let uses = guarded.key_for(Role::Operator, &[Scope::Use]).await;
     let started = guarded.post_as(&uses, RUNS, run).await;
     let ask = format!("/api/v1/asks/{}", text(&started.body["run"]["asks"][0]["id"]));
+    let answerers = json!(["owner", "role:approver", "role:operator", "role:admin"]);
+    assert_eq!(started.body["run"]["asks"][0]["mayAnswer"], answerers);
+    assert_eq!(guarded.get_as(&uses, &ask).await.body["mayAnswer"], answerers);
     let reply = json!({"action": "accept", "content": {"name": "Ann"}});
     let refusal = guarded.post_as(&uses, &ask, reply).await;
     assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "who may call cannot approve");

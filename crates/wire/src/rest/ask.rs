@@ -96,7 +96,8 @@ pub struct Ask {
     pub actions: Vec<FixAction>,
     /// sha256 over exactly what is asked.
     pub digest: String,
-    /// Who may answer; `*` is everyone who sees it.
+    /// Who may answer: `owner` (who the run acts for), `role:x`, `principal:y`; `*` is everyone who
+    /// sees it.
     pub may_answer: Vec<String>,
     /// Whether it must be another user than the one who started the run or changed what it does.
     /// Absent for no.
