@@ -292,6 +292,12 @@ impl Asks<'_> {
         Ok(Paged { items: items.map(|ask| gate.with_answerers(ask)).collect(), next_cursor })
     }
 
+    /// Whether this caller may answer an ask, as it is now: a door puts no question to one who may
+    /// not. The commit of the reply decides.
+    pub fn may_answer(self, caller: &Caller, asked: &SessionAsk) -> bool {
+        self.shared.gate.answers(caller, asked)
+    }
+
     /// How many asks of the caller's realm are open, by kind.
     pub async fn open(self, caller: &Caller) -> Result<Vec<OpenAsks>> {
         self.shared.gate.permit(caller, Act::Read, Resource::Server)?;

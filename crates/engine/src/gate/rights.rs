@@ -99,6 +99,13 @@ impl Gate {
             || self.decide(&Request { act: Act::Read, subject: caller, resource, context }).allows()
     }
 
+    /// Whether this caller may answer what is asked.
+    pub(crate) fn answers(&self, caller: &Caller, asked: &SessionAsk) -> bool {
+        let (act, resource, context) = (Act::Answer, ask_of(asked), Context::default());
+        self.is_free(caller, act)
+            || self.decide(&Request { act, subject: caller, resource, context }).allows()
+    }
+
     /// An ask with those who may answer it, as policy says it in general, unless a policy narrowed
     /// this one.
     pub(crate) fn with_answerers(&self, mut asked: SessionAsk) -> SessionAsk {

@@ -72,9 +72,15 @@ fn page(ask: &Ask) -> Option<PendingAction> {
     })
 }
 
-/// The outcome of a run, or why it has none.
-pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer> {
+/// The outcome of a run, or why it has none. What the caller may not answer it is not asked: it
+/// learns that somebody else is.
+pub(crate) fn answer(
+    report: &RunReport,
+    may_answer: impl Fn(&SessionAsk) -> bool,
+) -> Result<ThreadAnswer> {
     let thread = &report.session.key.id;
+    let own: Vec<SessionAsk> =
+        report.asks.iter().filter(|asked| may_answer(asked)).cloned().collect();
     match report.run.status {
         RunStatus::Completed => {
             let response = report.run.answer.as_ref().map(words);
@@ -87,13 +93,17 @@ pub(crate) fn answer(report: &RunReport) -> Result<ThreadAnswer> {
             Err(Failure::new(StatusCode::CONFLICT, "run_cancelled", message).detail(detail))
         }
         RunStatus::Paused => Ok(going_on(thread, "someone paused it")),
-        RunStatus::Running => Ok(match pending(&report.asks) {
+        RunStatus::Running => Ok(match pending(&own) {
             Some(action) => asking(thread, action),
             None => going_on(thread, "it is still at work"),
         }),
-        RunStatus::Waiting | RunStatus::Stuck => match pending(&report.asks) {
-            Some(action) => Ok(asking(thread, action)),
-            None => Err(stuck(report)),
+        RunStatus::Waiting | RunStatus::Stuck => match (pending(&own), report.asks.first()) {
+            (Some(action), _) => Ok(asking(thread, action)),
+            (None, Some(asked)) if own.is_empty() && pending(&report.asks).is_some() => {
+                let why = format!("ask `{}` waits for somebody else's answer", asked.row.ask.id);
+                Ok(going_on(thread, &why))
+            }
+            (None, _) => Err(stuck(report)),
         },
     }
 }
@@ -240,9 +250,10 @@ fn outcome(asked: &SessionAsk) -> Option<ApprovalOutcome> {
 mod tests {
     use super::*;
     use kernel::ask::AskStatus;
-    use kernel::journal::projection::AskRow;
+    use kernel::journal::projection::{AskRow, RunRow, SessionRow};
+    use kernel::session::RunSpent;
     use kernel::values::ids::{
-        AskId, CallId, ContentHash, FrameId, Millis, RunId, SessionId, SessionKey, Space,
+        AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionId, SessionKey, Space,
     };
     use std::sync::Arc;
 
@@ -302,6 +313,65 @@ mod tests {
         asks.truncate(1);
         assert_eq!(kind(&asks), "oauth_url");
         assert_eq!(pending(&[]), None);
+    }
+
+    /// A run that waits for these.
+    fn waiting(asks: Vec<SessionAsk>) -> RunReport {
+        let (status, at) = (RunStatus::Waiting, Millis(0));
+        RunReport {
+            run: RunRow {
+                id: RunId(1),
+                no: 1,
+                owner: None,
+                plan: "agent/helper".into(),
+                status,
+                step: None,
+                answer: None,
+                last_error: None,
+                started_at: at,
+                ended_at: None,
+                spent: RunSpent::default(),
+                stopped: None,
+            },
+            session: SessionRow {
+                id: SessionId(1),
+                key: SessionKey::new("r", Space::thread(), "t"),
+                owner: None,
+                status,
+                run: Some(RunId(1)),
+                plan: None,
+                step: None,
+                last_error: None,
+                seq: 1,
+                wake_at: None,
+                created_at: at,
+                updated_at: at,
+                parked: None,
+                fence: Fence::NONE,
+            },
+            asks,
+            replayed: false,
+            elsewhere: false,
+        }
+    }
+
+    #[test]
+    fn an_approval_is_put_to_nobody_who_may_not_give_it() {
+        let report = waiting(vec![approve(2)]);
+        let own = answer(&report, |_| true).unwrap();
+        assert_eq!(own.status, ThreadStatus::ConfirmationRequired);
+        let others = answer(&report, |_| false).unwrap();
+        assert_eq!((others.status, &others.pending_action), (ThreadStatus::Running, &None));
+        let message = others.message.unwrap();
+        assert!(message.contains(&AskId(2).to_string()), "{message}");
+        // Of several it gets its own.
+        let question =
+            asked(1, AskBody::Clarify { message: "what?".to_owned(), questions: vec![] });
+        let report = waiting(vec![question, approve(2)]);
+        let own = answer(&report, |asked| asked.row.ask.id == AskId(2)).unwrap();
+        assert_eq!(own.status, ThreadStatus::ConfirmationRequired);
+        // What no one is asked here stays an error.
+        assert!(answer(&waiting(Vec::new()), |_| false).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::house::{
     ADDRESS, Answer, House, LOOKS_MAX, question, read, refused, request, setup, text,
 };
 use crate::mcp_client::{LIMIT, asked, modern, stateless};
+use crate::mcp_place;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Response};
@@ -239,6 +240,25 @@ async fn a_client_of_mcp_learns_which_scope_it_lacks() {
     request.headers_mut().insert("x-api-key", reads.parse().unwrap());
     let answer = read(guarded.router.clone().oneshot(request).await.unwrap()).await;
     assert_eq!((answer.status, &answer.body["result"]["tools"]), (200, &json!([])));
+}
+
+#[tokio::test]
+async fn no_client_of_mcp_is_asked_what_its_key_may_not_answer() {
+    let guarded = Guarded::start(OPEN).await;
+    let called = async |key: &str| {
+        let call = json!({"name": "interaction__greeting", "arguments": {}});
+        let mut request = mcp_place::modern("tools/call", &mcp_place::forms(), call);
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
+        let answer = read(guarded.router.clone().oneshot(request).await.unwrap()).await;
+        mcp_place::message(&answer)["result"].take()
+    };
+    let member = guarded.key(Role::Member).await;
+    assert_eq!(called(&member).await["resultType"], "input_required");
+    let uses = guarded.key_for(Role::Member, &[Scope::Use]).await;
+    let result = called(&uses).await;
+    assert_ne!(result["resultType"], "input_required", "{result}");
+    let ask = text(&result["_meta"]["waypost/asks"][0]);
+    assert_eq!(guarded.get_as(&uses, &format!("/api/v1/asks/{ask}")).await.status, 200);
 }
 
 #[tokio::test]

@@ -146,6 +146,10 @@ async fn ask(
         return Ok(Some(calling.unfinished(report)));
     }
     let shown = |asked: &SessionAsk| {
+        // Who may not answer is told of the ask, and not asked.
+        if !calling.engine().asks().may_answer(calling.caller(), asked) {
+            return None;
+        }
         let ask = &asked.row.ask;
         let params = elicit::request(ask, client, limits.mcp_shown_chars_max)?;
         Some(match notes.wrong.get(&ask.id) {

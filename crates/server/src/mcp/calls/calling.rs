@@ -256,7 +256,8 @@ impl<'a> Calling<'a> {
         let chars_max = self.limits().mcp_shown_chars_max;
         let answerable = report.asks.iter().filter(|asked| {
             let client = &self.exchange.client;
-            elicit::request_or_text(&asked.row.ask, client, chars_max).is_some()
+            self.engine().asks().may_answer(self.caller(), asked)
+                && elicit::request_or_text(&asked.row.ask, client, chars_max).is_some()
         });
         let status = TaskStatus::of(report, answerable.count());
         let task = result::task(self.engine(), self.caller(), report, status);

@@ -11,7 +11,8 @@ use crate::mcp::exchange::Exchange;
 use crate::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
-use kernel::ask::{Ask, AskStatus, Reply};
+use kernel::ask::{AskStatus, Reply};
+use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
 use kernel::values::ids::{AskId, RunId};
 use serde::Deserialize;
@@ -109,14 +110,17 @@ fn no_task(id: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no task `{id}`"))
 }
 
-/// What the client is asked for, by ask.
+/// What the client is asked for, by ask: what its caller may answer.
 fn requests(exchange: &Exchange, report: &RunReport) -> Map<String, Value> {
     let chars_max = exchange.door.doors.limits().mcp_shown_chars_max;
-    let request = |ask: &Ask| {
+    let asks = exchange.door.doors.engine.asks();
+    let request = |asked: &SessionAsk| {
+        let ask = &asked.row.ask;
         let params = elicit::request_or_text(ask, &exchange.client, chars_max)?;
         Some((ask.id.to_string(), json!({"method": elicit::METHOD, "params": params})))
     };
-    report.asks.iter().filter_map(|asked| request(&asked.row.ask)).collect()
+    let own = report.asks.iter().filter(|asked| asks.may_answer(&exchange.caller, asked));
+    own.filter_map(request).collect()
 }
 
 /// The result of a task that has one.

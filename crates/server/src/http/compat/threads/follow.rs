@@ -13,6 +13,7 @@ use axum::http::header::LOCATION;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use engine::{Heard, Listening, RunReport, RunStream, RunUpdate};
+use kernel::contracts::SessionAsk;
 use kernel::conversation::llm::Delta;
 use kernel::conversation::talk::Settled;
 use kernel::event::{self, Fact, TurnKind};
@@ -29,6 +30,7 @@ use wire::conversations::{ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
 pub(super) struct Ear {
     listening: Listening,
     permit: OwnedSemaphorePermit,
+    caller: Arc<Caller>,
 }
 
 impl Ear {
@@ -36,13 +38,14 @@ impl Ear {
     pub(super) async fn open(doors: &Doors, caller: &Arc<Caller>, thread: &str) -> Result<Self> {
         let permit = permit(doors)?;
         let listening = doors.engine.threads().listen(caller, thread).await;
-        Ok(Self { listening, permit })
+        Ok(Self { listening, permit, caller: caller.clone() })
     }
 
     /// Tells what happens until the run ends or pauses.
     pub(super) fn tell(self, doors: Shared, report: &RunReport) -> Response {
         let run = report.run.id;
-        let telling = Telling { run: self.listening.follow(run), waiting: VecDeque::new() };
+        let (run_stream, caller) = (self.listening.follow(run), self.caller);
+        let telling = Telling { run: run_stream, waiting: VecDeque::new(), caller };
         let response = answer(doors, telling, self.permit);
         replayed(([(LOCATION, location(run))], response).into_response(), report.replayed)
     }
@@ -53,6 +56,8 @@ struct Telling {
     run: RunStream,
     /// What an update has to report and has not sent yet.
     waiting: VecDeque<Event>,
+    /// Who listens.
+    caller: Arc<Caller>,
 }
 
 impl Source for Telling {
@@ -60,7 +65,7 @@ impl Source for Telling {
         Ok(None)
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Result<Look> {
+    async fn look(&mut self, doors: &Doors) -> Result<Look> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(Look::Event(event));
@@ -75,7 +80,10 @@ impl Source for Telling {
                 Some(RunUpdate::Delta(heard)) => self.waiting.extend(of_turn(heard)),
                 // The very object that JSON would have had.
                 Some(RunUpdate::Rest(report) | RunUpdate::End(report)) => {
-                    return Ok(Look::Last(told("result", &threads::answer(&report)?)));
+                    let may_answer =
+                        |asked: &SessionAsk| doors.engine.asks().may_answer(&self.caller, asked);
+                    let answer = threads::answer(&report, may_answer)?;
+                    return Ok(Look::Last(told("result", &answer)));
                 }
             }
         }

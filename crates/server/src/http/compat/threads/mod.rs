@@ -79,7 +79,7 @@ pub(crate) async fn run(
         let report = say(&doors.engine, &caller, saying, 0).await?;
         return Ok(ear.tell(doors, &report));
     }
-    answered(say(&doors.engine, &caller, saying, wait_ms).await?)
+    answered(&doors, &caller, say(&doors.engine, &caller, saying, wait_ms).await?)
 }
 
 /// `POST /resume`.
@@ -112,7 +112,7 @@ pub(crate) async fn resume(
     };
     match ear {
         Some(ear) => Ok(ear.tell(doors, &report)),
-        None => answered(report),
+        None => answered(&doors, &caller, report),
     }
 }
 
@@ -217,9 +217,9 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
 }
 
 /// 200 for what is done, 202 for all that continues.
-fn answered(report: RunReport) -> Result<Response> {
+fn answered(doors: &Doors, caller: &Caller, report: RunReport) -> Result<Response> {
     let (run, again) = (report.run.id, report.replayed);
-    let answer = threads::answer(&report)?;
+    let answer = threads::answer(&report, |asked| doors.engine.asks().may_answer(caller, asked))?;
     let response = match answer.status {
         ThreadStatus::Success => Json(answer).into_response(),
         _ => {
