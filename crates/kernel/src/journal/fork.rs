@@ -170,7 +170,8 @@ impl Fork {
     /// Looks at an event before any is copied. A call that wants something first is put back to
     /// before its start, and so is what it used: it has done nothing yet, its tool's state was
     /// handed out to another call, and neither an approval nor an answer to a tool reaches from one
-    /// session into the other. So is a call that may be repeated: here it is another caller's.
+    /// session into the other. So is a call that may be repeated and that nobody approved: here it
+    /// is another caller's.
     pub fn weigh(&mut self, event: &Event) {
         if let Fact::TurnStarted(start) = &event.fact {
             // No one here waits for that answer: the turn begins again.
@@ -196,6 +197,11 @@ impl Fork {
         let Some(open) = open else { return };
         // Before that the same call may have been tried, and it may have happened.
         if event.seq < open.requested_seq {
+            return;
+        }
+        // A person approved this very call: it is repeated as it was sent.
+        let is_under_way = open.rounds == 0 && matches!(open.state, CallState::Started);
+        if is_under_way && matches!(event.fact, Fact::CallStarted { grant: Some(_), .. }) {
             return;
         }
         self.back.insert(call);
