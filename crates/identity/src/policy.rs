@@ -38,8 +38,8 @@ impl Policy for RolePolicy {
         resources.iter().map(judged).collect()
     }
 
-    /// Those whose role permits it for every ask, and where a role permits it for one's own, who the
-    /// run acts for.
+    /// Those whose role permits it for every ask, and where a role permits it for one's own, the
+    /// subject that the run acts for.
     fn answerers(&self) -> Option<Vec<String>> {
         let permits = |role: &Role, target| role.permits(Act::Answer, target);
         let own = Role::ALL.iter().any(|role| permits(role, Target::OwnAsk));

@@ -17,8 +17,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    Definition, Holder, Incoming, Loaded, Realms, SessionRef, Slice, Spawn, Store, StoreError,
-    Stored, WHOLE,
+    Definition, Holder, Incoming, Loaded, Page, Realms, SessionFilter, SessionRef, Slice, Spawn,
+    Store, StoreError, Stored, WHOLE,
 };
 use kernel::event::{Event, VERSION};
 use kernel::journal::projection::{Append, RunRow};
@@ -650,6 +650,11 @@ fn an_older_database_keeps_what_its_sessions_name() {
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
     let scene = Scene { opened, folder };
+    // What was noted before counts as mentioned, and gives nobody a right.
+    let filter = SessionFilter { blob: Some(hash.clone()), ..SessionFilter::default() };
+    let page = Page { cursor: None, limit: 9 };
+    let found = block_on(scene.store().sessions(&realm(), &filter, &page)).unwrap();
+    assert!(found.items.is_empty(), "{found:?}");
     let blobs = BlobsOf(&scene);
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 0), true));
     block_on(scene.store().remove(a.key(), a.row.known())).unwrap();

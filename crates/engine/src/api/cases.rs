@@ -100,7 +100,7 @@ impl Cases<'_> {
     ) -> Result<CaseReport> {
         let resource = Resource::Pipeline(pipeline.name.as_str());
         loop {
-            // Whoever stood in line may have lost the right to submit meanwhile.
+            // The caller may have lost the right to submit while it stood in line.
             self.shared.gate.permit(caller, Act::Submit, resource)?;
             let run = self.shared.runs().new_id();
             held.run = Some(run);

@@ -22,11 +22,11 @@ mod values;
 mod journal;
 
 pub use journal::{Unreadable, read};
-pub use values::held_blobs;
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
     Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,
 };
+pub use values::held_blobs;
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;

@@ -73,8 +73,7 @@ impl Fact {
     }
 }
 
-/// The blobs that hold values of these events. A text that only mentions a blob, whoever wrote it,
-/// holds nothing.
+/// The blobs that hold values of these events. A text that only mentions a blob holds nothing.
 pub fn held_blobs(events: &[Event]) -> BTreeSet<ContentHash> {
     let mut held = BTreeSet::new();
     for Event { fact, .. } in events {
