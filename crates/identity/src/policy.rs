@@ -43,7 +43,7 @@ impl Policy for RolePolicy {
     fn answerers(&self) -> Option<Vec<String>> {
         let permits = |role: &Role, target| role.permits(Act::Answer, target);
         let own = Role::ALL.iter().any(|role| permits(role, Target::OwnAsk));
-        let all = Role::ALL.iter().filter(|role| permits(*role, Target::OtherAsk));
+        let all = Role::ALL.iter().filter(|role| permits(role, Target::OtherAsk));
         let all = all.map(|role| format!("role:{}", role.name()));
         Some(own.then(|| OWNER.to_owned()).into_iter().chain(all).collect())
     }
