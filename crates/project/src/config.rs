@@ -525,7 +525,7 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("tools, mcp, providers, models, agents, events, realms"),
+            told[1].ends_with("tools, mcp, providers, models, agents, events, auth, realms"),
             "{told:?}"
         );
     }
