@@ -306,7 +306,7 @@ fn texts(value: &Value) -> Vec<&str> {
 /// Seconds since 1970, with or without a fraction.
 fn moment(value: &Value) -> Option<Millis> {
     if let Some(seconds) = value.as_i64() {
-        return (0..=SECONDS_MAX).contains(&seconds).then_some(Millis(seconds * 1_000));
+        return (0..=SECONDS_MAX).contains(&seconds).then(|| Millis(seconds * 1_000));
     }
     let seconds = value.as_f64()?;
     let is_meant = (0.0..=SECONDS_MAX as f64).contains(&seconds);
