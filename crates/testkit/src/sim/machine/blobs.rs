@@ -120,7 +120,6 @@ impl Shelf {
 
     fn begins(&self, hash: &ContentHash) {
         let mut state = self.state();
-        state.swept.remove(hash);
         if !state.durable.contains(hash) {
             state.unsynced.entry(hash.clone()).or_insert(NEVER);
         }
@@ -129,6 +128,9 @@ impl Shelf {
     fn ends(&self, hash: &ContentHash) {
         let late = self.clock.now().plus_ms(LATE_MS);
         let mut state = self.state();
+        // Not before: what named it when it was swept is gone, and may not be expected of a put that
+        // the power cut met.
+        state.swept.remove(hash);
         match self.syncing {
             Syncing::InTime => {
                 state.unsynced.remove(hash);
