@@ -49,6 +49,8 @@ struct State {
     read: u64,
     /// How many a power cut met.
     met: u64,
+    /// Whether a sweep is under way, which a power cut may meet.
+    sweeping: bool,
     /// Those that were swept and not put again.
     swept: BTreeSet<ContentHash>,
     /// How many were swept.
@@ -66,6 +68,9 @@ impl Shelf {
     pub fn crash(&self, rng: &mut Rng) -> io::Result<()> {
         let now = self.clock.now();
         let mut state = self.state();
+        if std::mem::take(&mut state.sweeping) {
+            self.note_swept(&mut state);
+        }
         for (hash, from) in std::mem::take(&mut state.unsynced) {
             let file = self.place(&hash);
             if from > now {
@@ -116,6 +121,15 @@ impl Shelf {
     fn place(&self, hash: &ContentHash) -> PathBuf {
         let name = hash.as_str();
         self.root.join(name.get(..2).unwrap_or(name)).join(name)
+    }
+
+    /// What was durable and is not there any more was swept. One that is put again is as new.
+    fn note_swept(&self, state: &mut State) {
+        let (kept, gone): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut state.durable)
+            .into_iter()
+            .partition(|hash| self.place(hash).exists());
+        state.durable = kept;
+        state.swept.extend(gone);
     }
 
     fn begins(&self, hash: &ContentHash) {
@@ -232,14 +246,12 @@ impl Blobs for SimBlobs {
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
             self.passes(Point::DiskWrite).await;
-            let swept = self.inner.sweep(before, limit).await?;
-            // One that is put again is as new.
+            self.shelf.state().sweeping = true;
+            let swept = self.inner.sweep(before, limit).await;
             let mut state = self.shelf.state();
-            let (kept, gone): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut state.durable)
-                .into_iter()
-                .partition(|hash| self.shelf.place(hash).exists());
-            state.durable = kept;
-            state.swept.extend(gone);
+            state.sweeping = false;
+            self.shelf.note_swept(&mut state);
+            let swept = swept?;
             state.sweeps += swept.1;
             Ok(swept)
         })
