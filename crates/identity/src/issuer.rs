@@ -4,6 +4,7 @@
 
 use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::key_set::{KeySet, PublicKey};
+use futures::future::{Either, select};
 use kernel::contracts::{Clock, Spawn};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::values::ids::Millis;
@@ -11,6 +12,7 @@ use outbound::documents::{Documents, Ground};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -211,10 +213,8 @@ impl Issuer {
     /// Waits until its keys were read again, if they are being read or may be now.
     async fn renewed(self: &Arc<Self>) {
         let Some(mut rounds) = self.begin() else { return };
-        tokio::select! {
-            _ = rounds.changed() => {}
-            () = self.parts.clock.sleep_ms(FETCH_MS) => {}
-        }
+        let over = pin!(rounds.changed());
+        select(over, self.parts.clock.sleep_ms(FETCH_MS)).await;
     }
 
     /// Begins a fetch, unless one is under way or it is too early for another. What is given ends
@@ -241,11 +241,10 @@ impl Issuer {
     }
 
     async fn fetch(&self) {
-        let read = tokio::select! {
-            read = self.read() => read,
-            () = self.parts.clock.sleep_ms(FETCH_MS) => {
-                Err("it did not answer within 5 seconds".to_owned())
-            }
+        let late = self.parts.clock.sleep_ms(FETCH_MS);
+        let read = match select(pin!(self.read()), late).await {
+            Either::Left((read, _)) => read,
+            Either::Right(_) => Err("it did not answer within 5 seconds".to_owned()),
         };
         match read {
             Ok(keys) => self.replace(keys),

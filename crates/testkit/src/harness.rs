@@ -346,8 +346,8 @@ pub fn waypost(folder: &Path, arguments: &[&str]) -> Output {
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// The same with these variables, and with this on its standard input, which then ends. It must come
-/// to its own end in time.
+/// The same with these variables, and with this on its standard input, which then ends. It must end
+/// by itself, in time.
 pub fn waypost_fed(
     folder: &Path,
     arguments: &[&str],

@@ -358,7 +358,7 @@ fn not_any_more(starter: &Caller, act: Act, resource: &Resource<'_>) -> Fault {
     let message = format!("`{subject}` may not do this any more: `{name}` on {resource}");
     Fault::new(Fault::NOT_PERMITTED, message).hint(
         "a run acts for who started it: give that subject the right again and retry, or abort and \
-         start it as somebody who has it",
+         start it as a subject that has it",
     )
 }
 

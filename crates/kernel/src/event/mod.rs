@@ -26,7 +26,6 @@ pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
     Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,
 };
-pub use values::held_blobs;
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;

@@ -73,16 +73,18 @@ impl Fact {
     }
 }
 
-/// The blobs that hold values of these events. A text that only mentions a blob holds nothing.
-pub fn held_blobs(events: &[Event]) -> BTreeSet<ContentHash> {
-    let mut held = BTreeSet::new();
-    for Event { fact, .. } in events {
-        if let Fact::FramesJoined { blob: Some(BlobRef { hash, .. }), .. } = fact {
-            held.insert(hash.clone());
+impl Event {
+    /// The blobs that hold values of these events. A text that only mentions a blob holds nothing.
+    pub fn held_blobs(events: &[Self]) -> BTreeSet<ContentHash> {
+        let mut held = BTreeSet::new();
+        for Self { fact, .. } in events {
+            if let Fact::FramesJoined { blob: Some(BlobRef { hash, .. }), .. } = fact {
+                held.insert(hash.clone());
+            }
+            fact.data().into_iter().for_each(|datum| add_held(datum, &mut held));
         }
-        fact.data().into_iter().for_each(|datum| add_held(datum, &mut held));
+        held
     }
-    held
 }
 
 fn add_held(datum: &Datum, held: &mut BTreeSet<ContentHash>) {
@@ -123,7 +125,7 @@ mod tests {
         let hashes = |texts: &[&str]| -> BTreeSet<ContentHash> {
             texts.iter().map(|text| blob(text).hash).collect()
         };
-        assert_eq!(held_blobs(&events), hashes(&["a", "b", "e"]));
+        assert_eq!(Event::held_blobs(&events), hashes(&["a", "b", "e"]));
         let text = serde_json::to_string(&events).unwrap();
         assert_eq!(blobs_named(&text), hashes(&["a", "b", "c", "d", "e"]));
     }

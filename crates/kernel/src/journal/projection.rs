@@ -4,7 +4,7 @@
 use crate::ask::{Ask, AskStatus, Decision};
 use crate::definition::pipeline::Tally;
 pub use crate::definition::plan::StoredClosure;
-use crate::event::{Event, Fact, held_blobs};
+use crate::event::{Event, Fact};
 use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
 use crate::tool::call::ToolSpec;
 use crate::values::datum::blobs_named;
@@ -234,7 +234,7 @@ impl Append {
             owned: session.phase() == Phase::Moving,
             first_seq,
             blobs: blobs_named(&body),
-            held: held_blobs(events),
+            held: Event::held_blobs(events),
             body,
             session: session_row(session, now),
             snapshot: None,

@@ -100,7 +100,8 @@ pub(crate) fn answer(
         RunStatus::Waiting | RunStatus::Stuck => match (pending(&own), report.asks.first()) {
             (Some(action), _) => Ok(asking(thread, action)),
             (None, Some(asked)) if own.is_empty() && pending(&report.asks).is_some() => {
-                let why = format!("ask `{}` waits for somebody else's answer", asked.row.ask.id);
+                let why =
+                    format!("ask `{}` waits for the answer of another caller", asked.row.ask.id);
                 Ok(going_on(thread, &why))
             }
             (None, _) => Err(stuck(report)),

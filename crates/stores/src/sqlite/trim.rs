@@ -9,7 +9,7 @@ use crate::sqlite::tables::columns::{bits, count, execute, integer, key, limit_o
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
 use kernel::contracts::{RETENTION, Slice, Trimmable};
-use kernel::event;
+use kernel::event::{self, Event};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{Fence, Millis, SessionId};
@@ -89,7 +89,7 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
     closures::loosen(connection, realm, session, trim.last_run)?;
     let mut rows = refs::loosen_until(connection, session, row.last_seq, now)?;
     // What this release cannot read gives nobody a right.
-    let held = event::read(&body).map(|events| event::held_blobs(&events)).unwrap_or_default();
+    let held = event::read(&body).map(|events| Event::held_blobs(&events)).unwrap_or_default();
     refs::name(connection, session, &blobs_named(&body), &held, row.last_seq as u64)?;
     let mut remove = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> Result<()> {
         rows += execute(connection, sql, params)?;

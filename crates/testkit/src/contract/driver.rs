@@ -4,7 +4,7 @@
 use futures::executor::block_on;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::{Page, Read, Store, Ticket};
-use kernel::event::{CallRequest, Event, Fact, VERSION, held_blobs};
+use kernel::event::{CallRequest, Event, Fact, VERSION};
 use kernel::journal::projection::{
     Append, AskChange, HistoryRow, PinnedSpec, RunRow, SessionRow, StoredClosure,
 };
@@ -93,7 +93,7 @@ impl Driver {
             owned: false,
             first_seq: after + 1,
             blobs: blobs_named(&body),
-            held: held_blobs(&events),
+            held: Event::held_blobs(&events),
             body,
             session: self.row.clone(),
             snapshot: None,

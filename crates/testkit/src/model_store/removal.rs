@@ -6,7 +6,7 @@ use super::tables::{JournalRow, SessionData, Tables};
 use kernel::contracts::{
     FeedStart, PrunedSlice, RETENTION, Realms, SINKS, Slice, StoreError, Trimmable,
 };
-use kernel::event::{self, held_blobs};
+use kernel::event::{self, Event};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;
 use kernel::values::ids::{ContentHash, Known, Millis, RealmId, RunId, SessionKey};
@@ -245,7 +245,7 @@ impl Tables {
         let SessionData { blobs, held, .. } = found;
         held.retain(|hash| blobs.contains_key(hash));
         blobs.extend(blobs_named(body).into_iter().map(|hash| (hash, last)));
-        held.extend(event::read(body).map(|events| held_blobs(&events)).unwrap_or_default());
+        held.extend(event::read(body).map(|events| Event::held_blobs(&events)).unwrap_or_default());
         found.row.fence = found.row.fence.next();
         gone as u64
     }

@@ -142,8 +142,8 @@ impl Shelf {
     fn ends(&self, hash: &ContentHash) {
         let late = self.clock.now().plus_ms(LATE_MS);
         let mut state = self.state();
-        // Not before: what named it when it was swept is gone, and may not be expected of a put that
-        // the power cut met.
+        // Not before: what named it when it was swept is gone, and a put that a power cut met
+        // promised nothing.
         state.swept.remove(hash);
         match self.syncing {
             Syncing::InTime => {

@@ -253,8 +253,8 @@ const ROWS: &[Door] = &[
     open("/health-check"),
 ];
 
-/// What is in no table of routes: a pipeline's own route, there and at its own port, and a door that
-/// is open unless more is asked of it.
+/// What is in no table of routes: a pipeline's own route, there and at its own port, and a door
+/// that is open unless more is asked of it.
 const BESIDE: &[Door] = &[
     get("/readyz?verbose", "/readyz?verbose", Oneself),
     post("/desk/cases", "/desk/cases", Catalog, CASE),
