@@ -71,8 +71,10 @@ impl Calls {
     /// Gives a message to the only call; back where there is none, or several.
     pub(crate) fn give_to_the_only(&self, incoming: Incoming) -> Result<(), Incoming> {
         let open = lock(&self.0);
-        let only = open.calls.values().next().filter(|_| open.calls.len() == 1);
-        give(only, incoming)
+        // One that was given up counts no more, although its task has yet to notice.
+        let mut read = open.calls.values().filter(|call| !call.replies.is_closed());
+        let first = read.next();
+        give(first.filter(|_| read.next().is_none()), incoming)
     }
 }
 
@@ -156,5 +158,36 @@ impl News {
             heard
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    /// Keeps tasks and runs none of them, like an executor that has no time yet.
+    #[derive(Default)]
+    struct Late(Mutex<Vec<BoxFuture<'static, ()>>>);
+
+    impl Spawn for Late {
+        fn task(&self, _: &'static str, future: BoxFuture<'static, ()>) {
+            self.0.lock().unwrap().push(future);
+        }
+
+        fn thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
+            self.task(name, future);
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_is_not_one_of_several() {
+        let (calls, late) = (Arc::new(Calls::default()), Late::default());
+        let begun = || calls.join(None, Box::pin(pending()), &late);
+        let told = || Incoming::Notification { method: "told".to_owned(), params: Value::Null };
+        let (given_up, _read) = (begun(), begun());
+        assert_eq!(calls.give_to_the_only(told()), Err(told()), "it could be of either");
+        drop(given_up);
+        assert_eq!(calls.give_to_the_only(told()), Ok(()));
     }
 }
