@@ -2,7 +2,7 @@
 //! synced: what they are for is the death of a process, which leaves the system's cache alone.
 
 use crate::locks::held;
-use kernel::contracts::CrashMarks;
+use kernel::contracts::{CrashMarks, Suspect};
 use kernel::values::ids::SessionId;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,13 +15,16 @@ use std::sync::Mutex;
 const PLACES: usize = 64;
 /// The size of one place: a session's id, or zeros.
 const BYTES: usize = 16;
+/// Behind all places, for each: one more than the claims of its session, or zeros where a release
+/// wrote it that did not note them.
+const CLAIMS_BYTES: usize = 4;
 const NAME: &str = "working";
 
 /// The marks of one data folder.
 pub(crate) struct FileMarks {
     file: File,
     places: Mutex<Places>,
-    left: Vec<SessionId>,
+    left: Vec<Suspect>,
 }
 
 /// What stands in the places.
@@ -40,6 +43,7 @@ impl FileMarks {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(folder.join(NAME))?;
         let mut places = Places { taken: [false; PLACES], left: BTreeMap::new() };
+        let mut left = Vec::new();
         let mut bytes = [0; BYTES];
         for (place, taken) in places.taken.iter_mut().enumerate() {
             let read = file.read_exact_at(&mut bytes, (place * BYTES) as u64);
@@ -47,9 +51,9 @@ impl FileMarks {
             *taken = read.is_ok() && id != 0;
             if *taken {
                 places.left.insert(place, SessionId(id));
+                left.push(Suspect { session: SessionId(id), claims: claims_at(&file, place) });
             }
         }
-        let left = places.left.values().copied().collect();
         Ok(Self { file, places: Mutex::new(places), left })
     }
 
@@ -57,13 +61,29 @@ impl FileMarks {
     fn write(&self, place: usize, session: SessionId) -> bool {
         self.file.write_all_at(&session.0.to_be_bytes(), (place * BYTES) as u64).is_ok()
     }
+
+    fn write_claims(&self, place: usize, claims: u32) -> bool {
+        let bytes = claims.saturating_add(1).to_be_bytes();
+        self.file.write_all_at(&bytes, claims_offset(place)).is_ok()
+    }
+}
+
+fn claims_offset(place: usize) -> u64 {
+    (PLACES * BYTES + place * CLAIMS_BYTES) as u64
+}
+
+fn claims_at(file: &File, place: usize) -> Option<u32> {
+    let mut bytes = [0; CLAIMS_BYTES];
+    file.read_exact_at(&mut bytes, claims_offset(place)).ok()?;
+    u32::from_be_bytes(bytes).checked_sub(1)
 }
 
 impl CrashMarks for FileMarks {
-    fn begin(&self, session: SessionId) -> Option<usize> {
+    fn begin(&self, session: SessionId, claims: u32) -> Option<usize> {
         let mut places = held(&self.places);
         let free = places.taken.iter().position(|taken| !taken)?;
-        places.taken[free] = self.write(free, session);
+        // The id is last: it makes the place a mark.
+        places.taken[free] = self.write_claims(free, claims) && self.write(free, session);
         places.taken[free].then_some(free)
     }
 
@@ -72,7 +92,7 @@ impl CrashMarks for FileMarks {
         places.taken[mark] = !self.write(mark, SessionId(0));
     }
 
-    fn suspects(&self) -> Vec<SessionId> {
+    fn suspects(&self) -> Vec<Suspect> {
         self.left.clone()
     }
 
@@ -94,6 +114,11 @@ impl CrashMarks for FileMarks {
 mod tests {
     use super::*;
 
+    fn suspects(folder: &Path) -> Vec<(u128, Option<u32>)> {
+        let marks = FileMarks::open(folder).unwrap();
+        marks.suspects().into_iter().map(|left| (left.session.0, left.claims)).collect()
+    }
+
     #[test]
     fn a_mark_outlives_its_process_until_it_is_settled() {
         let folder = tempfile::tempdir().unwrap();
@@ -101,17 +126,24 @@ mod tests {
         {
             let marks = FileMarks::open(folder.path()).unwrap();
             assert_eq!(marks.suspects(), []);
-            let mark = marks.begin(one).unwrap();
-            marks.begin(two).unwrap();
+            let mark = marks.begin(one, 1).unwrap();
+            marks.begin(two, 3).unwrap();
             marks.end(mark);
         }
         for _ in 0..2 {
-            let marks = FileMarks::open(folder.path()).unwrap();
-            assert_eq!(marks.suspects(), [two], "the second process died before it was settled");
+            let left = suspects(folder.path());
+            assert_eq!(left, [(2, Some(3))], "the second process died before it was settled");
         }
         let marks = FileMarks::open(folder.path()).unwrap();
         marks.settle(two);
-        assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), []);
+        assert_eq!(suspects(folder.path()), []);
+    }
+
+    #[test]
+    fn a_mark_of_an_earlier_release_does_not_know_the_claims() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(NAME), 7_u128.to_be_bytes()).unwrap();
+        assert_eq!(suspects(folder.path()), [(7, None)]);
     }
 
     #[test]
@@ -120,24 +152,24 @@ mod tests {
         let (one, two) = (SessionId(1), SessionId(2));
         {
             let marks = FileMarks::open(folder.path()).unwrap();
-            marks.begin(one).unwrap();
-            marks.begin(two).unwrap();
+            marks.begin(one, 1).unwrap();
+            marks.begin(two, 1).unwrap();
         }
         let marks = FileMarks::open(folder.path()).unwrap();
         marks.settle(one);
-        let mark = marks.begin(two).unwrap();
+        let mark = marks.begin(two, 2).unwrap();
         assert_eq!(mark, 0, "the new mark stands before the one that was left");
         marks.settle(two);
-        assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), [two], "the new one stays");
+        assert_eq!(suspects(folder.path()), [(2, Some(2))], "the new one stays");
         marks.end(mark);
-        assert_eq!(FileMarks::open(folder.path()).unwrap().suspects(), []);
+        assert_eq!(suspects(folder.path()), []);
     }
 
     #[test]
     fn more_work_than_places_goes_unmarked() {
         let folder = tempfile::tempdir().unwrap();
         let marks = FileMarks::open(folder.path()).unwrap();
-        let taken = (1..=PLACES as u128).filter_map(|id| marks.begin(SessionId(id))).count();
-        assert_eq!((taken, marks.begin(SessionId(99))), (PLACES, None));
+        let taken = (1..=PLACES as u128).filter_map(|id| marks.begin(SessionId(id), 1)).count();
+        assert_eq!((taken, marks.begin(SessionId(99), 1)), (PLACES, None));
     }
 }

@@ -64,6 +64,8 @@ pub struct Ask {
 /// The session of an ask.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AskSession {
+    /// `ses_..`.
+    pub id: String,
     /// The client's own key.
     pub key: String,
 }

@@ -44,7 +44,7 @@ impl Driver {
         self.shared.unpark(&self.key);
         let (id, moving) = (session.id, session.phase() == Phase::Moving);
         let ended_a_process = session.runs.values().any(|run| run.deaths > 0);
-        self.session = Some(session);
+        let session = self.session.insert(session);
         if moving {
             self.take_over(id).await?;
             return Ok(true);
@@ -52,14 +52,16 @@ impl Driver {
         self.shared.suspects.settle(id);
         if ended_a_process {
             // A person may retry it: if it ends the process again, that counts at once.
-            self.shared.suspects.begin(&self.probation, id);
+            self.shared.suspects.begin(&self.probation, session);
         }
         Ok(true)
     }
 
     /// Claims the runs that were moving, durably, then continues with what was under way.
     async fn take_over(&mut self, id: SessionId) -> Result<()> {
-        let died = self.shared.suspects.contains(id) && !is_on(Switch::DeathsForgotten);
+        let suspects = &self.shared.suspects;
+        let died = self.session.as_ref().is_some_and(|session| suspects.contains(session))
+            && !is_on(Switch::DeathsForgotten);
         let runs = self.session.iter().flat_map(|session| session.runs.values());
         let moving: Vec<Claim> = runs
             .filter(|run| run.status() == RunStatus::Running)
@@ -83,7 +85,9 @@ impl Driver {
         }
         // Before its mark goes: a process that dies here must still learn of it.
         self.durable().await?;
-        self.shared.suspects.begin(&self.probation, id);
+        if let Some(session) = &self.session {
+            self.shared.suspects.begin(&self.probation, session);
+        }
         for claim in moving.iter().filter(|claim| !is_given_up(claim)) {
             self.go_on(claim.run).await?;
         }

@@ -6,11 +6,11 @@ use crate::world::{WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::contracts::observe::{Observer, Seen};
-use kernel::contracts::{Blobs, Holder, Incoming, Loaded, OpenBlob, Read};
+use kernel::contracts::{Blobs, CrashMarks, Holder, Incoming, Loaded, OpenBlob, Read, Suspect};
 use kernel::limits::Limits;
 use kernel::tool::call::HowFar;
 use kernel::values::datum::BlobRef;
-use kernel::values::ids::{ContentHash, Millis, RealmId, RunId};
+use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
 use serde_json::json;
 use std::ops::Range;
 use std::path::Path;
@@ -220,10 +220,15 @@ async fn dies_of(folder: &Path, run: RunId) {
         parts
     });
     let (world, marks) = (world.await, kept.unwrap());
-    let session = world.engine.runs().report(&caller(), run).await.unwrap().session.id;
+    let key = world.engine.runs().report(&caller(), run).await.unwrap().session.key;
     world.engine.admin().recover_once().await;
     world.until("the read to be sent again", |world| world.sent() == 1).await;
-    marks.begin(session).unwrap();
+    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+        panic!("the session is gone")
+    };
+    let claims =
+        stored.tail.iter().map(|row| row.matches("\"run.claimed\"").count()).sum::<usize>();
+    marks.begin(stored.id, u32::try_from(claims).unwrap()).unwrap();
     world.crash().await;
 }
 
@@ -257,6 +262,54 @@ async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
     let reply =
         world.engine.asks().reply(&caller(), ask, fix(FixAction::Retry, None), None, WAIT_MS).await;
     assert_eq!(reply.unwrap().run.run.status.name(), "completed");
+}
+
+/// The marks of a process that is killed as soon as it has recorded the death before: it neither
+/// removes that mark nor makes one of its own.
+struct Unsettled(Arc<dyn CrashMarks>);
+
+impl CrashMarks for Unsettled {
+    fn begin(&self, _: SessionId, _: u32) -> Option<usize> {
+        None
+    }
+
+    fn end(&self, _: usize) {}
+
+    fn suspects(&self) -> Vec<Suspect> {
+        self.0.suspects()
+    }
+
+    fn settle(&self, _: SessionId) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_counts_once_however_many_processes_find_its_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ]).await;
+    let run = world.start("read", json!({}), "s").await.run.id;
+    world.until("the read to be sent", |world| world.sent() == 1).await;
+    world.crash().await;
+    dies_of(folder.path(), run).await;
+    for life in 1..=3 {
+        let world = World::changed(folder.path(), &[READ], |parts| engine::Parts {
+            marks: Arc::new(Unsettled(parts.marks.clone())),
+            ..parts
+        });
+        let world = world.await;
+        world.engine.admin().recover_once().await;
+        world
+            .until(&format!("the read to be sent in life {life}"), |world| world.sent() == 1)
+            .await;
+        world.crash().await;
+    }
+
+    // The next one that dies of it is the second.
+    dies_of(folder.path(), run).await;
+    let world = World::open(folder.path(), &[READ]).await;
+    world.engine.admin().recover_once().await;
+    let fault = world.until_status(run, "stuck").await.run.last_error.unwrap();
+    assert_eq!(fault.name, "RecoveryGaveUp");
+    assert!(fault.message.contains(" 2 times "), "{}", fault.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,7 @@ pub use outcome::{Read, StoreError};
 pub use ownership::Ownership;
 pub use retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
 pub use store::{OnCommit, Store};
-pub use system::{Clock, CrashMarks, Entropy, Spawn, Zones};
+pub use system::{Clock, CrashMarks, Entropy, Spawn, Suspect, Zones};
 pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 
 use crate::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};

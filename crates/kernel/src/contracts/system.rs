@@ -21,16 +21,27 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// A session that may have ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspect {
+    /// The session.
+    pub session: SessionId,
+    /// How often its runs had been claimed by then: a claim since has counted it already. None
+    /// where that is not known; then it counts.
+    pub claims: Option<u32>,
+}
+
 /// Notes which sessions a process is working on, where the next process finds it: a session that
 /// is still noted when a process begins is one that the process before died of. Only sessions that
 /// were recovered, or ended a process before, and have made no progress since are noted.
 pub trait CrashMarks: Send + Sync {
-    /// Work on a session begins; gives what ends it, if it could be noted.
-    fn begin(&self, session: SessionId) -> Option<usize>;
+    /// Work on a session begins whose runs were claimed so often; gives what ends it, if it could
+    /// be noted.
+    fn begin(&self, session: SessionId, claims: u32) -> Option<usize>;
     /// That work is interrupted or done.
     fn end(&self, mark: usize);
     /// The sessions that the process before was working on when it died, each until it is settled.
-    fn suspects(&self) -> Vec<SessionId>;
+    fn suspects(&self) -> Vec<Suspect>;
     /// What this session did is on record: it is no longer a suspect.
     fn settle(&self, session: SessionId);
 }

@@ -331,6 +331,11 @@ impl Session {
         }
     }
 
+    /// How often the run was claimed without progress that was claimed most often.
+    pub fn claims(&self) -> u32 {
+        self.runs.values().map(|run| run.claims).max().unwrap_or_default()
+    }
+
     /// Whether it moves, waits, is stuck or has nothing to do.
     pub fn phase(&self) -> Phase {
         let statuses = self.runs.values().map(Run::status);

@@ -3,9 +3,9 @@
 //! the next one finds it. What was found is kept for the oracle.
 
 use super::power::{Point, Power};
-use kernel::contracts::{Clock, CrashMarks};
+use kernel::contracts::{Clock, CrashMarks, Suspect};
 use kernel::values::ids::{Millis, SessionId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The marks of one machine.
@@ -19,14 +19,20 @@ pub struct Marks {
 struct State {
     made: usize,
     /// What this process works on.
-    open: BTreeMap<usize, SessionId>,
+    open: BTreeMap<usize, Suspect>,
     /// What processes before it worked on when they died, until that is on record.
-    left: BTreeSet<SessionId>,
-    /// When this process began.
-    since: Millis,
-    /// How many processes began with a mark of each session.
+    left: BTreeMap<SessionId, Left>,
+    /// How many processes died of each session. One that dies before it has settled the death
+    /// before has not died of it again.
     deaths: BTreeMap<SessionId, u64>,
     settled: Vec<Settled>,
+}
+
+/// A mark of a process that died.
+struct Left {
+    mark: Suspect,
+    /// When the first process began that found it.
+    since: Millis,
 }
 
 /// A death that the engine called settled.
@@ -34,9 +40,9 @@ struct State {
 pub struct Settled {
     /// The session.
     pub session: SessionId,
-    /// When the process began that settled it.
+    /// When the first process began that found it.
     pub since: Millis,
-    /// When it did.
+    /// When it was settled, by that process or a later one.
     pub at: Millis,
 }
 
@@ -51,10 +57,9 @@ impl Marks {
         let now = self.clock.now();
         let mut state = self.state();
         let open = std::mem::take(&mut state.open);
-        state.left.extend(open.into_values());
-        state.since = now;
-        for session in state.left.clone() {
-            *state.deaths.entry(session).or_default() += 1;
+        for mark in open.into_values() {
+            state.left.insert(mark.session, Left { mark, since: now });
+            *state.deaths.entry(mark.session).or_default() += 1;
         }
     }
 
@@ -74,12 +79,12 @@ impl Marks {
 }
 
 impl CrashMarks for Marks {
-    fn begin(&self, session: SessionId) -> Option<usize> {
+    fn begin(&self, session: SessionId, claims: u32) -> Option<usize> {
         let mark = {
             let mut state = self.state();
             state.made += 1;
             let mark = state.made;
-            state.open.insert(mark, session);
+            state.open.insert(mark, Suspect { session, claims: Some(claims) });
             mark
         };
         // Here a recovery dies; what the step still does has no effect any more.
@@ -93,8 +98,8 @@ impl CrashMarks for Marks {
         }
     }
 
-    fn suspects(&self) -> Vec<SessionId> {
-        self.state().left.iter().copied().collect()
+    fn suspects(&self) -> Vec<Suspect> {
+        self.state().left.values().map(|left| left.mark).collect()
     }
 
     fn settle(&self, session: SessionId) {
@@ -103,11 +108,10 @@ impl CrashMarks for Marks {
         }
         let at = self.clock.now();
         let mut state = self.state();
-        if state.left.remove(&session) {
-            let since = state.since;
+        if let Some(Left { since, .. }) = state.left.remove(&session) {
             state.settled.push(Settled { session, since, at });
         } else {
-            state.open.retain(|_, open| *open != session);
+            state.open.retain(|_, open| open.session != session);
         }
     }
 }
@@ -126,16 +130,16 @@ mod tests {
         let (one, two) = (SessionId(1), SessionId(2));
         power.switch_on(Some((Point::Stretch, 2)));
         marks.begin_process();
-        let first = marks.begin(one);
+        let first = marks.begin(one, 1);
         first.into_iter().for_each(|mark| marks.end(mark));
-        let second = marks.begin(two);
+        let second = marks.begin(two, 1);
         assert!(!power.is_on(), "the power goes off at the second mark");
         second.into_iter().for_each(|mark| marks.end(mark));
-        for life in 1..=2 {
+        for _ in 0..2 {
             power.switch_on(None);
             marks.begin_process();
-            assert_eq!(marks.suspects(), [two]);
-            assert_eq!((marks.deaths(one), marks.deaths(two)), (0, life));
+            assert_eq!(marks.suspects(), [Suspect { session: two, claims: Some(1) }]);
+            assert_eq!((marks.deaths(one), marks.deaths(two)), (0, 1), "it died of it once");
         }
         marks.settle(two);
         assert_eq!((marks.suspects().len(), marks.settled().len()), (0, 1));

@@ -4,7 +4,7 @@
 //! Nothing acknowledged may be lost (runs, answers, replies, what an agent was told), no write may
 //! happen twice, and every write whose outcome nobody can know must be asked about. What retention
 //! removes meanwhile is over, and the sink knows its end. A login at an upstream lasts, unless the
-//! kill took its newest token. No run is given up because of the kills.
+//! kill took its newest token. No run is given up because of kills that did not hit it.
 //! `WAYPOST_KILLS` asks for more kills, `WAYPOST_SEED` for the choices of an earlier run.
 
 mod plans;
@@ -12,10 +12,12 @@ mod effects;
 mod told;
 mod talk;
 mod login;
+mod hits;
 mod settle;
 mod check;
 
 use self::effects::Effects;
+use self::hits::Hits;
 use self::login::Logins;
 use self::talk::Talks;
 use self::told::Told;
@@ -47,7 +49,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     crate::tell(&format!("kill test: {kills} kills, WAYPOST_SEED={seed}"));
     let site = Site::build();
     let (load, talks) = (Load::new(&plans::order), Talks::default());
-    let mut told = Told::new(&site.hook);
+    let (mut told, mut hits) = (Told::new(&site.hook), Hits::default());
     let last = thread::scope(|scope| {
         let (load, talks, logins) = (&load, &talks, &site.logins);
         for client in 1..=CLIENTS {
@@ -60,14 +62,15 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
         scope.spawn(move || talks.remove(load));
         scope.spawn(move || logins.work(load));
         let _stop = StopAtEnd(&load.beacon);
-        kill_again_and_again(&site, load, &mut told, Kills { count: kills, rng: Rng::new(seed) })
+        let kills = Kills { count: kills, rng: Rng::new(seed), hits: &mut hits };
+        kill_again_and_again(&site, load, &mut told, kills)
     });
     let mut server = site.start();
     server.wait_until_ready();
     let mut client = server.client();
     site.receiver.drain(last);
     site.logins.settle(&mut client, &load);
-    let settled = settle::all(&mut client, &load, &site.receiver);
+    let settled = settle::all(&mut client, &load, &site.receiver, &hits);
     wait_for_sinks(&mut client, &[SINK]);
     let (book, effects) = (load.book(), Effects::read(&site.receiver));
     let facts = check::Facts { book: &book, effects: &effects, settled: &settled, talks: &talks };
@@ -79,7 +82,8 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     crate::tell(&format!(
         "kill test: {kills} kills, {} runs ordered, {} acknowledged, {} replies, {} requests \
          without an answer, {} put off, {} effects, {} unknown outcomes asked ({} had happened, {} \
-         certainly unheard), {}, {}, {} deliveries, WAYPOST_SEED={seed}",
+         certainly unheard), {} hits of a session under work, {}, {}, {} deliveries, \
+         WAYPOST_SEED={seed}",
         book.orders.len(),
         book.runs.len(),
         book.replies.len(),
@@ -89,6 +93,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
         settled.unknown.len(),
         settled.happened.len(),
         effects.unheard.len(),
+        hits.count(),
         talks.figures(),
         site.logins.figures(),
         site.hook.taken().len(),
@@ -103,7 +108,7 @@ fn kill_again_and_again(
     site: &Site,
     load: &Load<'_>,
     told: &mut Told<'_>,
-    Kills { count, mut rng }: Kills,
+    Kills { count, mut rng, hits }: Kills<'_>,
 ) -> Mark {
     let mut last = site.receiver.mark();
     for number in 0..count * TRIES {
@@ -133,15 +138,17 @@ fn kill_again_and_again(
         load.beacon.publish(server.address());
         thread::sleep(Duration::from_millis(moment_ms));
         server.kill9();
+        hits.look(&site.data);
         last = site.receiver.mark();
     }
     last
 }
 
-/// How often the server is killed, and at which moments.
-struct Kills {
+/// How often the server is killed, at which moments, and what that hit.
+struct Kills<'a> {
     count: u64,
     rng: Rng,
+    hits: &'a mut Hits,
 }
 
 /// The clients end with the kills, and also when a check fails: the scope waits for them.

@@ -2,6 +2,7 @@
 //! look at the other side, until every run is over.
 
 use super::effects::Effects;
+use super::hits::Hits;
 use super::login;
 use super::plans;
 use crate::api;
@@ -25,7 +26,12 @@ pub(super) struct Settled {
 }
 
 /// Answers asks until nothing runs and nothing is asked.
-pub(super) fn all(client: &mut Client, load: &Load<'_>, receiver: &Receiver) -> Settled {
+pub(super) fn all(
+    client: &mut Client,
+    load: &Load<'_>,
+    receiver: &Receiver,
+    hits: &Hits,
+) -> Settled {
     let begun = Instant::now();
     let mut settled = Settled::default();
     let mut rng = Rng::new(0);
@@ -53,10 +59,11 @@ pub(super) fn all(client: &mut Client, load: &Load<'_>, receiver: &Receiver) -> 
         let effects = Effects::read(receiver);
         for ask in asks {
             if login::is_asked_there(&ask) {
-                login::answer(client, &ask);
+                login::answer(client, &ask, hits);
                 continue;
             }
             let answered = if ask.kind == "fix" {
+                hits.check(&ask);
                 let reply = settled.fix(&ask, &effects);
                 load.reply(client, &ask, &reply)
             } else {
@@ -70,8 +77,6 @@ pub(super) fn all(client: &mut Client, load: &Load<'_>, receiver: &Receiver) -> 
 impl Settled {
     /// What a person does about a failed step who looks into the receiver's log first.
     fn fix(&mut self, ask: &Ask, effects: &Effects) -> Value {
-        let name = ask.fault.as_ref().map_or(&Value::Null, |fault| &fault["name"]);
-        assert_ne!(name, "RecoveryGaveUp", "a healthy run was given up: {ask:?}");
         let reply = match (ask.how.as_deref(), ask.calls.as_slice()) {
             (Some("unknown"), [call]) => {
                 let before = self.unknown.insert(call.call_id.clone(), ask.id.clone());
@@ -87,6 +92,8 @@ impl Settled {
                     None => json!({"action": "retry"}),
                 }
             }
+            // It was given up before anything was sent.
+            _ if Hits::is_given_up(ask) => json!({"action": "retry"}),
             // The receiver takes everything that reaches it, and it was there all the time.
             _ => panic!("a call failed that cannot fail: {ask:?}"),
         };
