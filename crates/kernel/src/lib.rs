@@ -16,6 +16,6 @@ pub mod event;
 pub mod session;
 pub mod prompt;
 pub mod decide;
-pub mod journal;
 pub mod identity;
+pub mod journal;
 pub mod contracts;

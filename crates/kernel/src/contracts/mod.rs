@@ -1,5 +1,5 @@
 //! The contracts that everything outside plugs into: stores, blobs, vaults, tools, shelves, policy,
-//! sinks, observers, backups, time and tasks. Boxed futures: all of them wait on disk or network
+//! audit, sinks, observers, backups, time and tasks. Boxed futures: all of them wait on disk or network
 //! anyway, and signatures stay short. Two contracts stand beside their values instead: `Llm` in
 //! `conversation`, `Schemas` in `tool`.
 
@@ -18,6 +18,7 @@ mod blobs;
 mod vault;
 pub mod api_keys;
 pub mod claims;
+pub mod audit;
 pub mod shelf;
 pub mod cloud;
 pub mod sink;

@@ -1,6 +1,6 @@
 //! Who may do what, as far as it is pure: keys as they are stored, issuers of tokens, the roles
-//! that someone has in each realm, what the built-in roles permit, and whether a server asks for
-//! credentials at all.
+//! that someone has in each realm, what the built-in roles permit, whether a server asks for
+//! credentials at all, and the audit.
 
 pub mod roles;
 pub mod grants;
@@ -8,3 +8,5 @@ pub mod key;
 pub mod issuer;
 pub mod directory;
 pub mod start;
+pub mod audit;
+pub mod chain;

@@ -5,6 +5,7 @@ use crate::ask::{Ask, AskStatus, Decision};
 use crate::definition::pipeline::Tally;
 pub use crate::definition::plan::StoredClosure;
 use crate::event::{Event, Fact};
+use crate::identity::audit::Entry;
 use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
 use crate::tool::call::ToolSpec;
 use crate::values::datum::blobs_named;
@@ -174,6 +175,8 @@ pub struct Append {
     /// Those of them that hold values of the events: who may read the session may read these. The
     /// others are only mentioned in a text, which anybody can write.
     pub held: BTreeSet<ContentHash>,
+    /// What the audit of the session's realm keeps of the decisions behind these events.
+    pub audit: Vec<Entry>,
 }
 
 /// A tool's spec that a call pins.
@@ -246,6 +249,7 @@ impl Append {
             specs: Vec::new(),
             once: None,
             tally: None,
+            audit: Vec::new(),
         })
     }
 }

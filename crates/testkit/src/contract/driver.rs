@@ -105,6 +105,7 @@ impl Driver {
             specs: Vec::new(),
             once: None,
             tally: None,
+            audit: Vec::new(),
         }
     }
 

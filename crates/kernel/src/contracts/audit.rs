@@ -1,0 +1,81 @@
+//! Where the audit lies: its chains, each a row after another. What is in a row and how it follows
+//! the one before it is in `identity`.
+
+use super::{Page, Paged, Read};
+use crate::identity::audit::{ChainName, Entry};
+use crate::identity::chain::{Base, ChainKeys, Head, Row};
+use crate::values::ids::Millis;
+use std::sync::Arc;
+
+/// A chain as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainState {
+    /// Which.
+    pub chain: ChainName,
+    /// What it begins with, if its oldest rows were removed.
+    pub base: Option<Base>,
+    /// Its last row.
+    pub head: Head,
+}
+
+/// An entry where it lies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The row that holds it.
+    pub seq: u64,
+    /// The entry.
+    pub entry: Entry,
+}
+
+/// Which entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Of this act.
+    pub act: Option<String>,
+    /// Done for this subject, or by it for someone else.
+    pub subject: Option<String>,
+    /// In rows that were written at this moment or later.
+    pub since: Option<Millis>,
+}
+
+impl AuditFilter {
+    /// Whether an entry passes, whenever it was written.
+    pub fn passes(&self, entry: &Entry) -> bool {
+        let is_act = self.act.as_deref().is_none_or(|act| entry.act == act);
+        let is_subject = self.subject.as_deref().is_none_or(|subject| {
+            &*entry.subject == subject || entry.actor.as_deref() == Some(subject)
+        });
+        is_act && is_subject
+    }
+}
+
+/// The audit of a server. Entries of what is journaled come with the append that they are about
+/// (`Append::audit`), those of a key with the key; all others come here.
+pub trait Audit: Send + Sync {
+    /// The keys that rows are made with from now on. Nothing is written to a chain before that, and
+    /// an append that brings entries is refused.
+    fn begin(&self, keys: Arc<dyn ChainKeys>);
+
+    /// Writes entries, each list as one row of its chain, all of them or none. Durable on return.
+    fn write(&self, lists: Vec<(ChainName, Vec<Entry>)>) -> Read<'_, ()>;
+
+    /// All chains, by name.
+    fn chains(&self) -> Read<'_, Vec<ChainState>>;
+
+    /// Entries of a chain, newest first. A page may have fewer than it could, also none, where a
+    /// filter passes few: the cursor says whether there are more.
+    fn entries<'a>(
+        &'a self,
+        chain: &'a ChainName,
+        filter: &'a AuditFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<Found>>;
+
+    /// Rows of a chain after this one, oldest first.
+    fn rows<'a>(&'a self, chain: &'a ChainName, after: u64, limit: usize) -> Read<'a, Vec<Row>>;
+
+    /// Removes rows of all chains that were written before this moment, the oldest first, at most
+    /// so many of each; the newest row of a chain stays. How many it removed. What a chain begins
+    /// with then is kept, with a proof.
+    fn prune(&self, before: Millis, limit: usize) -> Read<'_, usize>;
+}

@@ -1,0 +1,224 @@
+//! The audit: what is written down of a decision or a change. How the rows that hold such entries
+//! are chained is in `chain`, and where they lie is a contract.
+
+use crate::values::caller::Caller;
+use crate::values::ids::{AskId, Millis, RealmId, RunId};
+use crate::values::trace::TraceParent;
+use crate::values::words::named;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How many bytes a mac has.
+const MAC_BYTES: usize = 32;
+
+/// The name of a chain: that of its realm, or `*` for the server's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChainName(Arc<str>);
+
+impl ChainName {
+    /// The chain of what concerns the server as a whole. No realm has this name.
+    pub fn server() -> Self {
+        Self("*".into())
+    }
+
+    /// The chain of a realm.
+    pub fn of(realm: &RealmId) -> Self {
+        Self(realm.0.clone())
+    }
+
+    /// The chain as it is stored.
+    pub fn named(name: Arc<str>) -> Self {
+        Self(name)
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A message authentication code, 64 hexadecimal digits as a text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Mac(pub [u8; MAC_BYTES]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mac({self})")
+    }
+}
+
+/// A text that is no mac.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected 64 hexadecimal digits")]
+pub struct BadMac;
+
+impl FromStr for Mac {
+    type Err = BadMac;
+
+    fn from_str(text: &str) -> Result<Self, BadMac> {
+        let digits = text.as_bytes();
+        if digits.len() != 2 * MAC_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(BadMac);
+        }
+        let mut mac = [0; MAC_BYTES];
+        for (byte, pair) in mac.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| BadMac)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| BadMac)?;
+        }
+        Ok(Self(mac))
+    }
+}
+
+impl Serialize for Mac {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Mac {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+named! {
+    /// What was decided.
+    Said {
+        /// It may be done.
+        Allow = "allow",
+        /// A person must approve it.
+        Ask = "ask",
+        /// It must not be done.
+        Deny = "deny",
+    }
+}
+
+/// What something was done to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// Its kind, such as `tool`.
+    pub kind: Cow<'static, str>,
+    /// Its name or id, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+impl Object {
+    /// The object of this kind and name.
+    pub fn new(kind: &'static str, id: impl Into<String>) -> Self {
+        Self { kind: Cow::Borrowed(kind), id: Some(id.into()) }
+    }
+
+    /// The one object of this kind.
+    pub fn only(kind: &'static str) -> Self {
+        Self { kind: Cow::Borrowed(kind), id: None }
+    }
+}
+
+/// What is written down of one decision or change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// When.
+    pub at: Millis,
+    /// For whom it was done.
+    pub subject: Arc<str>,
+    /// Who did it, where that is not the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Arc<str>>,
+    /// What was done: an act, or what else is kept in the audit, such as `key.create`.
+    pub act: Cow<'static, str>,
+    /// To what.
+    pub object: Object,
+    /// The keyed digest of the arguments, or of what was answered. Without the key no one can
+    /// guess short ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Mac>,
+    /// What was decided.
+    pub verdict: Said,
+    /// Why it was not simply allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The policies that decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<Arc<str>>,
+    /// The version of the policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Arc<str>>,
+    /// The run that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The ask that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskId>,
+    /// What was answered, in a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Cow<'static, str>>,
+    /// At which door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
+    /// The span that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
+    /// What else there is to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
+}
+
+impl Entry {
+    /// An allowed act of a subject that acts for itself; all else is set by who knows it.
+    pub fn new(
+        at: Millis,
+        subject: Arc<str>,
+        act: impl Into<Cow<'static, str>>,
+        object: Object,
+    ) -> Self {
+        Self {
+            at,
+            subject,
+            actor: None,
+            act: act.into(),
+            object,
+            arguments: None,
+            verdict: Said::Allow,
+            why: None,
+            policies: Vec::new(),
+            version: None,
+            run: None,
+            ask: None,
+            reply: None,
+            door: None,
+            trace: None,
+            detail: None,
+        }
+    }
+
+    /// The same for a caller, with who really called.
+    pub fn by(
+        at: Millis,
+        caller: &Caller,
+        act: impl Into<Cow<'static, str>>,
+        object: Object,
+    ) -> Self {
+        Self { actor: caller.actor.clone(), ..Self::new(at, caller.subject.clone(), act, object) }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the audit keeps of the events of a session: those that a decision is behind. It is written
+//! in the append of the event, so that neither is there without the other.
+
+use crate::ask::{Decision, FixAction, Reply};
+use crate::definition::pipeline::PIPELINES;
+use crate::event::{CallRequest, Closing, Event, Fact};
+use crate::identity::audit::{Entry, Mac, Object, Said};
+use crate::session::Session;
+use crate::tool::call::{Judgement, Verdict};
+use crate::values::caller::{Act, LOCAL};
+use crate::values::fault::Fault;
+use crate::values::ids::{CallId, RunId, Space};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What the ids of plans begin with by which agents are talked to.
+const AGENTS: &str = "agent/";
+/// The same of those by which single tools are called.
+const CALLS: &str = "call/";
+
+/// The fault of a call that policy denies when it is about to be sent.
+const DENIED: &str = "PolicyDenied";
+
+/// The entry of an event that this session has not applied yet, if a decision is behind it; with
+/// the keyed digest of arguments.
+pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> Option<Entry> {
+    let at = event.at;
+    let by = |who: &Arc<str>, act: Act, run: RunId| {
+        let object = Object::new("session", session.id.to_string());
+        Entry { run: Some(run), ..Entry::new(at, who.clone(), act.name(), object) }
+    };
+    match &event.fact {
+        Fact::RunStarted { .. } => started(session, event, digest),
+        Fact::SessionForked { from, .. } => {
+            let owner = session.owner.clone().unwrap_or_else(|| LOCAL.into());
+            let object = Object::new("session", from.to_string());
+            Some(Entry::new(at, owner, Act::Fork.name(), object))
+        }
+        Fact::CallJudged { call, judgement } => {
+            let mut entry = called(session, event, *call, digest)?;
+            match judgement {
+                Judgement::Admitted { verdict, policy, .. } => {
+                    (entry.verdict, entry.why) = said(verdict);
+                    entry.version.clone_from(policy);
+                }
+                Judgement::Refused(fault) => deny(&mut entry, fault),
+            }
+            Some(entry)
+        }
+        Fact::CallFailed { call, fault, .. } if fault.name == DENIED => {
+            let mut entry = called(session, event, *call, digest)?;
+            deny(&mut entry, fault);
+            Some(entry)
+        }
+        Fact::AskDecided { ask, decision } => {
+            let Decision { by: who, reply, .. } = &**decision;
+            let open = &session.asks.get(ask)?.ask;
+            let object = Object::new("ask", open.body.kind());
+            Some(Entry {
+                run: Some(open.run),
+                ask: Some(*ask),
+                reply: Some(Cow::Borrowed(in_a_word(reply))),
+                arguments: digested(reply, digest),
+                ..Entry::new(at, who.clone(), Act::Answer.name(), object)
+            })
+        }
+        Fact::RunPaused { run, by: who }
+        | Fact::RunClosing { run, why: Closing::Cancelled(who) } => {
+            Some(by(who, Act::Cancel, *run))
+        }
+        Fact::RunContinued { run, by: who } => Some(by(who, Act::Answer, *run)),
+        _ => None,
+    }
+}
+
+/// What a verdict is, and why it is not simply yes.
+pub fn said(verdict: &Verdict) -> (Said, Option<String>) {
+    match verdict {
+        Verdict::Allow => (Said::Allow, None),
+        Verdict::Ask(why) => (Said::Ask, Some(why.clone())),
+        Verdict::Deny(why) => (Said::Deny, Some(why.clone())),
+    }
+}
+
+/// The keyed digest of a value's JSON.
+pub fn digested(value: &impl Serialize, digest: &dyn Fn(&[u8]) -> Mac) -> Option<Mac> {
+    serde_json::to_vec(value).ok().map(|text| digest(&text))
+}
+
+fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> Option<Entry> {
+    let Fact::RunStarted { run, plan, input, by, subject, actor, trace, about, .. } = &event.fact
+    else {
+        return None;
+    };
+    let id = plan.as_str();
+    let is_call = session.key.space == Space::call();
+    let (act, object) = if let Some(agent) = id.strip_prefix(AGENTS) {
+        (Act::Talk, Object::new("agent", agent))
+    } else if let Some(pipeline) = id.strip_prefix(PIPELINES) {
+        (Act::Submit, Object::new("pipeline", pipeline))
+    } else if let Some(tool) = id.strip_prefix(CALLS).filter(|_| is_call) {
+        (Act::Call, Object::new("tool", tool))
+    } else {
+        (Act::Run, Object::new("plan", id))
+    };
+    let who = subject.as_ref().unwrap_or(by).clone();
+    // Whoever started a run for somebody else really did it.
+    let starter = subject.as_ref().map(|_| by);
+    let door = about.as_ref().and_then(|about| match (&about.trigger, &about.endpoint) {
+        (Some(trigger), Some(endpoint)) => Some(format!("{trigger} {endpoint}")),
+        (Some(door), None) | (None, Some(door)) => Some(door.to_string()),
+        (None, None) => None,
+    });
+    Some(Entry {
+        actor: actor.as_ref().or(starter).cloned(),
+        arguments: digested(&input.to_value(), digest),
+        run: Some(*run),
+        door,
+        trace: *trace,
+        ..Entry::new(event.at, who, act.name(), object)
+    })
+}
+
+/// A call of a run, which acts for who started it.
+fn called(
+    session: &Session,
+    event: &Event,
+    call: CallId,
+    digest: &dyn Fn(&[u8]) -> Mac,
+) -> Option<Entry> {
+    let open = session.calls.get(&call)?;
+    let run = session.runs.get(&open.run)?;
+    let CallRequest { tool, arguments, .. } = &open.request;
+    let object = Object::new("tool", tool.as_str());
+    Some(Entry {
+        actor: run.behalf.actor.clone(),
+        arguments: digested(&**arguments, digest),
+        run: Some(run.id),
+        trace: run.trace,
+        ..Entry::new(event.at, run.subject().clone(), Act::Call.name(), object)
+    })
+}
+
+fn deny(entry: &mut Entry, fault: &Fault) {
+    (entry.verdict, entry.why) = (Said::Deny, Some(fault.message.clone()));
+}
+
+fn in_a_word(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Clarify { answer: Some(_) } => "answered",
+        Reply::Fill { content: Some(_) } => "filled",
+        Reply::Clarify { answer: None }
+        | Reply::Fill { content: None }
+        | Reply::Authorize { done: false } => "declined",
+        Reply::Authorize { done: true } => "done",
+        Reply::Approve { decisions } => {
+            let approved = decisions.iter().filter(|decision| decision.approve).count();
+            let edited = decisions.iter().any(|decision| decision.arguments.is_some());
+            match approved {
+                0 => "rejected",
+                _ if approved < decisions.len() => "approved in part",
+                _ if edited => "approved with changes",
+                _ => "approved",
+            }
+        }
+        Reply::Fix { action, .. } => match action {
+            FixAction::Retry => "retry",
+            FixAction::Edit => "edit",
+            FixAction::Skip => "skip",
+            FixAction::Abort => "abort",
+            FixAction::Settle => "settle",
+        },
+    }
+}
