@@ -1,4 +1,4 @@
-//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, blobs,
+//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, the audit, blobs,
 //! deliveries. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
@@ -17,6 +17,7 @@ pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use backup::FolderBackup;
 use kernel::contracts::api_keys::ApiKeys;
+use kernel::contracts::audit::Audit;
 use kernel::contracts::backup::Backup;
 use kernel::contracts::claims::Claims;
 use kernel::contracts::sink::Deliveries;
@@ -36,6 +37,8 @@ pub struct Opened {
     pub api_keys: Arc<dyn ApiKeys>,
     /// What the newest tokens of subjects claim.
     pub claims: Arc<dyn Claims>,
+    /// The audit. Nothing is written to it before it has keys.
+    pub audit: Arc<dyn Audit>,
     /// Large values.
     pub blobs: Arc<dyn Blobs>,
     /// The log of deliveries of events.
@@ -63,6 +66,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         definitions: store.clone(),
         api_keys: store.clone(),
         claims: store.clone(),
+        audit: store.clone(),
         blobs: Arc::new(blobs),
         deliveries: store,
         marks: Arc::new(marks),

@@ -146,7 +146,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, issuers, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
-    let Opened { store, definitions, api_keys, claims, blobs, deliveries, marks, backup } =
+    let Opened { store, definitions, api_keys, claims, blobs, deliveries, marks, backup, .. } =
         stores::open(&place, store_parts(&system, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());

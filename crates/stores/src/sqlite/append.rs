@@ -3,6 +3,7 @@
 
 use super::trouble::{Result, Trouble};
 use crate::parts::Fatal;
+use crate::sqlite::tables::audit::{self, AuditKeys};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{execute, integer, one, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
@@ -13,6 +14,7 @@ use crate::sqlite::tables::specs;
 use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
+use kernel::identity::audit::ChainName;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use kernel::values::ids::{AskId, ContentHash, SessionKey};
 use rusqlite::{Connection, params};
@@ -66,6 +68,8 @@ pub(crate) struct Opening {
     pub(crate) fences: Arc<Fences>,
     /// Which closures and specs are known to be there.
     pub(crate) pins: KnownPins,
+    /// What rows of the audit are made with.
+    pub(crate) audit_keys: Arc<AuditKeys>,
     /// Ends the process.
     pub(crate) fatal: Fatal,
 }
@@ -82,6 +86,9 @@ pub(crate) fn write_append(
         return Err(Trouble::Refused(StoreError::Failed(why)));
     }
     check_asks(connection, append)?;
+    if !append.audit.is_empty() {
+        opening.audit_keys.get()?;
+    }
     if let Some(once) = &append.once {
         keys::check(connection, &row.key.realm, once)?;
     }
@@ -123,6 +130,10 @@ pub(crate) fn write_append(
     }
     if let Some(tally) = &append.tally {
         tallies::add(connection, row, tally, opening.tally_reasons_max)?;
+    }
+    if !append.audit.is_empty() {
+        let chain = ChainName::of(&row.key.realm);
+        audit::write(connection, opening.audit_keys.get()?, &chain, &append.audit)?;
     }
     specs::keep(connection, &row.key.realm, &append.specs, &opening.pins)
 }

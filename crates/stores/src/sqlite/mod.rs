@@ -32,6 +32,7 @@ use readers::Readers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tables::audit::AuditKeys;
 use tables::deliveries::Uncounted;
 use tables::fences::Fences;
 use tables::known::KnownPins;
@@ -47,6 +48,8 @@ pub(crate) struct SqliteStore {
     readers: Readers,
     /// The sessions that were written lately, as they are.
     fences: Arc<Fences>,
+    /// What rows of the audit are made with.
+    audit_keys: Arc<AuditKeys>,
     /// This opening's number: the owner of what it drives.
     node: u64,
     /// Ends the process.
@@ -79,11 +82,13 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
     let connections: Vec<_> =
         (0..READERS).map(|_| files::connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
     let fences = Arc::<Fences>::default();
+    let audit_keys = Arc::<AuditKeys>::default();
     let opening = Opening {
         node,
         tally_reasons_max: parts.limits.tally_reasons_max,
         fences: fences.clone(),
         pins: KnownPins::default(),
+        audit_keys: audit_keys.clone(),
         fatal: parts.fatal.clone(),
     };
     let shared = Arc::<Shared>::default();
@@ -96,6 +101,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
         writes,
         readers,
         fences,
+        audit_keys,
         node,
         fatal: parts.fatal.clone(),
         clock: parts.clock.clone(),

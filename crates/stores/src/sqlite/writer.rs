@@ -430,6 +430,7 @@ mod tests {
                 tally_reasons_max: 8,
                 fences: Arc::default(),
                 pins: KnownPins::default(),
+                audit_keys: Arc::default(),
                 fatal,
             };
             let lock = FolderLock::take(folder, Millis(0)).unwrap();

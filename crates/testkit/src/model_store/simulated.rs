@@ -30,18 +30,9 @@ impl Simulated {
 
 impl Opener for Simulated {
     fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
-        let Opened { definitions, api_keys, claims, blobs, deliveries, marks, backup, .. } =
-            Embedded.open(folder, parts)?;
-        Ok(Opened {
-            store: Arc::new(ModelStore::open(&self.state, NODE)),
-            definitions,
-            api_keys,
-            claims,
-            blobs: Arc::new(Unswept(blobs)),
-            deliveries,
-            marks,
-            backup,
-        })
+        let opened = Embedded.open(folder, parts)?;
+        let blobs = Arc::new(Unswept(opened.blobs));
+        Ok(Opened { store: Arc::new(ModelStore::open(&self.state, NODE)), blobs, ..opened })
     }
 }
 

@@ -1,11 +1,13 @@
 //! API keys: one row for each, which a put replaces if it names the version that is there. The
 //! last use stands beside it.
 
+use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
+use kernel::identity::audit::{ChainName, Entry};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
@@ -28,6 +30,20 @@ impl ApiKeys for SqliteStore {
     fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
         let key = key.clone();
         self.writes.perform(move |connection| put(connection, &key, version))
+    }
+
+    fn put_audited<'a>(
+        &'a self,
+        key: &'a ApiKey,
+        version: Option<u64>,
+        audit: Vec<(ChainName, Vec<Entry>)>,
+    ) -> Read<'a, u64> {
+        let (key, keys) = (key.clone(), self.audit_keys.clone());
+        self.writes.perform(move |connection| {
+            let version = put(connection, &key, version)?;
+            audit::write_all(connection, &keys, &audit)?;
+            Ok(version)
+        })
     }
 
     fn note_uses<'a>(&'a self, uses: &'a [(KeyId, Millis)]) -> Read<'a, ()> {

@@ -12,6 +12,7 @@ pub(crate) mod tallies;
 pub(crate) mod fences;
 pub(crate) mod history;
 pub(crate) mod definitions;
+pub(crate) mod audit;
 pub(crate) mod api_keys;
 pub(crate) mod claims;
 pub(crate) mod deliveries;

@@ -1,0 +1,238 @@
+//! The audit: rows of entries, each chained to the one before it, and the head of each chain. Only
+//! the writer extends a chain, in the transaction of what the entries are about.
+
+use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one};
+use crate::sqlite::SqliteStore;
+use crate::sqlite::trouble::{Result, Trouble};
+use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
+use kernel::contracts::{Page, Paged, Read, StoreError};
+use kernel::identity::audit::{ChainName, Entry, Mac};
+use kernel::identity::chain::{Base, ChainKeys, Head, Row as ChainRow, Unchained};
+use kernel::values::ids::Millis;
+use rusqlite::{Connection, Row, params};
+use std::sync::{Arc, OnceLock};
+
+/// How many entries are looked at for one page: a filter that passes few must not hold up others.
+const LOOKED_AT_MAX: usize = 20_000;
+
+const HEAD: &str = "SELECT seq, mac FROM audit_heads WHERE chain = ?1";
+
+const INSERT: &str = "INSERT INTO audit (chain, seq, at, key, prev, mac, body) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+const MOVE: &str = "INSERT INTO audit_heads (chain, seq, mac) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, mac = excluded.mac";
+
+const CHAINS: &str = "SELECT chain, seq, mac, base_seq, base_mac, base_key, base_proof \
+     FROM audit_heads ORDER BY chain";
+
+const NEWEST: &str =
+    "SELECT seq, at, body FROM audit WHERE chain = ?1 AND seq <= ?2 ORDER BY seq DESC";
+
+const OLDEST: &str = "SELECT seq, at, key, prev, body, mac FROM audit \
+     WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+
+const OLD: &str = "SELECT seq, at, mac FROM audit WHERE chain = ?1 AND seq < ?2 \
+     ORDER BY seq LIMIT ?3";
+
+const REBASE: &str = "UPDATE audit_heads SET base_seq = ?2, base_mac = ?3, base_key = ?4, \
+     base_proof = ?5 WHERE chain = ?1";
+
+/// The keys of chains, once they are given.
+#[derive(Default)]
+pub(crate) struct AuditKeys(OnceLock<Arc<dyn ChainKeys>>);
+
+impl AuditKeys {
+    /// They, or why nothing can be written.
+    pub(crate) fn get(&self) -> Result<&dyn ChainKeys> {
+        let missing = || StoreError::Failed("the audit has no keys yet".to_owned());
+        self.0.get().map(|keys| &**keys).ok_or_else(|| Trouble::Refused(missing()))
+    }
+}
+
+/// Writes entries as the next row of their chain.
+pub(crate) fn write(
+    connection: &Connection,
+    keys: &dyn ChainKeys,
+    chain: &ChainName,
+    entries: &[Entry],
+) -> Result<()> {
+    let Some(at) = entries.iter().map(|entry| entry.at).max() else { return Ok(()) };
+    let head = one(connection, HEAD, params![chain.as_str()], |row| head(row, 0))?;
+    let row = ChainRow::after(keys, chain, &head.unwrap_or_default(), at, entries);
+    let ChainRow { seq, at, key, prev, body, mac } = row.map_err(unchained)?;
+    let name = chain.as_str();
+    execute(connection, INSERT, params![name, integer(seq), at.0, key, prev.0, mac.0, body])?;
+    execute(connection, MOVE, params![name, integer(seq), mac.0])?;
+    Ok(())
+}
+
+/// Writes lists of entries, each as a row of its chain.
+pub(crate) fn write_all(
+    connection: &Connection,
+    keys: &AuditKeys,
+    lists: &[(ChainName, Vec<Entry>)],
+) -> Result<()> {
+    if lists.is_empty() {
+        return Ok(());
+    }
+    let keys = keys.get()?;
+    lists.iter().try_for_each(|(chain, entries)| write(connection, keys, chain, entries))
+}
+
+impl Audit for SqliteStore {
+    fn begin(&self, keys: Arc<dyn ChainKeys>) {
+        // Whoever opens a store begins once; the first keys stay.
+        let _ = self.audit_keys.0.set(keys);
+    }
+
+    fn write(&self, lists: Vec<(ChainName, Vec<Entry>)>) -> Read<'_, ()> {
+        let keys = self.audit_keys.clone();
+        self.writes.perform(move |connection| write_all(connection, &keys, &lists))
+    }
+
+    fn chains(&self) -> Read<'_, Vec<ChainState>> {
+        self.readers.read(|connection| many(connection, CHAINS, (), chain_state))
+    }
+
+    fn entries<'a>(
+        &'a self,
+        chain: &'a ChainName,
+        filter: &'a AuditFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<Found>> {
+        let (chain, filter, page) = (chain.clone(), filter.clone(), page.clone());
+        self.readers.read(move |connection| entries(connection, &chain, &filter, &page))
+    }
+
+    fn rows<'a>(
+        &'a self,
+        chain: &'a ChainName,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<ChainRow>> {
+        let chain = chain.clone();
+        self.readers.read(move |connection| {
+            let params = params![chain.as_str(), integer(after), limit_of(limit)];
+            many(connection, OLDEST, params, chain_row)
+        })
+    }
+
+    fn prune(&self, before: Millis, limit: usize) -> Read<'_, usize> {
+        let keys = self.audit_keys.clone();
+        self.writes.perform(move |connection| {
+            let mut removed = 0;
+            for state in many(connection, CHAINS, (), chain_state)? {
+                removed += prune(connection, keys.get()?, &state, before, limit)?;
+            }
+            Ok(removed)
+        })
+    }
+}
+
+/// Removes the oldest rows of a chain, without a gap: rows of a clock that went back wait for those
+/// before them.
+fn prune(
+    connection: &Connection,
+    keys: &dyn ChainKeys,
+    state: &ChainState,
+    before: Millis,
+    limit: usize,
+) -> Result<usize> {
+    let ChainState { chain, head: last, .. } = state;
+    let params = params![chain.as_str(), integer(last.seq), limit_of(limit)];
+    let oldest = many(connection, OLD, params, |row| {
+        Ok((Millis(row.get(1)?), Head { seq: count(row, 0)?, mac: mac(row, 2)? }))
+    })?;
+    let old: Vec<Head> =
+        oldest.into_iter().take_while(|(at, _)| *at < before).map(|(_, head)| head).collect();
+    let Some(newest) = old.last() else { return Ok(0) };
+    let Base { head, key, proof } = Base::at(keys, chain, *newest).map_err(unchained)?;
+    let name = chain.as_str();
+    let seq = integer(head.seq);
+    execute(connection, REBASE, params![name, seq, head.mac.0, key, proof.0])?;
+    execute(connection, "DELETE FROM audit WHERE chain = ?1 AND seq <= ?2", params![name, seq])?;
+    Ok(old.len())
+}
+
+/// A page of entries, newest first. A place is the number of a row and how many of its entries are
+/// still to come.
+fn entries(
+    connection: &Connection,
+    chain: &ChainName,
+    filter: &AuditFilter,
+    page: &Page,
+) -> Result<Paged<Found>> {
+    let (from, mut left) = place(page)?;
+    let mut statement = connection.prepare_cached(NEWEST)?;
+    let mut rows = statement.query(params![chain.as_str(), from])?;
+    let (mut items, mut looked_at) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (seq, at) = (count(row, 0)?, Millis(row.get(1)?));
+        if filter.since.is_some_and(|since| at < since) {
+            break;
+        }
+        let mut held = entries_of(seq, &row.get::<_, String>(2)?)?;
+        held.truncate(left);
+        left = usize::MAX;
+        while let Some(entry) = held.pop() {
+            if items.len() >= page.limit.max(1) || looked_at >= LOOKED_AT_MAX {
+                let next_cursor = Some(format!("{seq}.{}", held.len() + 1));
+                return Ok(Paged { items, next_cursor });
+            }
+            looked_at += 1;
+            if filter.passes(&entry) {
+                items.push(Found { seq, entry });
+            }
+        }
+    }
+    Ok(Paged { items, next_cursor: None })
+}
+
+fn place(page: &Page) -> Result<(i64, usize)> {
+    let Some(cursor) = &page.cursor else { return Ok((i64::MAX, usize::MAX)) };
+    let parsed = cursor
+        .split_once('.')
+        .and_then(|(seq, left)| Some((seq.parse::<i64>().ok()?, left.parse::<usize>().ok()?)));
+    parsed.ok_or_else(|| bad_cursor(cursor))
+}
+
+fn entries_of(seq: u64, body: &str) -> Result<Vec<Entry>> {
+    serde_json::from_str(body)
+        .map_err(|error| Trouble::unreadable(format!("audit row {seq} cannot be read: {error}")))
+}
+
+fn chain_row(row: &Row<'_>) -> Result<ChainRow> {
+    Ok(ChainRow {
+        seq: count(row, 0)?,
+        at: Millis(row.get(1)?),
+        key: row.get(2)?,
+        prev: mac(row, 3)?,
+        body: row.get(4)?,
+        mac: mac(row, 5)?,
+    })
+}
+
+fn chain_state(row: &Row<'_>) -> Result<ChainState> {
+    let base = match row.get::<_, Option<i64>>(3)? {
+        None => None,
+        Some(_) => Some(Base { head: head(row, 3)?, key: row.get(5)?, proof: mac(row, 6)? }),
+    };
+    let chain = ChainName::named(row.get::<_, Arc<str>>(0)?);
+    Ok(ChainState { chain, base, head: head(row, 1)? })
+}
+
+/// A head out of two columns, from this one on.
+fn head(row: &Row<'_>, first: usize) -> Result<Head> {
+    Ok(Head { seq: count(row, first)?, mac: mac(row, first + 1)? })
+}
+
+/// A mac; one of another length was changed, and fits nothing.
+fn mac(row: &Row<'_>, column: usize) -> Result<Mac> {
+    let bytes: Vec<u8> = row.get(column)?;
+    Ok(bytes.try_into().map(Mac).unwrap_or_default())
+}
+
+fn unchained(error: Unchained) -> Trouble {
+    Trouble::Midway(StoreError::Failed(error.to_string()))
+}
