@@ -241,6 +241,7 @@ fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Par
         models,
         observers: Vec::new(),
         policy: Arc::new(AllowAll),
+        audit: None,
         schemas: Arc::new(JsonSchemas::default()),
         marks: opened.marks,
         clock: Arc::new(SystemClock),

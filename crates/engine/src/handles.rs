@@ -50,6 +50,8 @@ handles! {
     catalog: Catalog;
     /// Events: read, watched, and sent to sinks.
     feed: Feed;
+    /// The audit: what was decided, and whether it is as it was written.
+    audits: Audits;
     /// Recovery, retention, and the store's figures.
     admin: Admin;
 }

@@ -8,6 +8,7 @@ use crate::gate::Gate;
 use crate::gate::arrivals::Arrivals;
 use crate::gate::judged::JudgedLists;
 use crate::gate::rates::Rates;
+use crate::gate::trail::{AuditParts, Trail};
 use crate::idempotency::Keys;
 use crate::observe::counts::{Counters, Counts};
 use crate::observe::observers::Observers;
@@ -15,6 +16,7 @@ use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rest;
 use crate::suspects::Suspects;
+use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
 use crate::waiting::case_queue::Lines;
 use crate::waiting::deltas::Listeners;
@@ -59,6 +61,8 @@ pub struct Parts {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Who may call what.
     pub policy: Arc<dyn Policy>,
+    /// The audit; none where nothing is kept.
+    pub audit: Option<AuditParts>,
     /// The schema validator.
     pub schemas: Arc<dyn Schemas>,
     /// What is being worked on, for the process after this one.
@@ -128,6 +132,8 @@ pub(crate) struct Shared {
 
 /// How often a stop looks whether all is done.
 const STOP_LOOK_MS: u64 = 20;
+/// How long a stop waits for the audit.
+const AUDIT_WAIT_MS: u64 = 5_000;
 /// How many callers' rates of calls are remembered.
 const CALL_RATES_MAX: usize = 16_384;
 /// How many closures of stored runs are kept.
@@ -152,6 +158,9 @@ impl Engine {
             rates: Rates::new(CALL_RATES_MAX),
             arrivals,
             judged: JudgedLists::default(),
+            trail: parts
+                .audit
+                .map(|audit| Arc::new(Trail::new(audit, parts.clock.clone(), parts.spawn.clone()))),
         });
         let watchers = Arc::new(Watchers::default());
         let woken = watchers.clone();
@@ -238,6 +247,12 @@ impl Engine {
         let busy = || !lock(&self.shared.driven).is_empty() || self.shared.outboxes.are_sending();
         while busy() && clock.elapsed() < deadline {
             clock.sleep_until(clock.now().plus_ms(STOP_LOOK_MS)).await;
+        }
+        if let Some(trail) = &self.shared.gate.trail {
+            let written = timeout(clock.as_ref(), AUDIT_WAIT_MS, trail.settled()).await;
+            if written.is_none() {
+                tracing::error!("the audit was not written to its end");
+            }
         }
         if let Err(error) = self.shared.store.close().await {
             tracing::warn!(%error, "the store did not close in good order");

@@ -72,7 +72,10 @@ impl Catalog<'_> {
         let realm = &caller.realm;
         let resource = Resource::Agent(name.as_str());
         self.may_define(caller, AGENT, name.as_str()).map_err(|refusal| {
-            if self.shared.gate.reads(caller, resource) { refusal } else { no_agent(name) }
+            match self.shared.gate.could_read(caller, resource) {
+                true => refusal,
+                false => no_agent(name),
+            }
         })?;
         let removed = self.shared.definitions.delete(realm, AGENT, name.as_str()).await?;
         self.shared.catalog.remove_stored_agent(realm, name.as_str());

@@ -5,6 +5,7 @@
 use crate::api::watched::Came;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
+use crate::gate::noted::JudgedCall;
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
 use crate::idempotency::{Claim, Turn};
@@ -77,7 +78,12 @@ impl Tools<'_> {
                     Some(spec) if gate.find(caller, tool.as_str()).is_none() => {
                         Box::pin(self.call_plan(caller, &spec, request)).await
                     }
-                    _ => Err(ill_formed(wrong)),
+                    _ => {
+                        if gate.find(caller, tool.as_str()).is_none() {
+                            gate.note_unseen(caller, &request)?;
+                        }
+                        Err(ill_formed(wrong))
+                    }
                 };
             }
         };
@@ -85,12 +91,23 @@ impl Tools<'_> {
         let unrecorded = listed.tool.spec().unrecorded;
         match gate.judge(caller, &listed, arguments, Trigger::Door) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
-            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                Err(denied(caller, tool, &why))
+            Judgement::Admitted { verdict: Verdict::Deny(why), pins, policy } => {
+                let refusal = denied(caller, tool, &why);
+                let (verdict, version) = (&Verdict::Deny(why), policy.as_ref());
+                let judged = JudgedCall { request: &request, reach: pins.reach, verdict, version };
+                gate.note_call(caller, &judged)?;
+                Err(refusal)
             }
-            Judgement::Admitted { verdict: Verdict::Allow, pins, .. }
+            Judgement::Admitted { verdict: Verdict::Allow, pins, policy }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
+                let (verdict, version) = (&Verdict::Allow, policy.as_ref());
+                let judged = JudgedCall { request: &request, reach: pins.reach, verdict, version };
+                gate.note_call(caller, &judged)?;
+                // Most servers do not wait, and then the call has no room for it.
+                if gate.is_strict() {
+                    Box::pin(gate.settled()).await;
+                }
                 let sent = Unrecorded { listed: &listed, reach: pins.reach, for_good: unrecorded };
                 self.call_unrecorded(caller, request, sent).await
             }

@@ -16,3 +16,4 @@ pub(crate) mod retry_step;
 pub(crate) mod copies;
 pub(crate) mod watched;
 pub(crate) mod direct;
+pub(crate) mod audits;

@@ -26,6 +26,10 @@ impl Driver {
             for (index, event) in events.into_iter().enumerate() {
                 self.bring_closure(&event).await?;
                 let Some(session) = &mut self.session else { return Err(no_session()) };
+                // All else was decided before, and is kept in the audit already.
+                if matches!(event.fact, Fact::SessionForked { .. }) {
+                    self.new_audit.extend(self.shared.gate.journaled(session, &event));
+                }
                 self.history.extend(session.apply(&event));
                 // A run's row is taken from the state, so the next run must not hide it.
                 let ended = matches!(event.fact, Fact::RunEnded { .. });

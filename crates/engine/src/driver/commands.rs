@@ -390,11 +390,14 @@ impl Driver {
             for (tool, arguments) in &edits {
                 let refused = match gate.admit(who, tool, arguments).0 {
                     Judgement::Refused(fault) => fault.message,
-                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } if is_told => {
-                        format!("policy refuses `{tool}`: {why}")
-                    }
-                    Judgement::Admitted { verdict: Verdict::Deny(_), .. } => {
-                        format!("policy refuses `{tool}`")
+                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                        if let Some(listed) = self.shared.catalog.tool(tool.as_str()) {
+                            gate.note_denied(who, listed.tool.spec(), arguments, &why)?;
+                        }
+                        match is_told {
+                            true => format!("policy refuses `{tool}`: {why}"),
+                            false => format!("policy refuses `{tool}`"),
+                        }
                     }
                     Judgement::Admitted { .. } => continue,
                 };
@@ -417,7 +420,8 @@ impl Driver {
         let (shared, tool) = (&self.shared, &call.tool);
         let Some(listed) = shared.catalog.tool(tool.as_str()) else { return Ok(()) };
         match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
-            Judgement::Admitted { verdict: Verdict::Deny(_), .. } => {
+            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
+                shared.gate.note_denied(who, listed.tool.spec(), &call.arguments, &why)?;
                 let message = format!("policy refuses `{tool}`, and so an output in its place");
                 Err(Refusal::new(RefusalCode::EditRefused, message)
                     .hint("the ask is still open: who may call the tool may answer like this"))

@@ -36,6 +36,7 @@ impl Driver {
         let seen = self.ended(&event);
         self.forget_wants(&event.fact);
         let Some(session) = &mut self.session else { return Err(no_session()) };
+        self.new_audit.extend(self.shared.gate.journaled(session, &event));
         // Before it is applied: an agent's call that finished is gone after that.
         let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
@@ -110,6 +111,7 @@ impl Driver {
             claim
         });
         append.tally = self.new_tally.take();
+        append.audit = std::mem::take(&mut self.new_audit);
         if self.asleep {
             append.session.wake_at = None;
             append.owned = true;

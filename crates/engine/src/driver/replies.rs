@@ -79,7 +79,10 @@ impl Driver {
         let session = facts(&self.key, run.map(|run| &run.plan)).owned_by(owner);
         let resource = Resource::Ask { kind: ask.body.kind(), session };
         gate.permit(caller, Act::Answer, resource).map_err(|refusal| {
-            if gate.reads(caller, resource) { refusal } else { Refusal::not_found("ask", ask.id) }
+            match gate.could_read(caller, resource) {
+                true => refusal,
+                false => Refusal::not_found("ask", ask.id),
+            }
         })
     }
 

@@ -21,6 +21,7 @@ use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact, TurnKind};
 use kernel::expression::pointer::Want;
+use kernel::identity::audit::Entry;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
 use kernel::session::{OpenCall, Session, login_look};
 use kernel::tool::call::{Publisher, ToolError, ToolOutput, Wants};
@@ -196,6 +197,8 @@ pub(super) struct Driver {
     pub(super) new_key: Option<(OnceRow, Claim)>,
     /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
+    /// What the audit keeps of the events that are not queued yet.
+    pub(super) new_audit: Vec<Entry>,
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
     pub(super) fetching: BTreeSet<FrameId>,
@@ -253,6 +256,7 @@ impl Driver {
             new_specs: Vec::new(),
             new_key: None,
             new_tally: None,
+            new_audit: Vec::new(),
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),

@@ -7,6 +7,8 @@ mod outputs;
 pub(crate) mod rates;
 pub(crate) mod arrivals;
 pub(crate) mod judged;
+pub(crate) mod trail;
+pub(crate) mod noted;
 pub(crate) mod rights;
 
 use crate::catalog::registry::Listed;
@@ -14,6 +16,7 @@ use crate::catalog::{Author, Catalog};
 use crate::gate::arrivals::Arrivals;
 use crate::gate::judged::JudgedLists;
 use crate::gate::rates::Rates;
+use crate::gate::trail::Trail;
 use crate::system::clock::timeout;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
@@ -53,6 +56,8 @@ pub(crate) struct Gate {
     pub(crate) arrivals: Arrivals,
     /// The lists that were judged already.
     pub(crate) judged: JudgedLists,
+    /// What the audit keeps; none where nothing is.
+    pub(crate) trail: Option<Arc<Trail>>,
 }
 
 /// A call that was admitted and may be sent.
@@ -278,6 +283,11 @@ impl Gate {
         if let Verdict::Deny(why) = self.decide_call(&sending.caller, spec, context).verdict
             && !is_on(Switch::DenyIgnoredAtStart)
         {
+            // An event says so of a call of a run.
+            if trigger == Trigger::Door {
+                let noted = self.note_denied(&sending.caller, spec, &sending.arguments, &why);
+                noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
+            }
             let message = match sending.caller.admin || sending.place.run.is_some() {
                 true => format!("policy refuses `{}`: {why}", sending.tool),
                 // The caller itself is told: why policy says so is for administrators.

@@ -92,8 +92,21 @@ impl Gate {
             || self.decide(&Request { act, subject: caller, resource, context }).shows()
     }
 
-    /// Whether this caller may read it. What it may not read is for it like what is not there.
+    /// Whether this caller reads it, which the audit keeps. What it may not read is for it like
+    /// what is not there, and so is what could not be kept.
     pub(crate) fn reads(&self, caller: &Caller, resource: Resource<'_>) -> bool {
+        if self.is_free(caller, Act::Read) {
+            return true;
+        }
+        let context = Context::default();
+        let request = Request { act: Act::Read, subject: caller, resource, context };
+        let decision = self.decide(&request);
+        self.note(&request, &decision).is_ok() && decision.allows()
+    }
+
+    /// Whether this caller could read it: only to choose the words in which something else is
+    /// refused.
+    pub(crate) fn could_read(&self, caller: &Caller, resource: Resource<'_>) -> bool {
         let context = Context::default();
         self.is_free(caller, Act::Read)
             || self.decide(&Request { act: Act::Read, subject: caller, resource, context }).allows()
@@ -158,7 +171,10 @@ impl Gate {
         if self.is_free(caller, act) {
             return Ok(());
         }
-        match self.decide(&Request { act, subject: caller, resource, context }).verdict {
+        let request = Request { act, subject: caller, resource, context };
+        let decision = self.decide(&request);
+        self.note(&request, &decision)?;
+        match decision.verdict {
             Verdict::Allow => Ok(()),
             Verdict::Ask(why) => Err(needs_approval(&resource, &why)),
             Verdict::Deny(why) => Err(forbidden(caller, act, &resource, &why)),
@@ -167,7 +183,11 @@ impl Gate {
 
     /// Refuses an act that the scopes of the credential do not cover, whatever it is done to.
     pub(crate) fn permit_act(&self, caller: &Caller, act: Act) -> Result<()> {
-        if covers(caller, act) { Ok(()) } else { Err(out_of_scope(caller, act)) }
+        if covers(caller, act) {
+            return Ok(());
+        }
+        self.note_out_of_scope(caller, act)?;
+        Err(out_of_scope(caller, act))
     }
 
     /// Refuses to start a plan of the catalog with this input that the caller may not start. One
@@ -175,8 +195,12 @@ impl Gate {
     pub(crate) fn permit_start(&self, caller: &Caller, plan: &PlanId, input: &Value) -> Result<()> {
         let (act, resource) = starting(plan);
         let context = Context { arguments: Some(input), ..Context::default() };
-        self.permit_with(caller, act, resource, context)
-            .map_err(|refusal| if self.reads(caller, resource) { refusal } else { no_plan(plan) })
+        self.permit_with(caller, act, resource, context).map_err(|refusal| {
+            match self.could_read(caller, resource) {
+                true => refusal,
+                false => no_plan(plan),
+            }
+        })
     }
 
     /// Whether the starter of a run may still start it: what was asked at its start is asked again
@@ -349,6 +373,7 @@ pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> Sessio
         plan,
         agent: plan.and_then(|plan| plan.strip_prefix(TALKS)),
         pipeline: key.space.pipeline(),
+        id: Some(&*key.id),
     }
 }
 

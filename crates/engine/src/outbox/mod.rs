@@ -138,8 +138,12 @@ impl Feed<'_> {
     /// one that is not there.
     fn may_operate(self, caller: &Caller, sink: &str) -> Result<()> {
         let (gate, resource) = (&self.shared.gate, Resource::Sink(sink));
-        gate.permit(caller, Act::Operate, resource)
-            .map_err(|refusal| if gate.reads(caller, resource) { refusal } else { unknown(sink) })
+        gate.permit(caller, Act::Operate, resource).map_err(|refusal| {
+            match gate.could_read(caller, resource) {
+                true => refusal,
+                false => unknown(sink),
+            }
+        })
     }
 
     fn outbox(self, caller: &Caller, sink: &str) -> Result<Arc<Outbox>> {

@@ -34,7 +34,7 @@ impl Admin<'_> {
     /// Whether this caller may read something that a door keeps itself. What it may not read must
     /// look as if it were not there.
     pub fn reads(self, caller: &Caller, resource: Resource<'_>) -> bool {
-        self.shared.gate.reads(caller, resource)
+        self.shared.gate.could_read(caller, resource)
     }
 
     /// Those of a list of what a door keeps itself that this caller may read, judged at once.

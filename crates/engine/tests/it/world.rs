@@ -3,18 +3,21 @@
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
-    AgentFile, Engine, Models, Parts, PlanFile, RunRequest, RunSession, RunTarget, ToolSource,
+    AgentFile, AuditParts, AuditRules, Engine, Models, Parts, PlanFile, RunRequest, RunSession,
+    RunTarget, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Policy, Store, Tool};
+use kernel::identity::audit::Mac;
+use kernel::identity::chain::ChainKeys;
 use kernel::limits::Limits;
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
 };
 use kernel::tool::rules::ToolRules;
-use kernel::values::ids::{PlanId, RealmId};
+use kernel::values::ids::{ContentHash, PlanId, RealmId};
 use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -144,6 +147,31 @@ impl Policy for Secretive {
     }
 }
 
+/// What local mode keeps.
+const JOURNALED: AuditRules = AuditRules { unjournaled: false, reads: true, strict: false };
+
+/// Macs that need no secret.
+struct TestKeys;
+
+impl ChainKeys for TestKeys {
+    fn name(&self) -> &str {
+        "test"
+    }
+
+    fn mac(&self, key: &str, parts: &[&[u8]]) -> Option<Mac> {
+        let mut all = key.as_bytes().to_vec();
+        for part in parts {
+            all.extend((part.len() as u64).to_be_bytes());
+            all.extend_from_slice(part);
+        }
+        (key == "test").then(|| ContentHash::of(&all).as_str().parse().unwrap())
+    }
+
+    fn digest(&self, bytes: &[u8]) -> Mac {
+        self.mac("test", &[bytes]).unwrap()
+    }
+}
+
 /// One process's worth of engine; drop it and open another on the same folder for a restart.
 pub struct World {
     pub engine: Engine,
@@ -169,6 +197,8 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         vfs: None,
     };
     let opened = stores::open(&stores::Place::Folder(folder.to_owned()), of_store).unwrap();
+    let (keys, rules) = (Arc::new(TestKeys), JOURNALED);
+    opened.audit.begin(keys.clone());
     Parts {
         store: opened.store,
         definitions: opened.definitions,
@@ -180,6 +210,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         models: Models::default(),
         observers: Vec::new(),
         policy: Arc::new(Secretive),
+        audit: Some(AuditParts { audit: opened.audit, keys, rules }),
         schemas: Arc::new(JsonSchemas::default()),
         marks: opened.marks,
         clock: Arc::new(SystemClock),

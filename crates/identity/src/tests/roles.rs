@@ -11,7 +11,7 @@ use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
 
 fn session(owner: Option<&str>) -> SessionFacts<'_> {
-    SessionFacts { owner, space: "thread", plan: None, agent: None, pipeline: None }
+    SessionFacts { owner, space: "thread", plan: None, agent: None, pipeline: None, id: None }
 }
 
 fn tool() -> ToolSpec {

@@ -72,6 +72,8 @@ pub struct SessionFacts<'a> {
     pub agent: Option<&'a str>,
     /// The pipeline whose case it is.
     pub pipeline: Option<&'a str>,
+    /// What it is called in its space. It is for the audit: policy does not decide by it.
+    pub id: Option<&'a str>,
 }
 
 impl<'a> SessionFacts<'a> {

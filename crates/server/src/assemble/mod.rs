@@ -178,6 +178,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
+        audit: None,
         schemas: Arc::new(JsonSchemas::default()),
         marks,
         clock,

@@ -334,6 +334,7 @@ impl Machine {
             models: self.models(),
             observers: self.observers(),
             policy: self.policy.clone(),
+            audit: None,
             schemas: Arc::new(JsonSchemas::default()),
             marks: self.troubles.marks.clone(),
             clock: self.clock.clone(),

@@ -456,6 +456,7 @@ mod tests {
             models: engine::Models::default(),
             observers: Vec::new(),
             policy: Arc::new(Secretive),
+            audit: None,
             schemas: Arc::new(JsonSchemas::default()),
             marks: opened.marks,
             clock,

@@ -1,0 +1,160 @@
+//! The audit, as doors reach it: read, verified, pruned, and what a start writes. Which decisions
+//! are kept, the gate knows.
+
+use crate::gate::trail::Trail;
+use crate::handles::Audits;
+use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::shared::Shared;
+use kernel::contracts::audit::{AuditFilter, ChainState, Found};
+use kernel::contracts::policy::Resource;
+use kernel::contracts::{Page, Paged, StoreError};
+use kernel::identity::audit::{ChainName, Entry, Object};
+use kernel::identity::chain::{Head, Verified, Verifier};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::Millis;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Weak};
+
+/// How many rows are read at once to verify them.
+const ROWS_PER_READ: usize = 64;
+/// How often a chain is read again that was pruned meanwhile.
+const READINGS_MAX: usize = 3;
+/// How many rows of a chain one write removes, and how often it is looked for some.
+const PRUNED_AT_ONCE: usize = 500;
+const PRUNE_EVERY_MS: u64 = 60 * 60 * 1_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Who does what no one asked for.
+const SERVER: &str = "server";
+
+impl Audits<'_> {
+    /// Refuses a caller of whom more waits to be written than may wait.
+    pub fn check_room(self, caller: &Caller) -> Result<()> {
+        self.shared.gate.check_room(caller)
+    }
+
+    /// Waits until what was decided is written, where callers wait for that.
+    pub async fn settled(self) {
+        self.shared.gate.settled().await;
+    }
+
+    /// Whether callers wait until what was decided is written.
+    pub fn is_strict(self) -> bool {
+        self.shared.gate.is_strict()
+    }
+
+    /// Entries of a chain, newest first, for who administers. Whose chain it may be, the door asks.
+    pub async fn entries(
+        self,
+        caller: &Caller,
+        chain: &ChainName,
+        filter: &AuditFilter,
+        page: &Page,
+    ) -> Result<Paged<Found>> {
+        let trail = self.administered(caller)?;
+        Ok(trail.audit.entries(chain, filter, page).await?)
+    }
+
+    /// How far a chain goes, for who administers.
+    pub async fn head(self, caller: &Caller, chain: &ChainName) -> Result<ChainState> {
+        let trail = self.administered(caller)?;
+        Ok(state(trail, chain).await?)
+    }
+
+    /// Reads a whole chain and finds what is wrong with it, for who administers. It must still have
+    /// these heads.
+    pub async fn verify(
+        self,
+        caller: &Caller,
+        chain: &ChainName,
+        known: &[Head],
+    ) -> Result<Verified> {
+        let trail = self.administered(caller)?;
+        let mut reading = 1;
+        loop {
+            let before = state(trail, chain).await?;
+            let seen = read_through(trail, &before, known).await?;
+            let was_pruned = state(trail, chain).await?.base != before.base;
+            if seen.flaws == 0 || !was_pruned || reading == READINGS_MAX {
+                return Ok(seen);
+            }
+            reading += 1;
+        }
+    }
+
+    /// Writes down that the server began, with the heads that it found: a chain that was cut while
+    /// no one looked does not have them any more.
+    pub async fn note_start(self) -> Result<()> {
+        let Some(trail) = &self.shared.gate.trail else { return Ok(()) };
+        let found = trail.audit.chains().await?.into_iter();
+        let heads: Map<String, Value> =
+            found.map(|state| (state.chain.to_string(), json!(state.head.to_string()))).collect();
+        let now = self.shared.clock.now();
+        let entry = Entry {
+            detail: Some(json!({ "heads": heads })),
+            ..Entry::new(now, SERVER.into(), "server.start", Object::only(SERVER))
+        };
+        Ok(trail.audit.write(vec![(ChainName::server(), vec![entry])]).await?)
+    }
+
+    /// Removes rows that are older than so many days, from now on.
+    pub fn keep_pruning(self, days: u32) {
+        let shared = Arc::downgrade(self.shared);
+        let task = keep_pruning(shared, i64::from(days) * DAY_MS);
+        self.shared.spawn.task("audit retention", Box::pin(task));
+    }
+
+    fn administered(&self, caller: &Caller) -> Result<&Arc<Trail>> {
+        let gate = &self.shared.gate;
+        gate.permit(caller, Act::Administer, Resource::Server)?;
+        gate.trail
+            .as_ref()
+            .ok_or_else(|| Refusal::new(RefusalCode::NotFound, "this server keeps no audit"))
+    }
+}
+
+/// A chain as it stands; one without rows has none.
+async fn state(trail: &Trail, chain: &ChainName) -> Result<ChainState, StoreError> {
+    let chains = trail.audit.chains().await?;
+    let found = chains.into_iter().find(|state| state.chain == *chain);
+    let empty = || ChainState { chain: chain.clone(), base: None, head: Head::default() };
+    Ok(found.unwrap_or_else(empty))
+}
+
+/// Reads a chain up to its head; what is written meanwhile is left for the next time.
+async fn read_through(
+    trail: &Trail,
+    state: &ChainState,
+    known: &[Head],
+) -> Result<Verified, StoreError> {
+    let ChainState { chain, base, head } = state;
+    let mut verifier = Verifier::new(trail.keys(), chain.clone(), base.as_ref(), known.to_vec());
+    let mut after = base.as_ref().map_or(0, |base| base.head.seq);
+    while after < head.seq {
+        let rows = trail.audit.rows(chain, after, ROWS_PER_READ).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        rows.iter().filter(|row| row.seq <= head.seq).for_each(|row| verifier.take(row));
+    }
+    Ok(verifier.end(head))
+}
+
+async fn keep_pruning(shared: Weak<Shared>, keep_ms: i64) {
+    loop {
+        let Some(there) = shared.upgrade() else { return };
+        let Some(trail) = there.gate.trail.clone() else { return };
+        let clock = there.clock.clone();
+        drop(there);
+        let before = Millis(clock.now().0.saturating_sub(keep_ms));
+        match trail.audit.prune(before, PRUNED_AT_ONCE).await {
+            // There is more: other writes come in between.
+            Ok(removed) if removed > 0 => continue,
+            Ok(_) => {}
+            Err(StoreError::Closed) => return,
+            Err(error) => tracing::warn!(%error, "old rows of the audit were not removed"),
+        }
+        drop(trail);
+        clock.sleep_ms(PRUNE_EVERY_MS).await;
+    }
+}

@@ -1,0 +1,172 @@
+//! Which decisions the audit keeps, beside those that an event is about. Denials are always kept;
+//! what is allowed is kept unless an event says so too. Lists are left out: they show what may be
+//! used, and nothing is done to it.
+
+use crate::gate::Gate;
+use crate::gate::trail::Trail;
+use crate::refusal::Result;
+use crate::request::CallRequest;
+use kernel::contracts::policy::{Decision, Request, Resource};
+use kernel::event::{Event, Occasion};
+use kernel::identity::audit::{Entry, Mac, Object, Said};
+use kernel::journal::audited;
+use kernel::session::Session;
+use kernel::tool::call::{Caller, Reach, ToolSpec, Verdict};
+use kernel::values::caller::Act;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A direct call that was judged.
+pub(crate) struct JudgedCall<'a> {
+    /// The call.
+    pub(crate) request: &'a CallRequest,
+    /// What it does to the world.
+    pub(crate) reach: Reach,
+    /// What was decided.
+    pub(crate) verdict: &'a Verdict,
+    /// The version of the policies.
+    pub(crate) version: Option<&'a Arc<str>>,
+}
+
+impl Gate {
+    /// Where decisions are kept that no event is about; nowhere in local mode.
+    fn beside(&self) -> Option<&Arc<Trail>> {
+        self.trail.as_ref().filter(|trail| trail.rules().unjournaled)
+    }
+
+    /// The entry of an event that is not applied yet, if the audit keeps one.
+    pub(crate) fn journaled(&self, session: &Session, event: &Event) -> Option<Entry> {
+        let trail = self.trail.as_ref()?;
+        audited::entry(session, event, &|bytes| trail.digest(bytes))
+    }
+
+    /// Keeps a decision. An error means that it could not be kept: then it must not be acted upon.
+    pub(crate) fn note(&self, request: &Request<'_>, decision: &Decision) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let Request { act, subject, resource, context } = request;
+        if decision.allows() && !trail.keeps_allowed(*act) {
+            return Ok(());
+        }
+        let (verdict, why) = audited::said(&decision.verdict);
+        let entry = Entry {
+            arguments: context.arguments.and_then(|value| digested(trail, value)),
+            verdict,
+            why,
+            version: decision.version.clone(),
+            ..Entry::by(self.clock.now(), subject, act.name(), object_of(resource))
+        };
+        trail.push(subject, entry)
+    }
+
+    /// Keeps that the scopes of a credential do not cover an act, whatever it would be done to.
+    pub(crate) fn note_out_of_scope(&self, caller: &Caller, act: Act) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let why = format!("the credential does not have the scope `{}`", act.scope().name());
+        let entry = Entry {
+            verdict: Said::Deny,
+            why: Some(why),
+            ..Entry::by(self.clock.now(), caller, act.name(), Object::only("any"))
+        };
+        trail.push(caller, entry)
+    }
+
+    /// Keeps what was decided about a direct call that becomes no run. A denial of one that would
+    /// become a run is kept like this, too.
+    pub(crate) fn note_call(&self, caller: &Caller, call: &JudgedCall<'_>) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let is_read = call.reach == Reach::Reads && *call.verdict == Verdict::Allow;
+        if is_read && !trail.rules().reads {
+            return Ok(());
+        }
+        let CallRequest { tool, arguments, trace, occasion, .. } = call.request;
+        let (verdict, why) = audited::said(call.verdict);
+        let object = Object::new("tool", tool.as_str());
+        let entry = Entry {
+            arguments: digested(trail, arguments),
+            verdict,
+            why,
+            version: call.version.cloned(),
+            door: door_of(occasion),
+            trace: *trace,
+            ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
+        };
+        trail.push(caller, entry)
+    }
+
+    /// Keeps that a caller asked for a tool that is there and that it does not see.
+    pub(crate) fn note_unseen(&self, caller: &Caller, request: &CallRequest) -> Result<()> {
+        if self.beside().is_none() || self.catalog.tool(request.tool.as_str()).is_none() {
+            return Ok(());
+        }
+        let verdict = &Verdict::Deny("the caller does not see this tool".to_owned());
+        let call = JudgedCall { request, reach: Reach::Writes, verdict, version: None };
+        self.note_call(caller, &call)
+    }
+
+    /// Keeps that a call was denied that had been allowed, or that somebody wanted in place of
+    /// another one.
+    pub(crate) fn note_denied(
+        &self,
+        caller: &Caller,
+        spec: &ToolSpec,
+        arguments: &Value,
+        why: &str,
+    ) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let object = Object::new("tool", spec.name.as_str());
+        let entry = Entry {
+            arguments: digested(trail, arguments),
+            verdict: Said::Deny,
+            why: Some(why.to_owned()),
+            ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
+        };
+        trail.push(caller, entry)
+    }
+
+    /// Refuses a caller of whom too much waits to be kept already.
+    pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
+        self.beside().map_or(Ok(()), |trail| trail.check_room(caller))
+    }
+
+    /// Whether callers wait until what was decided is kept.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.beside().is_some_and(|trail| trail.rules().strict)
+    }
+
+    /// Waits until all that was decided is kept, where callers wait for that.
+    pub(crate) async fn settled(&self) {
+        if let Some(trail) = self.beside().filter(|trail| trail.rules().strict) {
+            trail.settled().await;
+        }
+    }
+}
+
+fn digested(trail: &Trail, value: &Value) -> Option<Mac> {
+    audited::digested(value, &|bytes| trail.digest(bytes))
+}
+
+fn door_of(occasion: &Occasion) -> Option<String> {
+    let parts = [occasion.trigger.as_deref(), occasion.endpoint.as_deref()];
+    let known: Vec<&str> = parts.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.join(" "))
+}
+
+/// What something was done to, as the audit names it.
+fn object_of(resource: &Resource<'_>) -> Object {
+    match *resource {
+        Resource::Tool(spec) => Object::new("tool", spec.name.as_str()),
+        Resource::Plan(id) => Object::new("plan", id),
+        Resource::InlinePlan => Object::only("inline_plan"),
+        Resource::Agent(name) => Object::new("agent", name),
+        Resource::Pipeline(name) => Object::new("pipeline", name),
+        Resource::Session(facts) => {
+            Object { id: facts.id.map(str::to_owned), ..Object::only("session") }
+        }
+        Resource::Ask { kind, .. } => Object::new("ask", kind),
+        Resource::Blob(hash) => Object::new("blob", hash),
+        Resource::Definition { kind, name } => Object::new("definition", format!("{kind}/{name}")),
+        Resource::Upstream(name) => Object::new("upstream", name),
+        Resource::Sink(name) => Object::new("sink", name),
+        Resource::Server => Object::only("server"),
+    }
+}

@@ -1,0 +1,302 @@
+//! The trail of decisions: what the audit keeps of those that no journal has. They wait in a
+//! bounded buffer and are written together, soon. Each caller has a share of the buffer, and only
+//! who fills it is refused: nothing is done that could not be written down. In local mode none of
+//! this is used.
+
+use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
+use crate::system::locks::lock;
+use kernel::contracts::audit::Audit;
+use kernel::contracts::{Clock, Spawn, StoreError};
+use kernel::identity::audit::{ChainName, Entry, Mac};
+use kernel::identity::chain::ChainKeys;
+use kernel::values::caller::{Act, Caller};
+use kernel::values::ids::RealmId;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+
+/// How long an entry waits for others before all of them are written. With the write itself it is
+/// there within 200 milliseconds.
+const WAIT_MS: u64 = 100;
+/// How long it takes until a failed write is tried again, and a caller should.
+const RETRY_MS: u64 = 1_000;
+/// How many entries are written at once, and how many a row has.
+const BATCH_MAX: usize = 4_096;
+const ROW_MAX: usize = 512;
+/// How many entries of one caller wait at most.
+const SHARE_MAX: usize = 16_384;
+/// From how many on each caller has only a fair part of them.
+const CROWDED: usize = 65_536;
+
+/// What is kept beside what is journaled, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditRules {
+    /// Whether what is not journaled is kept at all; not in local mode.
+    pub unjournaled: bool,
+    /// Whether allowed reads are kept.
+    pub reads: bool,
+    /// Whether callers wait until what was decided is written.
+    pub strict: bool,
+}
+
+/// What the trail is made of.
+pub struct AuditParts {
+    /// Where it is kept.
+    pub audit: Arc<dyn Audit>,
+    /// What digests of arguments are made with.
+    pub keys: Arc<dyn ChainKeys>,
+    /// What is kept.
+    pub rules: AuditRules,
+}
+
+/// The trail.
+pub(crate) struct Trail {
+    pub(crate) audit: Arc<dyn Audit>,
+    keys: Arc<dyn ChainKeys>,
+    rules: AuditRules,
+    clock: Arc<dyn Clock>,
+    spawn: Arc<dyn Spawn>,
+    buffer: Mutex<Buffer>,
+    /// How many entries were written, or given up with the store.
+    written: watch::Sender<u64>,
+}
+
+/// Whose share.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Whose {
+    realm: RealmId,
+    subject: Arc<str>,
+}
+
+/// What waits.
+#[derive(Default)]
+struct Buffer {
+    entries: Vec<(Whose, Entry)>,
+    /// How many entries of each caller wait or are being written, and of all of them.
+    shares: HashMap<Whose, usize>,
+    held: usize,
+    /// How many ever came.
+    pushed: u64,
+    /// Whether a task writes them.
+    is_written: bool,
+}
+
+impl Buffer {
+    /// Whether there is room for one more of this caller. Where all is crowded, those who hold less
+    /// than a fair part still come in: they fill at most as much again.
+    fn has_room(&self, whose: &Whose) -> bool {
+        let own = self.shares.get(whose).copied().unwrap_or_default();
+        let fair = CROWDED / self.shares.len().max(1);
+        own < SHARE_MAX && (self.held < CROWDED || own < fair)
+    }
+
+    fn add(&mut self, whose: Whose, entry: Entry) {
+        *self.shares.entry(whose.clone()).or_default() += 1;
+        self.held += 1;
+        self.pushed += 1;
+        self.entries.push((whose, entry));
+    }
+
+    /// The next ones to be written; the task ends with the last.
+    fn next(&mut self) -> Vec<(Whose, Entry)> {
+        let rest = self.entries.split_off(self.entries.len().min(BATCH_MAX));
+        let batch = std::mem::replace(&mut self.entries, rest);
+        self.is_written = !batch.is_empty();
+        batch
+    }
+
+    /// These are written.
+    fn forget(&mut self, batch: &[(Whose, Entry)]) {
+        self.held -= batch.len();
+        for (whose, _) in batch {
+            if let Some(own) = self.shares.get_mut(whose) {
+                *own -= 1;
+                if *own == 0 {
+                    self.shares.remove(whose);
+                }
+            }
+        }
+    }
+}
+
+impl Trail {
+    pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
+        let AuditParts { audit, keys, rules } = parts;
+        let (buffer, written) = (Mutex::default(), watch::Sender::new(0));
+        Self { audit, keys, rules, clock, spawn, buffer, written }
+    }
+
+    /// The keyed digest of arguments.
+    pub(crate) fn digest(&self, bytes: &[u8]) -> Mac {
+        self.keys.digest(bytes)
+    }
+
+    /// What chains are made with.
+    pub(crate) fn keys(&self) -> &dyn ChainKeys {
+        &*self.keys
+    }
+
+    pub(crate) fn rules(&self) -> AuditRules {
+        self.rules
+    }
+
+    /// Whether it is kept here that this act was allowed. What leads to an event is kept with that.
+    pub(crate) fn keeps_allowed(&self, act: Act) -> bool {
+        match act {
+            Act::Read => self.rules.reads,
+            Act::Run
+            | Act::Talk
+            | Act::Submit
+            | Act::Call
+            | Act::Cancel
+            | Act::Fork
+            | Act::Answer => false,
+            Act::Export
+            | Act::Remove
+            | Act::Define
+            | Act::LogIn
+            | Act::Operate
+            | Act::Administer
+            | Act::Impersonate => true,
+        }
+    }
+
+    /// Refuses a caller whose share of the buffer is full.
+    pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
+        if lock(&self.buffer).has_room(&whose(caller)) { Ok(()) } else { Err(full(caller)) }
+    }
+
+    /// Has an entry written, soon. It is refused where the caller's share is full.
+    pub(crate) fn push(self: &Arc<Self>, caller: &Caller, entry: Entry) -> Result<()> {
+        let whose = whose(caller);
+        let mut buffer = lock(&self.buffer);
+        if !buffer.has_room(&whose) {
+            return Err(full(caller));
+        }
+        buffer.add(whose, entry);
+        let begins = !std::mem::replace(&mut buffer.is_written, true);
+        drop(buffer);
+        if begins {
+            let trail = self.clone();
+            self.spawn.task("audit", Box::pin(async move { trail.write_all().await }));
+        }
+        Ok(())
+    }
+
+    /// Waits until all that came before is written.
+    pub(crate) async fn settled(&self) {
+        let pushed = lock(&self.buffer).pushed;
+        let mut written = self.written.subscribe();
+        // An error would mean that the sender is gone, which we hold.
+        let _ = written.wait_for(|written| *written >= pushed).await;
+    }
+
+    async fn write_all(&self) {
+        if !self.rules.strict {
+            self.clock.sleep_ms(WAIT_MS).await;
+        }
+        loop {
+            let batch = lock(&self.buffer).next();
+            if batch.is_empty() {
+                return;
+            }
+            while let Err(error) = self.audit.write(lists(&batch)).await {
+                if error == StoreError::Closed {
+                    tracing::error!(entries = batch.len(), "the store closed before the audit");
+                    break;
+                }
+                tracing::warn!(%error, "the audit cannot be written; trying again");
+                self.clock.sleep_ms(RETRY_MS).await;
+            }
+            lock(&self.buffer).forget(&batch);
+            self.written.send_modify(|written| *written += batch.len() as u64);
+        }
+    }
+}
+
+fn whose(caller: &Caller) -> Whose {
+    Whose { realm: caller.realm.clone(), subject: caller.subject.clone() }
+}
+
+/// The entries of each realm, in rows of some size.
+fn lists(batch: &[(Whose, Entry)]) -> Vec<(ChainName, Vec<Entry>)> {
+    let mut chains: BTreeMap<&RealmId, Vec<Entry>> = BTreeMap::new();
+    for (whose, entry) in batch {
+        chains.entry(&whose.realm).or_default().push(entry.clone());
+    }
+    let mut lists = Vec::with_capacity(chains.len());
+    for (realm, entries) in chains {
+        let rows = entries.chunks(ROW_MAX).map(<[Entry]>::to_vec);
+        lists.extend(rows.map(|row| (ChainName::of(realm), row)));
+    }
+    lists
+}
+
+fn full(caller: &Caller) -> Refusal {
+    let message = format!(
+        "more decisions about `{}` wait to be written to the audit than may wait",
+        caller.subject
+    );
+    let later = Box::new(TryLater { retry_ms: RETRY_MS, run: None });
+    Refusal::new(RefusalCode::RateLimited(later), message)
+        .hint("nothing was done: send it again a little later")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::identity::audit::Object;
+    use kernel::values::ids::Millis;
+
+    fn of(subject: &str) -> Whose {
+        whose(&Caller::new("r", subject))
+    }
+
+    fn entry(subject: &str) -> Entry {
+        Entry::new(Millis(0), subject.into(), "read", Object::only("server"))
+    }
+
+    fn fill(buffer: &mut Buffer, subject: &str, count: usize) {
+        for _ in 0..count {
+            buffer.add(of(subject), entry(subject));
+        }
+    }
+
+    #[test]
+    fn who_fills_its_share_is_refused_and_nobody_else() {
+        let mut buffer = Buffer::default();
+        fill(&mut buffer, "loud", SHARE_MAX);
+        assert!(!buffer.has_room(&of("loud")) && buffer.has_room(&of("quiet")));
+        for loud in ["b", "c", "d"] {
+            fill(&mut buffer, loud, SHARE_MAX);
+        }
+        assert_eq!(buffer.held, CROWDED);
+        assert!(buffer.has_room(&of("quiet")), "where all is crowded, too");
+        let batch = buffer.next();
+        assert_eq!((batch.len(), buffer.is_written), (BATCH_MAX, true));
+        assert!(!buffer.has_room(&of("loud")), "what is being written still counts");
+        buffer.forget(&batch);
+        assert!(buffer.has_room(&of("loud")));
+    }
+
+    #[test]
+    fn the_last_batch_ends_the_task() {
+        let mut buffer = Buffer::default();
+        fill(&mut buffer, "ann", 2);
+        let batch = buffer.next();
+        assert_eq!(batch.len(), 2);
+        buffer.forget(&batch);
+        assert!(buffer.next().is_empty() && !buffer.is_written);
+        assert!(buffer.shares.is_empty() && buffer.held == 0);
+    }
+
+    #[test]
+    fn entries_of_a_realm_are_in_rows_in_their_order() {
+        let batch: Vec<(Whose, Entry)> =
+            (0..=ROW_MAX).map(|number| (of("ann"), entry(&number.to_string()))).collect();
+        let lists = lists(&batch);
+        let sizes: Vec<usize> = lists.iter().map(|(_, entries)| entries.len()).collect();
+        assert_eq!(sizes, [ROW_MAX, 1]);
+        assert_eq!(&*lists[1].1[0].subject, ROW_MAX.to_string());
+    }
+}

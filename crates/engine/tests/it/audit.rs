@@ -1,0 +1,125 @@
+//! The audit over the real store: what is journaled is kept with its events, what is not soon after
+//! it was decided, and nothing of that in local mode.
+
+use crate::world::{WAIT_MS, World, caller};
+use crate::{ASK, READ, WRITE};
+use engine::{AllowAll, AuditParts, AuditRules, Parts};
+use kernel::ask::Reply;
+use kernel::contracts::audit::AuditFilter;
+use kernel::contracts::{Page, SessionRef};
+use kernel::identity::audit::{ChainName, Entry, Said};
+use kernel::tool::call::Caller;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+
+const STRICT: AuditRules = AuditRules { unjournaled: true, reads: true, strict: true };
+
+/// A world that keeps this beside what is journaled.
+async fn world(folder: &Path, rules: AuditRules) -> World {
+    let audited = |parts: Parts| {
+        let audit = parts.audit.map(|audit| AuditParts { rules, ..audit });
+        Parts { audit, ..parts }
+    };
+    World::changed(folder, &[READ, WRITE, ASK], audited).await
+}
+
+/// The entries of this act, oldest first.
+async fn entries(world: &World, act: &str) -> Vec<Entry> {
+    let audits = world.engine.audits();
+    audits.settled().await;
+    let (page, chain) = (Page { cursor: None, limit: 100 }, ChainName::of(&caller().realm));
+    let filter = AuditFilter { act: Some(act.to_owned()), ..AuditFilter::default() };
+    let found = audits.entries(&caller(), &chain, &filter, &page).await.unwrap();
+    found.items.into_iter().rev().map(|found| found.entry).collect()
+}
+
+/// Who, to what, and what was said.
+fn told(entry: &Entry) -> (&str, &str, Option<&str>, Said) {
+    let object = &entry.object;
+    (&entry.subject, &object.kind, object.id.as_deref(), entry.verdict)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let journaled = AuditRules { unjournaled: false, reads: true, strict: false };
+    let before = world(folder.path(), journaled).await;
+    before.permits.add_permits(1);
+    let request = before.request("write", json!({"n": 2}), "s");
+    let done = before.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    assert_eq!(done.run.status.name(), "completed");
+    let started = entries(&before, "run").await;
+    let expected = ("ann", "plan", Some("write"), Said::Allow);
+    assert_eq!(started.iter().map(told).collect::<Vec<_>>(), [expected]);
+    assert_eq!(started[0].run, Some(done.run.id));
+    let called = entries(&before, "call").await;
+    let expected = ("ann", "tool", Some("slow::write"), Said::Allow);
+    assert_eq!(called.iter().map(told).collect::<Vec<_>>(), [expected]);
+    assert!(called[0].arguments.is_some() && called[0].arguments != started[0].arguments);
+    before.engine.stop().await;
+    drop(before);
+    let after = world(folder.path(), journaled).await;
+    after.engine.audits().note_start().await.unwrap();
+    for chain in [ChainName::of(&caller().realm), ChainName::server()] {
+        let seen = after.engine.audits().verify(&caller(), &chain, &[]).await.unwrap();
+        assert!(seen.rows > 0 && seen.flaws == 0 && seen.unchecked == 0, "{seen:?}");
+    }
+    let page = Page { cursor: None, limit: 1 };
+    let (server, every) = (ChainName::server(), AuditFilter::default());
+    let found = after.engine.audits().entries(&caller(), &server, &every, &page).await.unwrap();
+    let heads = &found.items[0].entry.detail.as_ref().unwrap()["heads"];
+    assert!(heads["default"].as_str().unwrap().contains(':'), "{heads}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_kept_with_who_gave_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), STRICT).await;
+    let request = world.request("ask", json!({}), "s");
+    let waits = world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    let ask = waits.asks[0].row.ask.id;
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
+    let bob = Caller::new("default", "bob");
+    world.engine.asks().reply(&bob, ask, reply, None, WAIT_MS).await.unwrap();
+    let answered = entries(&world, "answer").await;
+    assert_eq!(answered.len(), 1);
+    let entry = &answered[0];
+    assert_eq!(told(entry).0, "bob");
+    assert_eq!((entry.ask, entry.reply.as_deref()), (Some(ask), Some("answered")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_journaled_is_kept_too_and_denials_always() {
+    for reads in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let world = world(folder.path(), AuditRules { reads, ..STRICT }).await;
+        world.permits.add_permits(1);
+        let tools = world.engine.tools();
+        tools.call(&caller(), &"slow::read".into(), json!({"n": 1}), WAIT_MS).await.unwrap();
+        let unseen = tools.call(&caller(), &"secret::write".into(), json!({}), WAIT_MS).await;
+        assert!(unseen.is_err());
+        let kept = entries(&world, "call").await;
+        let denied = ("ann", "tool", Some("secret::write"), Said::Deny);
+        let read = ("ann", "tool", Some("slow::read"), Said::Allow);
+        let expected = if reads { vec![read, denied] } else { vec![denied] };
+        assert_eq!(kept.iter().map(told).collect::<Vec<_>>(), expected);
+        let missing = SessionRef::Key { key: "none".into(), space: None };
+        assert!(world.engine.sessions().get(&caller(), &missing).await.is_err());
+        assert_eq!(entries(&world, "read").await, [], "there was nothing to decide about");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_mode_keeps_what_is_journaled_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = |parts: Parts| Parts { policy: Arc::new(AllowAll), ..parts };
+    let world = World::changed(folder.path(), &[READ], local).await;
+    world.permits.add_permits(2);
+    let tools = world.engine.tools();
+    tools.call(&caller(), &"slow::read".into(), json!({"n": 1}), WAIT_MS).await.unwrap();
+    assert_eq!(entries(&world, "call").await, []);
+    let request = world.request("read", json!({}), "s");
+    world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    assert_eq!(entries(&world, "call").await.len(), 1);
+}
