@@ -93,7 +93,7 @@ impl Table {
 }
 
 /// The address under which a failure is counted.
-fn counted(from: IpAddr) -> IpAddr {
+pub(crate) fn counted(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & NETWORK).into(),
         address @ IpAddr::V4(_) => address,

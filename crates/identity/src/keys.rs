@@ -4,6 +4,7 @@
 use crate::snapshot::Snapshot;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
+use kernel::identity::audit::{ChainName, Entry, Object};
 use kernel::identity::grants::{Exceeds, Grants};
 use kernel::identity::key::{
     ApiKey, Dead, EXPIRES_DEFAULT_DAYS, KeyId, KeyText, SecretHash, hash_of,
@@ -11,6 +12,7 @@ use kernel::identity::key::{
 use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
+use serde_json::json;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
 
@@ -136,6 +138,9 @@ struct Draft<T> {
     over: Option<u64>,
     /// What the one who asked gets beside it.
     gives: T,
+    /// What it is in the audit, and who does it.
+    act: &'static str,
+    by: Arc<str>,
 }
 
 impl Keys {
@@ -229,7 +234,8 @@ impl Keys {
             key.check(now)?;
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
-            Ok(Draft { key, over: Some(version), gives: text })
+            let (act, by) = ("key.rotate", maker.subject.clone());
+            Ok(Draft { key, over: Some(version), gives: text, act, by })
         });
         let (stored, text) = rotated.await?;
         Ok(Made { stored, text })
@@ -245,7 +251,8 @@ impl Keys {
         let revoked = self.change(move |keys| {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
             key.revoked.get_or_insert(keys.parts.clock.now());
-            Ok(Draft { key, over: Some(version), gives: () })
+            let (act, by) = ("key.revoke", maker.subject.clone());
+            Ok(Draft { key, over: Some(version), gives: (), act, by })
         });
         let (stored, ()) = revoked.await?;
         Ok(stored)
@@ -279,7 +286,8 @@ impl Keys {
             expires,
             ..only_holding(hash_of(text.expose()))
         };
-        Ok(Draft { key, over: None, gives: text })
+        let (act, by) = ("key.create", maker.subject.clone());
+        Ok(Draft { key, over: None, gives: text, act, by })
     }
 
     /// A key that this maker may change.
@@ -327,8 +335,10 @@ impl Keys {
 
     /// Stores a key, then lets everyone see it. The caller holds `changing`.
     async fn write<T>(&self, draft: Draft<T>) -> Result<(StoredKey, T), StoreError> {
-        let Draft { key, over, gives } = draft;
-        let version = self.parts.store.put(&key, over).await?;
+        let Draft { key, over, gives, act, by } = draft;
+        let entry = changed_key(&key, act, by, self.parts.clock.now());
+        let audit = vec![(chain_of(&key), vec![entry])];
+        let version = self.parts.store.put_audited(&key, over, audit).await?;
         let next = self.replace(|before| before.with(key.clone(), version));
         let stored = next.stored(&key.id).unwrap_or(StoredKey { key, version, used: None });
         Ok((stored, gives))
@@ -419,6 +429,19 @@ impl Expiry {
             Self::Never => Ok(None),
         }
     }
+}
+
+/// What the audit keeps of a change: nothing that would help to use the key.
+fn changed_key(key: &ApiKey, act: &'static str, by: Arc<str>, now: Millis) -> Entry {
+    let ApiKey { name, realms, scopes, expires, .. } = key;
+    let detail = json!({"name": name, "realms": realms, "scopes": scopes, "expires": expires});
+    let object = Object::new("key", key.id.to_string());
+    Entry { detail: Some(detail), ..Entry::new(now, by, act, object) }
+}
+
+/// The chain of the realm that a key is for; the server's where it is for several.
+fn chain_of(key: &ApiKey) -> ChainName {
+    key.realms.only().map_or_else(ChainName::server, |realm| ChainName::of(&realm))
 }
 
 /// A key of no one that has this hash, and that is good for nothing: hashes are compared in one

@@ -4,6 +4,7 @@
 
 pub mod sent;
 pub mod failures;
+mod failed;
 pub mod token;
 mod key_set;
 mod jwt;
@@ -16,6 +17,7 @@ pub mod policy;
 mod tests;
 
 use crate::claims::ClaimsBook;
+use crate::failed::Failed;
 use crate::failures::Failures;
 use crate::issuer::{IssuerParts, Issuers, KnownToken};
 use crate::keys::{
@@ -25,6 +27,7 @@ use crate::sent::Sent;
 use crate::snapshot::Snapshot;
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::directory::{ADMIN, Directory};
@@ -51,6 +54,8 @@ pub struct IdentityParts {
     pub issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`: tokens that are for it are taken there.
     pub mcp: Option<String>,
+    /// Where failed credentials are kept; none where they are not.
+    pub audit: Option<Arc<dyn Audit>>,
     /// The admin key; an empty one is none. Whether it is long enough is decided at the start.
     pub admin_key: Option<Secret>,
     /// The server's secrets: tokens are sealed with them.
@@ -71,6 +76,8 @@ pub struct Identity {
     issuers: Issuers,
     claims: Arc<ClaimsBook>,
     failures: Failures,
+    /// What of them is kept.
+    failed: Option<Arc<Failed>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
@@ -186,10 +193,12 @@ impl Verified {
 impl Identity {
     /// Reads everyone who is known.
     pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, StoreError> {
-        let IdentityParts { keys: store, claims, issuers, mcp, .. } = parts;
+        let IdentityParts { keys: store, claims, issuers, mcp, audit, .. } = parts;
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
+        let failed =
+            audit.map(|audit| Arc::new(Failed::new(audit, clock.clone(), spawn.clone())));
         let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
         let key_parts =
             KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
@@ -204,7 +213,8 @@ impl Identity {
         let issuers = Issuers::new(issuers, mcp, &issuer_parts);
         let (seen_by, now) = (keys.clone(), clock.clone());
         let claims = ClaimsBook::open(claims, seen_by, issuers.entries(), now, &*spawn).await?;
-        Ok(Arc::new(Self { keys, admin, tokens, issuers, claims, failures, clock, entropy }))
+        let open = Self { keys, admin, tokens, issuers, claims, failures, failed, clock, entropy };
+        Ok(Arc::new(open))
     }
 
     /// Reads the keys of issuers from now on. A server that asks for no credentials does not.
@@ -247,6 +257,9 @@ impl Identity {
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
     /// come to `authenticate`, such as a request for a token, are counted by their door.
     pub fn failed(&self, from: IpAddr, why: &'static str) -> Denied {
+        if let Some(failed) = &self.failed {
+            failed.note(from);
+        }
         match self.failures.note(from, self.clock.elapsed()) {
             Ok(()) => Denied::Invalid(why),
             Err(wait) => too_many(wait),
@@ -421,6 +434,15 @@ impl Identity {
     /// The keys that this maker administers, by id, those that were revoked included.
     pub fn list(&self, maker: &Maker) -> Vec<StoredKey> {
         self.keys.list(maker)
+    }
+
+    /// Writes failed credentials to the audit that are only counted yet. It is done once a minute; a
+    /// server that stops does it once more.
+    pub async fn store_failures(&self) -> Result<(), StoreError> {
+        match &self.failed {
+            Some(failed) => failed.store().await,
+            None => Ok(()),
+        }
     }
 
     /// Stores when keys were last used, as far as that is not stored yet. It is done once a minute;

@@ -342,6 +342,44 @@ impl StableKey {
     }
 }
 
+/// Makes message authentication codes for one purpose: whoever does not have the secret can neither
+/// make one nor change what has one.
+#[derive(Clone)]
+pub struct Macs {
+    keys: Keyring,
+}
+
+impl Macs {
+    /// With these secrets, for this purpose.
+    pub fn new(keys: impl Into<Keyring>, purpose: &[u8]) -> Self {
+        let keys: Keyring = keys.into();
+        let derived = |secret: &hmac::Key| {
+            let own = hmac::sign(secret, purpose);
+            hmac::Key::new(hmac::HMAC_SHA256, own.as_ref())
+        };
+        Self { keys: keys.map(derived) }
+    }
+
+    /// The name of the secret that new ones are made with.
+    pub fn current(&self) -> KeyId {
+        self.keys.current.id
+    }
+
+    /// That of these parts, each with its length, with the secret of this name; none where it is
+    /// not one of ours.
+    pub fn mac(&self, name: &str, parts: &[&[u8]]) -> Option<[u8; SECRET_BYTES]> {
+        let named = self.keys.all().find(|one| one.id.to_string() == name)?;
+        let mut context = hmac::Context::with_key(&named.key);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let whole = context.sign();
+        let whole: &[u8] = whole.as_ref();
+        whole.try_into().ok()
+    }
+}
+
 /// What an envelope begins with.
 fn head(form: u8, id: KeyId) -> Vec<u8> {
     once(form).chain(id.0).collect()
@@ -499,6 +537,21 @@ mod tests {
         let unknown = Unopened::UnknownKey(stable([7; 32]).keys.current.id);
         assert_eq!(stable(gone).open(b"list", &old[0]), Err(unknown));
         assert_eq!(stable(gone).open(b"list", &old[1]), Err(Unopened::Changed));
+    }
+
+    #[test]
+    fn a_mac_is_of_one_secret_one_purpose_and_these_parts() {
+        let macs = Macs::new(replaced(), b"rows");
+        let name = macs.current().to_string();
+        let parts: [&[u8]; 2] = [b"ab", b"c"];
+        let mac = macs.mac(&name, &parts).unwrap();
+        assert_eq!(macs.mac(&name, &parts), Some(mac));
+        let others: [&[u8]; 2] = [b"a", b"bc"];
+        assert_ne!(macs.mac(&name, &others), Some(mac));
+        let old = Macs::new([7; 32], b"rows").current().to_string();
+        assert!(macs.mac(&old, &parts).is_some_and(|other| other != mac));
+        assert_ne!(Macs::new(replaced(), b"other").mac(&name, &parts), Some(mac));
+        assert_eq!(Macs::new([7; 32], b"rows").mac(&name, &parts), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use tools::HttpSettings;
 
 pub use crate::public_url::PublicUrl;
@@ -51,6 +52,8 @@ pub struct Config {
     pub sinks: Vec<SinkEntry>,
     /// `[auth.issuers.<name>]`.
     pub issuers: Vec<IssuerEntry>,
+    /// `[audit]`.
+    pub audit: AuditConfig,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
     /// What is written and has no effect any more.
@@ -91,6 +94,24 @@ pub struct McpConfig {
     /// Takes requests of MCP clients that do not keep to their version; `docs/reference/mcp.md`
     /// says which.
     pub lenient: bool,
+}
+
+/// `[audit]`: what is kept of decisions that are not journaled, and for how long all is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AuditConfig {
+    /// Whether an answer waits until what was decided for it is written.
+    pub strict: bool,
+    /// Whether allowed reads are kept.
+    pub reads: bool,
+    /// After how many days rows are removed; never where nothing is said.
+    pub keep_days: Option<NonZeroU32>,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { strict: false, reads: true, keep_days: None }
+    }
 }
 
 /// `[agents]`.
@@ -236,6 +257,7 @@ struct Settings {
     events: Kept<EventSettings>,
     auth: Kept<AuthSettings>,
     realms: Kept<Each<RealmSettings>>,
+    audit: Kept<AuditConfig>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -353,6 +375,7 @@ impl Settings {
             agents: self.agents.0,
             sinks,
             issuers,
+            audit: self.audit.0,
             session_ttls: self.realms.0.0.into_iter().filter_map(ttl).collect(),
             warnings: Vec::new(),
         }
@@ -525,9 +548,22 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("tools, mcp, providers, models, agents, events, auth, realms"),
+            told[1].ends_with("providers, models, agents, events, auth, realms, audit"),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn what_the_audit_keeps_is_set() {
+        let text = "[audit]\nstrict = true\nreads = false\nkeep_days = 365\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        let keep_days = NonZeroU32::new(365);
+        assert_eq!(config.audit, AuditConfig { strict: true, reads: false, keep_days });
+        let usual = AuditConfig { strict: false, reads: true, keep_days: None };
+        assert_eq!(Config::default().audit, usual);
+        let told = mistakes("[audit]\nread = true\n");
+        assert!(told[0].contains("unknown key `read` in `[audit]`"), "{told:?}");
+        assert_eq!(mistakes("[audit]\nkeep_days = 0\n").len(), 1);
     }
 
     #[test]

@@ -71,6 +71,7 @@ impl Stage {
             claims: store.clone(),
             issuers,
             mcp: Some("https://wp.test/mcp".to_owned()),
+            audit: None,
             admin_key: Some(ADMIN_KEY.into()),
             seal: Keyring::new([7; 32]),
             clock: clock.clone(),

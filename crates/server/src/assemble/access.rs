@@ -9,6 +9,7 @@ use identity::policy::RolePolicy;
 use identity::{Identity, IdentityParts};
 use kernel::contracts::Policy;
 use kernel::contracts::api_keys::ApiKeys;
+use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
@@ -49,6 +50,8 @@ pub(super) struct Known {
     pub(super) keys: Arc<dyn ApiKeys>,
     /// What tokens of issuers claimed.
     pub(super) claims: Arc<dyn Claims>,
+    /// Where failed credentials are kept.
+    pub(super) audit: Arc<dyn Audit>,
     /// Whose tokens are taken.
     pub(super) issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`, where it has one.
@@ -62,11 +65,11 @@ pub(super) async fn known(
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let Known { keys, claims, issuers, mcp } = by;
+    let Known { keys, claims, audit, issuers, mcp } = by;
     let System { clock, entropy, spawn } = system.clone();
-    let (admin_key, seal) = (admin_key.map(Secret::from), seal.clone());
+    let (admin_key, seal, audit) = (admin_key.map(Secret::from), seal.clone(), Some(audit));
     let parts =
-        IdentityParts { keys, claims, issuers, mcp, admin_key, seal, clock, entropy, spawn };
+        IdentityParts { keys, claims, issuers, mcp, audit, admin_key, seal, clock, entropy, spawn };
     Identity::open(parts).await.map_err(|error| stored(error.into()))
 }
 

@@ -4,6 +4,7 @@
 use super::access::{Known, known};
 use super::error::AssembleError;
 use super::{store_parts, system};
+use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::FileVault;
 use engine::system::clock::SystemClock;
@@ -55,9 +56,11 @@ impl HeldKeys {
         let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(data, given)?;
+        opened.audit.begin(Arc::new(AuditKeys::new(&keys)));
         let (api_keys, claims) = (opened.api_keys.clone(), opened.claims.clone());
+        let audit = opened.audit.clone();
         // Tokens of issuers are not taken here.
-        let by = Known { keys: api_keys, claims, issuers: Vec::new(), mcp: None };
+        let by = Known { keys: api_keys, claims, audit, issuers: Vec::new(), mcp: None };
         let identity = known(by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }

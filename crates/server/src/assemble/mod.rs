@@ -25,6 +25,7 @@ use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
 use crate::request::doors::{Doors, Shared, SinkFacts};
 use crate::routes::router;
+use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, System};
 use access::{Admission, Asked, Known, admission, known, mcp_address};
@@ -32,16 +33,18 @@ use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::{Engine, Model, Models, ToolSource};
+use engine::{AuditParts, AuditRules, Engine, Model, Models, ToolSource};
 use error::{stored, wrong};
 use identity::Identity;
+use kernel::contracts::audit::Audit;
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Spawn, Tool, Vault};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
-use project::config::{Config, ServerConfig};
+use outbound::seal::Keyring;
+use project::config::{AuditConfig, Config, ServerConfig};
 use project::public_url::PublicUrl;
 use project::realm::default_realm;
 use project::upstream_entries::{Entry, Upstreams};
@@ -129,6 +132,9 @@ impl Stopper {
         if let Err(error) = self.doors.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
         }
+        if let Err(error) = self.doors.identity.store_failures().await {
+            tracing::warn!(%error, "failed credentials of the last minute are not in the audit");
+        }
         self.doors.engine.stop().await;
         self.doors.gateway.stop().await;
         self.doors.telemetry.stop().await;
@@ -146,7 +152,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, issuers, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
-    let Opened { store, definitions, api_keys, claims, blobs, deliveries, marks, backup, .. } =
+    let Opened { store, definitions, api_keys, claims, audit, blobs, deliveries, marks, backup } =
         stores::open(&place, store_parts(&system, &limits, fatal))?;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
@@ -159,7 +165,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let outlets = opened_sinks(sinks, &system)?;
     let (never_local, alone) = (setup.never_local, setup.alone);
     let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
-    let by = Known { keys: api_keys, claims, issuers, mcp: Some(mcp_address(&server, address)) };
+    let here = Some(mcp_address(&server, address));
+    let by = Known { keys: api_keys, claims, audit: audit.clone(), issuers, mcp: here };
     let identity = known(by, admin_key, &keys, &system).await?;
     let Admission { entrance, client, policy } = admission(&asked, &identity, system.clock.now())?;
     let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));
@@ -178,7 +185,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
-        audit: None,
+        audit: Some(audit_parts(audit, &keys, project.config.audit, &entrance)),
         schemas: Arc::new(JsonSchemas::default()),
         marks,
         clock,
@@ -190,7 +197,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     })
     .map_err(wrong(ProjectPart::Tools))?;
     warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
-    engine.admin().keep_recovering();
+    go_on(&engine, project.config.audit).await?;
     let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
     warnings.extend(left);
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
@@ -208,6 +215,31 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
     Ok(Assembled { router, engine, warnings, doors, door, spawn, client, ports, connections_max })
+}
+
+/// The audit, with rows that are chained by the server's secret. In local mode only what is
+/// journaled is kept.
+fn audit_parts(
+    audit: Arc<dyn Audit>,
+    secrets: &Keyring,
+    kept: AuditConfig,
+    entrance: &Entrance,
+) -> AuditParts {
+    let (AuditConfig { strict, reads, .. }, is_local) = (kept, entrance.base().is_none());
+    let keys = Arc::new(AuditKeys::new(secrets));
+    audit.begin(keys.clone());
+    AuditParts { audit, keys, rules: AuditRules { unjournaled: !is_local, reads, strict } }
+}
+
+/// Writes down that the server began, lets it go on with what it left undone, and removes from the
+/// audit what is too old from now on.
+async fn go_on(engine: &Engine, kept: AuditConfig) -> Result<(), AssembleError> {
+    engine.audits().note_start().await.map_err(stored)?;
+    engine.admin().keep_recovering();
+    if let Some(days) = kept.keep_days {
+        engine.audits().keep_pruning(days.get());
+    }
+    Ok(())
 }
 
 /// What connections to upstreams are made of.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
 pub(crate) fn all() -> Map<String, Value> {
-    let groups = [paths(), pages(), filters(), streams(), logins(), headers()];
+    let groups = [paths(), pages(), filters(), audits(), streams(), logins(), headers()];
     groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
 }
 
@@ -98,6 +98,29 @@ fn filters() -> Vec<(&'static str, Value)> {
                 "Only of this status.",
                 json!({"$ref": "#/components/schemas/DeliveryStatus"}),
             ),
+        ),
+    ]
+}
+
+fn audits() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "auditChain",
+            query(
+                "chain",
+                "Whose audit: of the realm, or of the server, which needs the role `admin` in `*`.",
+                json!({"type": "string", "enum": ["realm", "server"], "default": "realm"}),
+            ),
+        ),
+        ("ofAct", query("act", "Only of this act.", text())),
+        ("ofSubject", query("subject", "Only for or by this subject.", text())),
+        (
+            "since",
+            query("since", "Only from then on.", json!({"type": "string", "format": "date-time"})),
+        ),
+        (
+            "auditHead",
+            query("head", "`head` as it once was: the audit must still have that row.", text()),
         ),
     ]
 }

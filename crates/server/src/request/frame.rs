@@ -106,6 +106,11 @@ async fn checked<F: Future<Output = Response>>(
             return sent(doors, page, told(doors, failure, shape, caller));
         }
     };
+    let audits = doors.engine.audits();
+    let room = visitor.as_ref().map_or(Ok(()), |visitor| audits.check_room(&visitor.caller));
+    if let Err(refusal) = room {
+        return sent(doors, page, told(doors, refusal.into(), shape, caller));
+    }
     let verified = visitor.as_ref().and_then(|visitor| visitor.verified.clone());
     let mut response = match verified {
         None => handler(request, visitor).await,
@@ -114,6 +119,10 @@ async fn checked<F: Future<Output = Response>>(
             answered.unwrap_or_else(|| entrance.lapsed(door).into_response())
         }
     };
+    // Nobody learns what was decided before it is written down.
+    if audits.is_strict() {
+        Box::pin(audits.settled()).await;
+    }
     let response = match response.extensions_mut().remove::<Failure>() {
         Some(failure) => told(doors, failure, shape, caller),
         None => response,

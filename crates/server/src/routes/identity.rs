@@ -3,15 +3,15 @@
 use super::route::Route;
 use crate::acts::{
     Of,
-    Right::{Door, Open},
+    Right::{Door, Engine, Open},
 };
-use crate::http::identity::{keys, metadata, token, whoami};
+use crate::http::identity::{audit, keys, metadata, token, whoami};
 use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post};
 use kernel::values::caller::Act;
 use wire::rest::{
-    ApiKey, AuthorizationServerMetadata, IssuedKey, KeyBody, Page, ResourceMetadata, RotateBody,
-    TokenAnswer, TokenError, TokenForm, WhoAmI,
+    ApiKey, AuditCheck, AuditEntry, AuditHead, AuthorizationServerMetadata, IssuedKey, KeyBody,
+    Page, ResourceMetadata, RotateBody, TokenAnswer, TokenError, TokenForm, WhoAmI,
 };
 
 /// Who calls, and the keys with which others may.
@@ -54,6 +54,25 @@ pub(super) const KEYS: &[Route] = &[
         .parameters(&["keyId"])
         .answers(&[answer(204, Content::None, "it is revoked")])
         .refusals(&[&[400, 401, 404], WRITE]),
+];
+
+/// What was decided.
+pub(super) const AUDIT: &[Route] = &[
+    Route::get("/api/v1/audit", || get(audit::list), Engine(Act::Administer))
+        .says("listAudit", "What was decided, newest first; for administrators")
+        .parameters(&["auditChain", "ofAct", "ofSubject", "since", "limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<AuditEntry>>, "a page of entries")])
+        .refusals(&[&[400, 401], READ]),
+    Route::get("/api/v1/audit/head", || get(audit::head), Engine(Act::Administer))
+        .says("showAuditHead", "How far the audit goes; for administrators")
+        .parameters(&["auditChain"])
+        .answers(&[json_answer(200, of::<AuditHead>, "the last row")])
+        .refusals(&[&[400, 401], READ]),
+    Route::get("/api/v1/audit/verify", || get(audit::verify), Engine(Act::Administer))
+        .says("verifyAudit", "Whether the audit is as it was written; for administrators")
+        .parameters(&["auditChain", "auditHead"])
+        .answers(&[json_answer(200, of::<AuditCheck>, "what was found")])
+        .refusals(&[&[400, 401], READ]),
 ];
 
 /// For OAuth clients.

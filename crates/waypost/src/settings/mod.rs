@@ -183,7 +183,7 @@ fn layer(path: &Path) -> Result<Option<Layer>> {
 
 /// All settings of the files with their defaults.
 fn defaults() -> Vec<Setting> {
-    let Config { server, limits, .. } = Config::default();
+    let Config { server, limits, audit, .. } = Config::default();
     let admin = match server.admin {
         AdminRule::Local => "local",
         AdminRule::Key => "key",
@@ -198,6 +198,10 @@ fn defaults() -> Vec<Setting> {
         setting("server.public_url".to_owned(), Value::Null),
         setting("server.admin".to_owned(), json!(admin)),
         setting("mcp.lenient".to_owned(), json!(false)),
+        setting("audit.strict".to_owned(), json!(audit.strict)),
+        setting("audit.reads".to_owned(), json!(audit.reads)),
+        // Nothing stands for as long as the server is there.
+        setting("audit.keep_days".to_owned(), Value::Null),
         setting("tools.allow".to_owned(), json!(["*"])),
         setting("tools.deny".to_owned(), json!([])),
         setting("tools.http.allow".to_owned(), json!([])),

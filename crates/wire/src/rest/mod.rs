@@ -12,6 +12,7 @@ mod sink;
 mod stream;
 mod backup;
 mod identity;
+mod audit;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
@@ -19,6 +20,7 @@ pub use ask::{
     AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply,
     FixAction, FixReply,
 };
+pub use audit::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict};
 pub use backup::{BackupAnswer, BackupBody};
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, Plan, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,

@@ -1,11 +1,12 @@
-//! Who calls, API keys, the tokens that keys are exchanged for, and what OAuth clients read about
-//! this server. Credentials of requests are checked in `request`; which act a role permits, policy
+//! Who calls, API keys, the tokens that keys are exchanged for, what OAuth clients read about this
+//! server, and the audit. Credentials of requests are checked in `request`; which act a role permits, policy
 //! decides.
 
 pub(crate) mod whoami;
 pub(crate) mod keys;
 pub(crate) mod token;
 pub(crate) mod metadata;
+pub(crate) mod audit;
 
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;

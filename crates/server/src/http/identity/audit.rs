@@ -1,0 +1,163 @@
+//! `/api/v1/audit`: what was decided in the caller's realm, or about the server as a whole, how far
+//! the chain of it goes, and whether it is as it was written.
+
+use crate::problem::{Failure, Result};
+use crate::request::auth::Visitor;
+use crate::request::cursors::Purpose;
+use crate::request::doors::Administrator;
+use crate::request::params::{Params, no_such, page, short};
+use axum::Json;
+use engine::refusal::{Refusal, RefusalCode};
+use kernel::contracts::audit::{AuditFilter, Found};
+use kernel::identity::audit::{ChainName, Entry, Said};
+use kernel::identity::chain::{BadHead, Head};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::roles::{Role, Roles};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::Millis;
+use serde::Deserialize;
+use wire::rest::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict, Page};
+
+/// `?chain=&act=&subject=&since=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EntriesQuery {
+    chain: Option<String>,
+    act: Option<String>,
+    subject: Option<String>,
+    since: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `?chain=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ChainQuery {
+    chain: Option<String>,
+}
+
+/// `?chain=&head=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CheckQuery {
+    chain: Option<String>,
+    head: Option<String>,
+}
+
+/// `GET /audit`, newest first.
+pub(crate) async fn list(
+    Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
+    Params(query): Params<EntriesQuery>,
+) -> Result<Json<Page<AuditEntry>>> {
+    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let since = query.since.as_deref().map(moment).transpose()?;
+    let filter = AuditFilter { act: query.act, subject: query.subject, since };
+    let of = Purpose::of(&caller, "/api/v1/audit").filtered(&(&chain, &filter));
+    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
+    let found = doors.engine.audits().entries(&caller, &chain, &filter, &page).await?;
+    let items = found.items.into_iter().map(entry).collect();
+    Ok(Json(Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+}
+
+/// `GET /audit/head`.
+pub(crate) async fn head(
+    Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
+    Params(query): Params<ChainQuery>,
+) -> Result<Json<AuditHead>> {
+    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let state = doors.engine.audits().head(&caller, &chain).await?;
+    Ok(Json(AuditHead {
+        chain: chain.to_string(),
+        head: state.head.to_string(),
+        base: state.base.map(|base| base.head.to_string()),
+    }))
+}
+
+/// `GET /audit/verify`: reads the whole chain.
+pub(crate) async fn verify(
+    Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
+    Params(query): Params<CheckQuery>,
+) -> Result<Json<AuditCheck>> {
+    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let known = query.head.as_deref().map(kept_head).transpose()?;
+    let known: Vec<Head> = known.into_iter().collect();
+    let seen = doors.engine.audits().verify(&caller, &chain, &known).await?;
+    Ok(Json(AuditCheck {
+        chain: chain.to_string(),
+        valid: seen.flaws == 0,
+        rows: seen.rows,
+        unchecked: seen.unchecked,
+        flaws: seen.flaws,
+        found: seen.found.iter().map(ToString::to_string).collect(),
+    }))
+}
+
+/// The chain that is meant: the realm's, or the server's for who administers all of it.
+fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<ChainName> {
+    match named {
+        None | Some("realm") => Ok(ChainName::of(&caller.realm)),
+        Some("server") if administers_everything(visitor) => Ok(ChainName::server()),
+        Some("server") => {
+            let message = "the audit of the server needs the role `admin` in `*`";
+            let code = RefusalCode::Forbidden(Act::Administer);
+            Err(Refusal::new(code, message).hint("ask an administrator of the server").into())
+        }
+        Some(other) => Err(no_such("chain", other, &["realm", "server"])),
+    }
+}
+
+fn administers_everything(visitor: &Visitor) -> bool {
+    let Some(verified) = &visitor.verified else { return true };
+    let everywhere = RealmPattern::parse("*");
+    let all = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
+    all.is_ok_and(|all| all.is_within(&verified.realms).is_ok())
+}
+
+fn moment(text: &str) -> Result<Millis> {
+    let parsed: Result<jiff::Timestamp, _> = text.parse();
+    parsed.map(|moment| Millis(moment.as_millisecond())).map_err(|_| {
+        let message = format!("`since` is `{}`, and must be a time", short(text));
+        Failure::bad_request("bad_query", message).hint("write it like `2026-11-15T04:09:04Z`")
+    })
+}
+
+fn kept_head(text: &str) -> Result<Head> {
+    text.parse().map_err(|bad: BadHead| {
+        let message = format!("`head` is `{}`: {bad}", short(text));
+        Failure::bad_request("bad_query", message)
+            .hint("`GET /api/v1/audit/head` and `waypost audit export` give one")
+    })
+}
+
+fn entry(found: Found) -> AuditEntry {
+    let Found { seq, entry } = found;
+    let Entry { at, subject, actor, act, object, arguments, verdict, why, .. } = entry;
+    AuditEntry {
+        row: seq,
+        at: at.rfc3339(),
+        subject: subject.to_string(),
+        actor: actor.map(|actor| actor.to_string()),
+        act: act.into_owned(),
+        object: AuditObject { kind: object.kind.into_owned(), id: object.id },
+        arguments: arguments.map(|digest| digest.to_string()),
+        verdict: match verdict {
+            Said::Allow => AuditVerdict::Allow,
+            Said::Ask => AuditVerdict::Ask,
+            Said::Deny => AuditVerdict::Deny,
+        },
+        why,
+        policies: entry.policies.iter().map(ToString::to_string).collect(),
+        policy_version: entry.version.map(|version| version.to_string()),
+        run: entry.run.map(|run| run.to_string()),
+        ask: entry.ask.map(|ask| ask.to_string()),
+        reply: entry.reply.map(|reply| reply.into_owned()),
+        door: entry.door,
+        trace: entry.trace.map(|trace| trace.to_string()),
+        detail: entry.detail,
+    }
+}

@@ -1,0 +1,99 @@
+//! `/api/v1/audit`: who did what, for those who administer, and whether it is as it was written.
+
+use crate::api_keys::{ADMIN, Key, asking, get, send};
+use crate::house::{House, text};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+const AUDIT: &str = "/api/v1/audit";
+/// Answers come once what was decided is written.
+const STRICT: &str = "[audit]\nstrict = true";
+
+/// The acts of a page of entries, oldest first.
+async fn acts(house: &House, query: &str) -> Vec<String> {
+    let page = get(house, ADMIN, &format!("{AUDIT}?{query}")).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    let items = page.body["items"].as_array().unwrap();
+    items.iter().rev().map(|item| text(&item["act"])).collect()
+}
+
+#[tokio::test]
+async fn changes_of_keys_and_denials_are_listed_for_administrators() {
+    let house = asking(STRICT).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
+    let denied = get(&house, &key.text, "/api/v1/keys").await;
+    assert_eq!(denied.status, 403, "{denied:?}");
+    key.revoke(&house).await;
+    let by_admin = acts(&house, "subject=admin").await;
+    let changes: Vec<&str> =
+        by_admin.iter().map(String::as_str).filter(|act| act.starts_with("key.")).collect();
+    assert_eq!(changes, ["key.create", "key.revoke"]);
+    let page = get(&house, ADMIN, &format!("{AUDIT}?subject=key:{}", key.id)).await.body;
+    let entry = &page["items"][0];
+    assert_eq!((&entry["act"], &entry["verdict"]), (&json!("administer"), &json!("deny")));
+    assert!(entry["why"].is_string(), "{entry}");
+    assert!(!page.to_string().contains(&key.text));
+    assert_eq!(acts(&house, "act=key.create&limit=1").await, ["key.create"]);
+    assert_eq!(acts(&house, "act=key.create&since=2999-01-01T00:00:00Z").await, [""; 0]);
+    for wrong in ["since=yesterday", "chain=mine", "acts=call"] {
+        let refused = get(&house, ADMIN, &format!("{AUDIT}?{wrong}")).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_administrators_read_it_and_only_those_of_all_realms_the_servers() {
+    let house = asking(STRICT).await;
+    let member = Key::created(&house, ADMIN, json!({"name": "member"})).await;
+    let own = json!({"name": "admin of one realm", "roles": ["admin"]});
+    let own = Key::created(&house, ADMIN, own).await;
+    for path in [AUDIT.to_owned(), format!("{AUDIT}/head"), format!("{AUDIT}/verify")] {
+        assert_eq!(get(&house, &member.text, &path).await.status, 403, "{path}");
+        assert_eq!(get(&house, &own.text, &path).await.status, 200, "{path}");
+        let of_server = format!("{path}?chain=server");
+        assert_eq!(get(&house, &own.text, &of_server).await.status, 403, "{path}");
+        assert_eq!(get(&house, ADMIN, &of_server).await.status, 200, "{path}");
+    }
+    assert_eq!(acts(&house, "chain=server&act=server.start").await, ["server.start"]);
+}
+
+#[tokio::test]
+async fn a_chain_is_verified_against_a_head_that_was_kept() {
+    let house = asking(STRICT).await;
+    Key::created(&house, ADMIN, json!({"name": "ci"})).await;
+    let kept = get(&house, ADMIN, &format!("{AUDIT}/head")).await.body;
+    assert_eq!(kept["chain"], "default");
+    let head = text(&kept["head"]);
+    Key::created(&house, ADMIN, json!({"name": "another"})).await;
+    let verify = async |head: &str| {
+        let answer = get(&house, ADMIN, &format!("{AUDIT}/verify?head={head}")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    let seen = verify(&head).await;
+    assert_eq!((&seen["valid"], &seen["found"]), (&json!(true), &json!([])));
+    let (number, mac) = head.split_once(':').unwrap();
+    let other = format!("{number}:{}", "0".repeat(mac.len()));
+    assert_eq!(verify(&other).await["valid"], false);
+    let later = format!("999999:{mac}");
+    let seen = verify(&later).await;
+    assert!(text(&seen["found"][0]).contains("older copy"), "{seen}");
+    let wrong = get(&house, ADMIN, &format!("{AUDIT}/verify?head=1")).await;
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_call_is_kept_with_a_digest_of_its_arguments() {
+    let house = asking(STRICT).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
+    let body = json!({"arguments": {"a": 1, "b": 2}});
+    let path = "/api/v1/tools/math::add/call";
+    let called = send(&house, &key.text, Method::POST, path, body).await;
+    assert_eq!(called.status, 200, "{called:?}");
+    let page = get(&house, ADMIN, &format!("{AUDIT}?act=call")).await.body;
+    let entry: &Value = &page["items"][0];
+    assert_eq!(entry["object"], json!({"kind": "tool", "id": "math::add"}));
+    assert_eq!(entry["subject"], format!("key:{}", key.id));
+    assert_eq!(text(&entry["arguments"]).len(), 64);
+    assert_eq!(entry["door"], "rest /api/v1/tools/{name}/call");
+}
