@@ -23,7 +23,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
-use commands::identity::{key, whoami};
+use commands::identity::{audit, key, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -116,6 +116,8 @@ enum Command {
     Key(key::KeyArgs),
     /// Who the server thinks that you are
     Whoami(whoami::WhoamiArgs),
+    /// List what was decided, check that it is as it was written, and export it
+    Audit(audit::AuditArgs),
     /// Follow what happens in all sessions, and see where events go
     Events(events::EventsArgs),
     /// Show the settings that hold, and where each comes from
@@ -200,6 +202,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         }
         Command::Key(args) => as_client(here()?, async |ctx| key::run(args, ctx).await),
         Command::Whoami(args) => as_client(here()?, async |ctx| whoami::run(args, ctx).await),
+        Command::Audit(args) => as_client(here()?, async |ctx| audit::run(args, ctx).await),
         Command::Events(args) => as_client(here()?, async |ctx| events::run(args, ctx).await),
         Command::Demo(args) => {
             let context = context(None)?;

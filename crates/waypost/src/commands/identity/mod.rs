@@ -1,7 +1,8 @@
-//! Who calls: the keys of a server, and who it thinks that we are. How a key is sent with requests
-//! is in `context` and `remote`.
+//! Who calls: the keys of a server, who it thinks that we are, and what it decided. How a key is
+//! sent with requests is in `context` and `remote`.
 
 mod new_key;
 mod first;
 pub(crate) mod key;
 pub(crate) mod whoami;
+pub(crate) mod audit;
