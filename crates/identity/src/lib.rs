@@ -197,8 +197,7 @@ impl Identity {
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
-        let failed =
-            audit.map(|audit| Arc::new(Failed::new(audit, clock.clone(), spawn.clone())));
+        let failed = audit.map(|audit| Arc::new(Failed::new(audit, clock.clone(), spawn.clone())));
         let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
         let key_parts =
             KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
@@ -436,8 +435,8 @@ impl Identity {
         self.keys.list(maker)
     }
 
-    /// Writes failed credentials to the audit that are only counted yet. It is done once a minute; a
-    /// server that stops does it once more.
+    /// Writes failed credentials to the audit that are only counted yet. It is done once a minute;
+    /// a server that stops does it once more.
     pub async fn store_failures(&self) -> Result<(), StoreError> {
         match &self.failed {
             Some(failed) => failed.store().await,

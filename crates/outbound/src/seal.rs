@@ -342,8 +342,8 @@ impl StableKey {
     }
 }
 
-/// Makes message authentication codes for one purpose: whoever does not have the secret can neither
-/// make one nor change what has one.
+/// Makes message authentication codes for one purpose: without the secret no one can make one, nor
+/// change what has one.
 #[derive(Clone)]
 pub struct Macs {
     keys: Keyring,

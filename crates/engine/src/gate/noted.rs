@@ -103,7 +103,7 @@ impl Gate {
         self.note_call(caller, &call)
     }
 
-    /// Keeps that a call was denied that had been allowed, or that somebody wanted in place of
+    /// Keeps that a call was denied that had been allowed, or that a reply wanted in place of
     /// another one.
     pub(crate) fn note_denied(
         &self,

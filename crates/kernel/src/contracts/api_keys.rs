@@ -26,8 +26,8 @@ pub trait ApiKeys: Send + Sync {
     /// `Conflict`. Answers with the new version. Durable on return.
     fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64>;
 
-    /// The same, with what the audit keeps of it: both are written or neither is. A store without an
-    /// audit writes the key alone.
+    /// The same, with what the audit keeps of it: both are written or neither is. A store without
+    /// an audit writes the key alone.
     fn put_audited<'a>(
         &'a self,
         key: &'a ApiKey,

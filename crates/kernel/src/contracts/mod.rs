@@ -1,7 +1,7 @@
 //! The contracts that everything outside plugs into: stores, blobs, vaults, tools, shelves, policy,
-//! audit, sinks, observers, backups, time and tasks. Boxed futures: all of them wait on disk or network
-//! anyway, and signatures stay short. Two contracts stand beside their values instead: `Llm` in
-//! `conversation`, `Schemas` in `tool`.
+//! audit, sinks, observers, backups, time and tasks. Boxed futures: all of them wait on disk or
+//! network anyway, and signatures stay short. Two contracts stand beside their values instead:
+//! `Llm` in `conversation`, `Schemas` in `tool`.
 
 pub mod figures;
 pub mod policy;

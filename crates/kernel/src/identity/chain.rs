@@ -1,6 +1,6 @@
-//! The chains of the audit: how rows of entries are linked, so that one that was changed, dropped or
-//! put elsewhere is found. A chain is its realm's; one more is the server's. Keys are the server's
-//! to give.
+//! The chains of the audit: how rows of entries are linked, so that one that was changed, dropped
+//! or put elsewhere is found. A chain is its realm's; one more is the server's. Keys are the
+//! server's to give.
 
 use crate::identity::audit::{ChainName, Entry, Mac};
 use crate::values::ids::Millis;

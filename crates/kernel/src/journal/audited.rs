@@ -105,7 +105,7 @@ fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> O
         (Act::Run, Object::new("plan", id))
     };
     let who = subject.as_ref().unwrap_or(by).clone();
-    // Whoever started a run for somebody else really did it.
+    // Who started a run for another subject is the one that really called.
     let starter = subject.as_ref().map(|_| by);
     let door = about.as_ref().and_then(|about| match (&about.trigger, &about.endpoint) {
         (Some(trigger), Some(endpoint)) => Some(format!("{trigger} {endpoint}")),

@@ -1,6 +1,6 @@
 //! What the server keeps in the data folder beside the store, and what must not be read there: its
-//! own secret, the keys of the audit that are made of it, the vault of logins, the proof of which server this is, and backups, which hold all
-//! of it. Sealing itself is in crate `outbound`.
+//! own secret, the keys of the audit that are made of it, the vault of logins, the proof of which
+//! server this is, and backups, which hold all of it. Sealing itself is in crate `outbound`.
 
 pub(crate) mod secret;
 pub(crate) mod chain;

@@ -82,7 +82,7 @@ pub(crate) fn write_all(
 
 impl Audit for SqliteStore {
     fn begin(&self, keys: Arc<dyn ChainKeys>) {
-        // Whoever opens a store begins once; the first keys stay.
+        // A store is begun once; the first keys stay.
         let _ = self.audit_keys.0.set(keys);
     }
 

@@ -1,5 +1,5 @@
-//! `waypost audit`: who did what and what was decided, whether that is as it was written, and a copy
-//! of it whose first line can prove later that nothing was cut off.
+//! `waypost audit`: who did what and what was decided, whether that is as it was written, and a
+//! copy of it whose first line can prove later that nothing was cut off.
 
 use crate::commands::{Most, age};
 use crate::context::Context;
