@@ -226,6 +226,8 @@ pub struct Verifier<'k> {
     /// Heads that someone kept, which the chain must still have.
     known: Vec<Head>,
     knew_a_key: bool,
+    /// The last row of a base whose key is not known.
+    unproven: Option<u64>,
     seen: Verified,
 }
 
@@ -239,13 +241,14 @@ impl<'k> Verifier<'k> {
         known: Vec<Head>,
     ) -> Self {
         let last = base.map(|base| base.head).unwrap_or_default();
-        let mut verifier =
-            Self { keys, chain, last, known, knew_a_key: false, seen: Verified::default() };
+        let (knew_a_key, unproven, seen) = (false, None, Verified::default());
+        let mut verifier = Self { keys, chain, last, known, knew_a_key, unproven, seen };
         if let Some(base) = base {
             match base.expected(keys, &verifier.chain) {
-                Some(proof) if proof == base.proof => verifier.knew_a_key = true,
+                // The rows behind it may be of an older secret than the one that pruned.
+                Some(proof) if proof == base.proof => {}
                 Some(_) => verifier.note(Flaw::Base { seq: base.head.seq }),
-                None => verifier.seen.unchecked += 1,
+                None => verifier.unproven = Some(base.head.seq),
             }
             verifier.compare(base.head);
         }
@@ -261,7 +264,13 @@ impl<'k> Verifier<'k> {
         } else if row.prev != last.mac {
             self.note(Flaw::Unlinked { seq });
         }
-        match row.expected(self.keys, &self.chain) {
+        let expected = row.expected(self.keys, &self.chain);
+        // Rows are pruned with the newest secret, and at least one stays: what follows a base of a
+        // secret that is gone is of one that is gone as well.
+        if let Some(seq) = self.unproven.take().filter(|_| expected.is_some()) {
+            self.note(Flaw::Base { seq });
+        }
+        match expected {
             Some(mac) if mac == row.mac => self.knew_a_key = true,
             Some(_) => self.note(Flaw::Changed { seq }),
             None if self.knew_a_key => {

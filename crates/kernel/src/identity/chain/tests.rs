@@ -162,6 +162,8 @@ fn what_the_server_removed_is_no_flaw_and_what_others_removed_is() {
     assert!(!found(&rows[4..], Some(&base), last(&rows), &[]).is_empty());
     let made_up = Base { head: rows[3].head(), ..base.clone() };
     assert_eq!(found(&rows[4..], Some(&made_up), last(&rows), &[]), [Flaw::Base { seq: 4 }]);
+    let unknown = Base { key: "k0".to_owned(), ..made_up };
+    assert_eq!(found(&rows[4..], Some(&unknown), last(&rows), &[]), [Flaw::Base { seq: 4 }]);
     let all = Base::at(&KEYS, &chain(), last(&rows)).unwrap();
     assert_eq!(found(&[], Some(&all), last(&rows), &[]), []);
 }
@@ -184,6 +186,12 @@ fn another_secret_continues_the_chain_and_only_older_rows_are_not_checked() {
         rows.iter().for_each(|row| verifier.take(row));
         verifier.end(&last(rows))
     };
+    // What the new secret pruned begins with rows of the old one.
+    let base = Base::at(&renewed, &chain(), rows[1].head()).unwrap();
+    let mut verifier = Verifier::new(&renewed, chain(), Some(&base), Vec::new());
+    rows[2..].iter().for_each(|row| verifier.take(row));
+    let pruned = verifier.end(&last(&rows));
+    assert_eq!((pruned.rows, pruned.unchecked, pruned.flaws), (6, 4, 0));
     let seen = look(&renewed, &rows);
     assert_eq!((seen.rows, seen.unchecked, seen.flaws), (8, 6, 0));
     let both = TestKeys { current: "k2", known: &["k2", "k1"] };
