@@ -243,3 +243,13 @@ fn entries_come_newest_first_page_by_page() {
     let error = block_on(audit(&scene).entries(&realm(), &every, &page)).unwrap_err();
     assert!(matches!(error, StoreError::BadCursor(_)), "{error}");
 }
+
+#[test]
+fn an_older_database_gets_a_place_for_the_audit() {
+    let older = "DROP TABLE audit; DROP TABLE audit_heads; \
+         DELETE FROM migrations WHERE version = 13;";
+    let scene = changed_by(chained(3), older);
+    assert_eq!(block_on(audit(&scene).chains()).unwrap(), []);
+    write(&scene, realm(), vec![entry(1, "ann", "call")]);
+    assert_eq!(verified(&scene, &[]), Verified { rows: 1, ..Verified::default() });
+}

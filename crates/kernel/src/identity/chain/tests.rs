@@ -202,7 +202,7 @@ fn another_secret_continues_the_chain_and_only_older_rows_are_not_checked() {
 #[test]
 fn a_head_is_kept_as_a_text() {
     let head = last(&whole());
-    assert_eq!(head.to_string().parse(), Ok(head));
+    assert_eq!(head.to_string().parse::<Head>(), Ok(head));
     for wrong in ["", "1", "1:", "x:00", "1:zz", &format!("1:{}", "é".repeat(32))] {
         assert_eq!(wrong.parse::<Head>(), Err(BadHead), "{wrong}");
     }
