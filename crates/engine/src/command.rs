@@ -32,7 +32,7 @@ pub(crate) enum Command {
     /// Make the session.
     Create { id: SessionId, owner: Option<Arc<str>>, answer: Answer<SessionRow> },
     /// Make the session out of these events.
-    Adopt { id: SessionId, events: Slices, answer: Answer<SessionRow> },
+    Adopt { id: SessionId, events: Slices, by: Box<Caller>, answer: Answer<SessionRow> },
     /// Start a run.
     Run { start: Box<StartRun>, answer: Answer<RunReport> },
     /// A reply to one ask.
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// Replies to several asks of one run: all of them count, or none.
     Replies { replies: Vec<(AskId, Reply)>, by: Box<Replier>, answer: Answer<RunReport> },
     /// Record this of a run that is not over: a pause, its end, or a cancellation.
-    Change { run: RunId, fact: Box<Fact>, answer: Answer<RunReport> },
+    Change { run: RunId, fact: Box<Fact>, by: Box<Caller>, answer: Answer<RunReport> },
     /// End it if it waits for nothing but logins; while one of them is checked, only wait.
     GiveUpLogin { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
     /// The run as it is now, once that is durable.

@@ -9,7 +9,7 @@ use kernel::identity::grants::{Exceeds, Grants};
 use kernel::identity::key::{
     ApiKey, Dead, EXPIRES_DEFAULT_DAYS, KeyId, KeyText, SecretHash, hash_of,
 };
-use kernel::values::caller::Scopes;
+use kernel::values::caller::{Scopes, Via};
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use serde_json::json;
@@ -32,8 +32,12 @@ const KEY_SUBJECT: &str = "key:";
 pub struct Maker {
     /// Who that is.
     pub subject: Arc<str>,
+    /// Who really calls, where that is not the subject.
+    pub actor: Option<Arc<str>>,
     /// Where it administers. No key that reaches further is seen, made or changed.
     pub grants: Grants,
+    /// Where its request came in.
+    pub via: Via,
 }
 
 /// A key that is to be made.
@@ -138,9 +142,8 @@ struct Draft<T> {
     over: Option<u64>,
     /// What the one who asked gets beside it.
     gives: T,
-    /// What it is in the audit, and who does it.
-    act: &'static str,
-    by: Arc<str>,
+    /// What the audit keeps of it.
+    entry: Entry,
 }
 
 impl Keys {
@@ -234,8 +237,8 @@ impl Keys {
             key.check(now)?;
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
-            let (act, by) = ("key.rotate", maker.subject.clone());
-            Ok(Draft { key, over: Some(version), gives: text, act, by })
+            let entry = maker.change(&key, "key.rotate", now);
+            Ok(Draft { key, over: Some(version), gives: text, entry })
         });
         let (stored, text) = rotated.await?;
         Ok(Made { stored, text })
@@ -250,9 +253,10 @@ impl Keys {
         let (maker, id) = (maker.clone(), id.clone());
         let revoked = self.change(move |keys| {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
-            key.revoked.get_or_insert(keys.parts.clock.now());
-            let (act, by) = ("key.revoke", maker.subject.clone());
-            Ok(Draft { key, over: Some(version), gives: (), act, by })
+            let now = keys.parts.clock.now();
+            key.revoked.get_or_insert(now);
+            let entry = maker.change(&key, "key.revoke", now);
+            Ok(Draft { key, over: Some(version), gives: (), entry })
         });
         let (stored, ()) = revoked.await?;
         Ok(stored)
@@ -286,8 +290,8 @@ impl Keys {
             expires,
             ..only_holding(hash_of(text.expose()))
         };
-        let (act, by) = ("key.create", maker.subject.clone());
-        Ok(Draft { key, over: None, gives: text, act, by })
+        let entry = maker.change(&key, "key.create", now);
+        Ok(Draft { key, over: None, gives: text, entry })
     }
 
     /// A key that this maker may change.
@@ -335,8 +339,7 @@ impl Keys {
 
     /// Stores a key, then lets everyone see it. The caller holds `changing`.
     async fn write<T>(&self, draft: Draft<T>) -> Result<(StoredKey, T), StoreError> {
-        let Draft { key, over, gives, act, by } = draft;
-        let entry = changed_key(&key, act, by, self.parts.clock.now());
+        let Draft { key, over, gives, entry } = draft;
         let audit = vec![(chain_of(&key), vec![entry])];
         let version = self.parts.store.put_audited(&key, over, audit).await?;
         let next = self.replace(|before| before.with(key.clone(), version));
@@ -418,6 +421,20 @@ impl Maker {
             _ => Err(KeyRefusal::MakerRevoked),
         }
     }
+
+    /// What the audit keeps of a change that it makes: nothing that would help to use the key.
+    fn change(&self, key: &ApiKey, act: &'static str, now: Millis) -> Entry {
+        let ApiKey { id, name, realms, scopes, expires, .. } = key;
+        let detail = json!({"name": name, "realms": realms, "scopes": scopes, "expires": expires});
+        let object = Object::new("key", id.to_string());
+        Entry {
+            actor: self.actor.clone(),
+            door: self.via.door().map(str::to_owned),
+            trace: self.via.trace(),
+            detail: Some(detail),
+            ..Entry::new(now, self.subject.clone(), act, object)
+        }
+    }
 }
 
 impl Expiry {
@@ -429,14 +446,6 @@ impl Expiry {
             Self::Never => Ok(None),
         }
     }
-}
-
-/// What the audit keeps of a change: nothing that would help to use the key.
-fn changed_key(key: &ApiKey, act: &'static str, by: Arc<str>, now: Millis) -> Entry {
-    let ApiKey { name, realms, scopes, expires, .. } = key;
-    let detail = json!({"name": name, "realms": realms, "scopes": scopes, "expires": expires});
-    let object = Object::new("key", key.id.to_string());
-    Entry { detail: Some(detail), ..Entry::new(now, by, act, object) }
 }
 
 /// The chain of the realm that a key is for; the server's where it is for several.

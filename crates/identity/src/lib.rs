@@ -35,7 +35,7 @@ use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Act, Caller, Scopes};
+use kernel::values::caller::{Act, Caller, Scopes, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -186,6 +186,7 @@ impl Verified {
             actor: self.actor.clone(),
             scopes: self.scopes,
             admin: roles.has(Role::Admin) && is_within_scopes,
+            via: Via::default(),
         }
     }
 }

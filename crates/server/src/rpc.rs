@@ -208,7 +208,7 @@ async fn dispatch(
             (method.to_owned(), Value::Object(arguments), Dialect::Method)
         }
     };
-    if let Some(scope) = missing_scope(&caller, Act::Call) {
+    if let Some(scope) = missing_scope(doors, &caller, Act::Call) {
         return Err(out_of_scope(scope));
     }
     let Some(spec) = find(doors, &caller, &name) else {

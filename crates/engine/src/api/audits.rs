@@ -8,7 +8,7 @@ use crate::shared::Shared;
 use kernel::contracts::audit::{AuditFilter, ChainState, Found};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Page, Paged, StoreError};
-use kernel::identity::audit::{ChainName, Entry, Object};
+use kernel::identity::audit::{ChainName, Entries, Entry, Object};
 use kernel::identity::chain::{Head, Verified, Verifier};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -42,6 +42,12 @@ impl Audits<'_> {
     /// Whether callers wait until what was decided is written.
     pub fn is_strict(self) -> bool {
         self.shared.gate.is_strict()
+    }
+
+    /// Keeps that a door refuses an act because the credential does not cover it. What could not be
+    /// kept is refused all the same.
+    pub fn note_out_of_scope(self, caller: &Caller, act: Act) {
+        let _ = self.shared.gate.note_out_of_scope(caller, act);
     }
 
     /// Entries of a chain, newest first, for who administers. Whose chain it may be, the door asks.
@@ -95,7 +101,14 @@ impl Audits<'_> {
             detail: Some(json!({ "heads": heads })),
             ..Entry::new(now, SERVER.into(), "server.start", Object::only(SERVER))
         };
-        Ok(trail.audit.write(vec![(ChainName::server(), vec![entry])]).await?)
+        self.record(vec![(ChainName::server(), vec![entry])]).await
+    }
+
+    /// Writes down changes that were made; durable on return. What is stored brings its entries in
+    /// its own commit instead, as a key does.
+    pub async fn record(self, entries: Entries) -> Result<()> {
+        let Some(trail) = &self.shared.gate.trail else { return Ok(()) };
+        Ok(trail.audit.write(entries).await?)
     }
 
     /// Removes rows that are older than so many days, from now on.

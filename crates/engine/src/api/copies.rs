@@ -60,7 +60,8 @@ impl Sessions<'_> {
         let (slices, events) = mpsc::channel(SLICES_MAX);
         // Not with the request: a copy that was begun is finished if its client goes away.
         self.shared.spawn.task("fork", Box::pin(copy(fork, reading, slices)));
-        self.shared.ask(&key, |answer| Command::Adopt { id, events, answer }).await
+        let by = Box::new(caller.clone());
+        self.shared.ask(&key, |answer| Command::Adopt { id, events, by, answer }).await
     }
 
     /// The copy's runs act for its maker, who must be allowed to start them.

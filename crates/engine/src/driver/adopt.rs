@@ -7,13 +7,19 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
 use kernel::session::Session;
+use kernel::tool::call::Caller;
 use kernel::values::ids::{Fence, Known, SessionId};
 use std::sync::Arc;
 
 impl Driver {
     /// Writes the events as they come and continues where they end, as after a restart. No one
     /// wakes a session of which only some slices are there.
-    pub(super) async fn adopt(&mut self, id: SessionId, mut slices: Slices) -> Result<SessionRow> {
+    pub(super) async fn adopt(
+        &mut self,
+        id: SessionId,
+        mut slices: Slices,
+        by: &Caller,
+    ) -> Result<SessionRow> {
         self.session = Some(Session::new(id, self.key.clone()));
         self.asleep = true;
         loop {
@@ -28,7 +34,7 @@ impl Driver {
                 let Some(session) = &mut self.session else { return Err(no_session()) };
                 // All else was decided before, and is kept in the audit already.
                 if matches!(event.fact, Fact::SessionForked { .. }) {
-                    self.new_audit.extend(self.shared.gate.journaled(session, &event));
+                    self.new_audit.extend(self.shared.gate.journaled(session, &event, Some(by)));
                 }
                 self.history.extend(session.apply(&event));
                 // A run's row is taken from the state, so the next run must not hide it.

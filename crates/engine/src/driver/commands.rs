@@ -35,10 +35,10 @@ impl Driver {
                 let made = self.create(id, owner).await;
                 told(answer, made)
             }
-            Command::Adopt { id, events, answer } => {
+            Command::Adopt { id, events, by, answer } => {
                 let made = match self.session {
                     Some(_) => Ok(Err(exists(&self.key.id))),
-                    None => self.adopt(id, events).await.map(Ok),
+                    None => self.adopt(id, events, &by).await.map(Ok),
                 };
                 told(answer, made)
             }
@@ -63,7 +63,9 @@ impl Driver {
                 let replied = self.reply_all(replies, by).await;
                 self.await_run(replied, answer)
             }
-            Command::Change { run, fact, answer } => self.change_run(run, *fact, answer).await,
+            Command::Change { run, fact, by, answer } => {
+                self.change_run(run, *fact, *by, answer).await
+            }
             Command::GiveUpLogin { run, by, answer } => {
                 let given_up = self.give_up_login(run, by).await;
                 self.await_run(given_up, answer)
@@ -201,6 +203,7 @@ impl Driver {
         &mut self,
         run: RunId,
         fact: Fact,
+        by: Caller,
         answer: Answer<RunReport>,
     ) -> Result<()> {
         let active = self.session.as_ref().and_then(|session| session.runs.get(&run));
@@ -219,7 +222,7 @@ impl Driver {
             }
             Some(_) => {
                 self.waiters.push(Waiter::Run(run, answer));
-                self.record(fact).await
+                self.record_by(by, fact).await
             }
         }
     }
@@ -317,9 +320,12 @@ impl Driver {
         if let Err(refusal) = self.counts(&by.caller, &ask, &reply) {
             return Ok(Err(refusal));
         }
-        let decision = Decision { by: by.caller.subject, at: self.shared.clock.now(), reply };
-        self.keep_key(by.claim, ask.run, Some(id));
-        self.record(Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) }).await?;
+        let Replier { caller, claim } = *by;
+        let at = self.shared.clock.now();
+        let decision = Decision { by: caller.subject.clone(), at, reply };
+        self.keep_key(claim, ask.run, Some(id));
+        let fact = Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) };
+        self.record_by(caller, fact).await?;
         Ok(Ok((ask, decision)))
     }
 
@@ -391,9 +397,7 @@ impl Driver {
                 let refused = match gate.admit(who, tool, arguments).0 {
                     Judgement::Refused(fault) => fault.message,
                     Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                        if let Some(listed) = self.shared.catalog.tool(tool.as_str()) {
-                            gate.note_denied(who, listed.tool.spec(), arguments, &why)?;
-                        }
+                        gate.note_denied(who, tool, arguments, &why)?;
                         match is_told {
                             true => format!("policy refuses `{tool}`: {why}"),
                             false => format!("policy refuses `{tool}`"),
@@ -421,7 +425,7 @@ impl Driver {
         let Some(listed) = shared.catalog.tool(tool.as_str()) else { return Ok(()) };
         match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                shared.gate.note_denied(who, listed.tool.spec(), &call.arguments, &why)?;
+                shared.gate.note_denied(who, tool, &call.arguments, &why)?;
                 let message = format!("policy refuses `{tool}`, and so an output in its place");
                 Err(Refusal::new(RefusalCode::EditRefused, message)
                     .hint("the ask is still open: who may call the tool may answer like this"))

@@ -15,6 +15,7 @@ use kernel::contracts::StoreError;
 use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::session::{FrameState, Phase};
+use kernel::tool::call::Caller;
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{AskId, FrameId, RunId};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl Driver {
         let seen = self.ended(&event);
         self.forget_wants(&event.fact);
         let Some(session) = &mut self.session else { return Err(no_session()) };
-        self.new_audit.extend(self.shared.gate.journaled(session, &event));
+        self.new_audit.extend(self.shared.gate.journaled(session, &event, self.doer.as_ref()));
         // Before it is applied: an agent's call that finished is gone after that.
         let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
@@ -54,6 +55,14 @@ impl Driver {
         }
         self.perform(effect);
         Ok(())
+    }
+
+    /// Records what a caller does: the audit learns who really called, and where.
+    pub(super) async fn record_by(&mut self, caller: Caller, fact: Fact) -> Result<()> {
+        self.doer = Some(caller);
+        let recorded = self.record(fact).await;
+        self.doer = None;
+        recorded
     }
 
     /// A large value goes to a blob, synced before the row that names it is queued.

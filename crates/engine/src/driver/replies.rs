@@ -36,7 +36,7 @@ impl Driver {
         let at = self.shared.clock.now();
         for (ask, reply) in replies {
             let decision = Box::new(Decision { by: caller.subject.clone(), at, reply });
-            self.record(Fact::AskDecided { ask, decision }).await?;
+            self.record_by(caller.clone(), Fact::AskDecided { ask, decision }).await?;
         }
         Ok(Ok(run))
     }

@@ -24,7 +24,7 @@ use kernel::expression::pointer::Want;
 use kernel::identity::audit::Entry;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
 use kernel::session::{OpenCall, Session, login_look};
-use kernel::tool::call::{Publisher, ToolError, ToolOutput, Wants};
+use kernel::tool::call::{Caller, Publisher, ToolError, ToolOutput, Wants};
 use kernel::values::entry::{FramePath, HistoryRow};
 use kernel::values::ids::{
     AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey, ToolName,
@@ -199,6 +199,8 @@ pub(super) struct Driver {
     pub(super) new_tally: Option<Tally>,
     /// What the audit keeps of the events that are not queued yet.
     pub(super) new_audit: Vec<Entry>,
+    /// The caller that does what is recorded now, while one does.
+    pub(super) doer: Option<Caller>,
     /// What was fetched for decisions, and for which frames more is on its way.
     pub(super) fetched: Fetched,
     pub(super) fetching: BTreeSet<FrameId>,
@@ -257,6 +259,7 @@ impl Driver {
             new_key: None,
             new_tally: None,
             new_audit: Vec::new(),
+            doer: None,
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),

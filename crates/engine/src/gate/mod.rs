@@ -285,7 +285,8 @@ impl Gate {
         {
             // An event says so of a call of a run.
             if trigger == Trigger::Door {
-                let noted = self.note_denied(&sending.caller, spec, &sending.arguments, &why);
+                let Sending { caller, tool, arguments, .. } = sending;
+                let noted = self.note_denied(caller, tool, arguments, &why);
                 noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
             }
             let message = match sending.caller.admin || sending.place.run.is_some() {

@@ -11,8 +11,9 @@ use kernel::event::{Event, Occasion};
 use kernel::identity::audit::{Entry, Mac, Object, Said};
 use kernel::journal::audited;
 use kernel::session::Session;
-use kernel::tool::call::{Caller, Reach, ToolSpec, Verdict};
+use kernel::tool::call::{Caller, Reach, Verdict};
 use kernel::values::caller::Act;
+use kernel::values::ids::ToolName;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -34,10 +35,20 @@ impl Gate {
         self.trail.as_ref().filter(|trail| trail.rules().unjournaled)
     }
 
-    /// The entry of an event that is not applied yet, if the audit keeps one.
-    pub(crate) fn journaled(&self, session: &Session, event: &Event) -> Option<Entry> {
+    /// The entry of an event that is not applied yet, if the audit keeps one, with the caller that
+    /// did it, where one did it just now.
+    pub(crate) fn journaled(
+        &self,
+        session: &Session,
+        event: &Event,
+        doer: Option<&Caller>,
+    ) -> Option<Entry> {
         let trail = self.trail.as_ref()?;
-        audited::entry(session, event, &|bytes| trail.digest(bytes))
+        let entry = audited::entry(session, event, &|bytes| trail.digest(bytes))?;
+        Some(match doer {
+            Some(caller) => entry.done_by(caller),
+            None => entry,
+        })
     }
 
     /// Keeps a decision. An error means that it could not be kept: then it must not be acted upon.
@@ -81,14 +92,16 @@ impl Gate {
         let CallRequest { tool, arguments, trace, occasion, .. } = call.request;
         let (verdict, why) = audited::said(call.verdict);
         let object = Object::new("tool", tool.as_str());
+        let entry = Entry::by(self.clock.now(), caller, Act::Call.name(), object);
         let entry = Entry {
             arguments: digested(trail, arguments),
             verdict,
             why,
             version: call.version.cloned(),
-            door: door_of(occasion),
-            trace: *trace,
-            ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
+            // It says more than the route.
+            door: door_of(occasion).or(entry.door),
+            trace: trace.or(entry.trace),
+            ..entry
         };
         trail.push(caller, entry)
     }
@@ -108,12 +121,12 @@ impl Gate {
     pub(crate) fn note_denied(
         &self,
         caller: &Caller,
-        spec: &ToolSpec,
+        tool: &ToolName,
         arguments: &Value,
         why: &str,
     ) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
-        let object = Object::new("tool", spec.name.as_str());
+        let object = Object::new("tool", tool.as_str());
         let entry = Entry {
             arguments: digested(trail, arguments),
             verdict: Said::Deny,

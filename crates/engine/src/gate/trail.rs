@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::system::locks::lock;
 use kernel::contracts::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
-use kernel::identity::audit::{ChainName, Entry, Mac};
+use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
 use kernel::identity::chain::ChainKeys;
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::RealmId;
@@ -219,7 +219,7 @@ fn whose(caller: &Caller) -> Whose {
 }
 
 /// The entries of each realm, in rows of some size.
-fn lists(batch: &[(Whose, Entry)]) -> Vec<(ChainName, Vec<Entry>)> {
+fn lists(batch: &[(Whose, Entry)]) -> Entries {
     let mut chains: BTreeMap<&RealmId, Vec<Entry>> = BTreeMap::new();
     for (whose, entry) in batch {
         chains.entry(&whose.realm).or_default().push(entry.clone());

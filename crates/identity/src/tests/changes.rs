@@ -2,11 +2,12 @@
 //! and last uses, which are stored from time to time.
 
 use super::{MINUTE_MS, NOW, Stage, new_key, reached, root};
-use crate::keys::KeyRefusal;
+use crate::keys::{KeyRefusal, Maker};
 use futures::FutureExt;
 use kernel::contracts::StoreError;
 use kernel::identity::key::Dead;
 use kernel::identity::roles::Role;
+use kernel::values::caller::Via;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -111,4 +112,38 @@ async fn what_stores_last_uses_ends_with_the_identity() {
     drop(identity);
     clock.advance(MINUTE_MS);
     reached(&tasks.ended, |ended| ended.contains(&"last uses of keys")).await;
+}
+
+#[tokio::test]
+async fn each_change_is_in_the_audit_with_who_made_it_and_without_a_text() {
+    let stage = Stage::open().await;
+    let via = Via::new("rest /api/v1/keys".to_owned(), None);
+    let eve = Maker { actor: Some("eve".into()), via, ..root() };
+    let made = stage.identity.create(&eve, new_key("acme", &[Role::Member])).await.unwrap();
+    let id = &made.stored.key.id;
+    let rotated = stage.identity.rotate(&root(), id, MINUTE_MS).await.unwrap();
+    stage.identity.revoke(&root(), id).await.unwrap();
+    let everywhere = new_key("*", &[Role::Viewer]);
+    stage.identity.create(&root(), everywhere).await.unwrap();
+    let entries = stage.store.entries.lock().unwrap().clone();
+    let told: Vec<(&str, &str)> = entries
+        .iter()
+        .flat_map(|(chain, row)| row.iter().map(|entry| (chain.as_str(), &*entry.act)))
+        .collect();
+    let expected = [
+        ("acme", "key.create"),
+        ("acme", "key.rotate"),
+        ("acme", "key.revoke"),
+        ("*", "key.create"),
+    ];
+    assert_eq!(told, expected);
+    let first = &entries[0].1[0];
+    assert_eq!((&*first.subject, first.actor.as_deref()), ("admin", Some("eve")));
+    assert_eq!(first.door.as_deref(), Some("rest /api/v1/keys"));
+    assert_eq!(first.object.id.as_deref(), Some(id.as_str()));
+    let written = serde_json::to_string(&entries).unwrap();
+    for text in [&made.text, &rotated.text] {
+        assert!(!written.contains(text.expose()), "{written}");
+    }
+    assert!(!written.contains("sha256"), "{written}");
 }

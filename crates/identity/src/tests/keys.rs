@@ -176,7 +176,7 @@ async fn a_maker_whose_key_was_revoked_changes_nothing() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Admin]).await;
     let verified = stage.who(made.text.expose()).unwrap();
-    let ann = Maker { subject: verified.subject, grants: verified.realms };
+    let ann = Maker { subject: verified.subject, grants: verified.realms, ..root() };
     let bob = stage.identity.create(&ann, new_key("acme", &[Role::Member])).await.unwrap();
     assert_eq!(bob.stored.key.by, ann.subject);
     stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();

@@ -18,10 +18,12 @@ use futures::future::BoxFuture;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::claims::{Claims, SubjectClaims};
 use kernel::contracts::{Clock, Entropy, Read, Spawn, StoreError};
+use kernel::identity::audit::Entries;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::{Role, Roles};
+use kernel::values::caller::Via;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -121,7 +123,8 @@ fn root() -> Maker {
 
 /// Who administers this realm, or these.
 fn maker(realm: &str) -> Maker {
-    Maker { subject: "admin".into(), grants: grants(realm, &[Role::Admin]) }
+    let grants = grants(realm, &[Role::Admin]);
+    Maker { subject: "admin".into(), actor: None, grants, via: Via::default() }
 }
 
 fn new_key(realm: &str, roles: &[Role]) -> NewKey {
@@ -142,6 +145,8 @@ struct Memory {
     breaks: AtomicBool,
     /// How often uses were noted.
     noted: watch::Sender<u32>,
+    /// What the audit got with keys.
+    entries: Mutex<Entries>,
 }
 
 impl Memory {
@@ -177,11 +182,19 @@ impl ApiKeys for Memory {
         Box::pin(async move { Ok(all) })
     }
 
-    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
+    fn put_audited<'a>(
+        &'a self,
+        key: &'a ApiKey,
+        version: Option<u64>,
+        audit: Entries,
+    ) -> Read<'a, u64> {
         let mut held = self.held.subscribe();
         Box::pin(async move {
             drop(held.wait_for(|held| !*held).await);
             let written = self.write(key, version);
+            if written.is_ok() {
+                self.entries.lock().unwrap().extend(audit);
+            }
             if self.breaks.swap(false, Ordering::SeqCst) {
                 return Err(StoreError::Failed("the answer was lost".to_owned()));
             }

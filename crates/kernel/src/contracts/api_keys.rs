@@ -1,7 +1,7 @@
 //! Where API keys are kept.
 
 use super::Read;
-use crate::identity::audit::{ChainName, Entry};
+use crate::identity::audit::Entries;
 use crate::identity::key::{ApiKey, KeyId};
 use crate::values::ids::Millis;
 
@@ -24,18 +24,17 @@ pub trait ApiKeys: Send + Sync {
 
     /// Writes a key while this version of it is stored, or none where none is named: else
     /// `Conflict`. Answers with the new version. Durable on return.
-    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64>;
+    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
+        self.put_audited(key, version, Entries::new())
+    }
 
-    /// The same, with what the audit keeps of it: both are written or neither is. A store without
-    /// an audit writes the key alone.
+    /// The same, with what the audit keeps of it: both are written or neither is.
     fn put_audited<'a>(
         &'a self,
         key: &'a ApiKey,
         version: Option<u64>,
-        _audit: Vec<(ChainName, Vec<Entry>)>,
-    ) -> Read<'a, u64> {
-        self.put(key, version)
-    }
+        audit: Entries,
+    ) -> Read<'a, u64>;
 
     /// Notes when keys were last used; of one that is not there nothing. A later moment stays.
     fn note_uses<'a>(&'a self, uses: &'a [(KeyId, Millis)]) -> Read<'a, ()>;

@@ -2,7 +2,7 @@
 //! the one before it is in `identity`.
 
 use super::{Page, Paged, Read};
-use crate::identity::audit::{ChainName, Entry};
+use crate::identity::audit::{ChainName, Entries, Entry};
 use crate::identity::chain::{Base, ChainKeys, Head, Row};
 use crate::values::ids::Millis;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub trait Audit: Send + Sync {
     fn begin(&self, keys: Arc<dyn ChainKeys>);
 
     /// Writes entries, each list as one row of its chain, all of them or none. Durable on return.
-    fn write(&self, lists: Vec<(ChainName, Vec<Entry>)>) -> Read<'_, ()>;
+    fn write(&self, entries: Entries) -> Read<'_, ()>;
 
     /// All chains, by name.
     fn chains(&self) -> Read<'_, Vec<ChainState>>;

@@ -134,6 +134,9 @@ impl Object {
     }
 }
 
+/// Entries that are written together, each list as one row of its chain.
+pub type Entries = Vec<(ChainName, Vec<Entry>)>;
+
 /// What is written down of one decision or change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -212,13 +215,25 @@ impl Entry {
         }
     }
 
-    /// The same for a caller, with who really called.
+    /// The same for a caller, with who really called, and where.
     pub fn by(
         at: Millis,
         caller: &Caller,
         act: impl Into<Cow<'static, str>>,
         object: Object,
     ) -> Self {
-        Self { actor: caller.actor.clone(), ..Self::new(at, caller.subject.clone(), act, object) }
+        Self::new(at, caller.subject.clone(), act, object).done_by(caller)
+    }
+
+    /// The same, with who really called, and where, as far as this caller knows that.
+    #[must_use]
+    pub fn done_by(self, caller: &Caller) -> Self {
+        let Caller { actor, via, .. } = caller;
+        Self {
+            actor: actor.clone().or(self.actor),
+            door: via.door().map(str::to_owned).or(self.door),
+            trace: via.trace().or(self.trace),
+            ..self
+        }
     }
 }

@@ -5,11 +5,12 @@ use crate::ask::{Decision, FixAction, Reply};
 use crate::definition::pipeline::PIPELINES;
 use crate::event::{CallRequest, Closing, Event, Fact};
 use crate::identity::audit::{Entry, Mac, Object, Said};
-use crate::session::Session;
-use crate::tool::call::{Judgement, Verdict};
+use crate::session::{CallState, Run, Session};
+use crate::tool::call::{HowFar, Judgement, Verdict};
 use crate::values::caller::{Act, LOCAL};
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, RunId, Space};
+use crate::values::ids::{CallId, PlanId, RunId, Space};
+use crate::values::trace::TraceParent;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,8 +20,9 @@ const AGENTS: &str = "agent/";
 /// The same of those by which single tools are called.
 const CALLS: &str = "call/";
 
-/// The fault of a call that policy denies when it is about to be sent.
-const DENIED: &str = "PolicyDenied";
+/// The faults of what is not done because its starter may not do it: policy denies the call, does
+/// not show its tool any more, or does not let the starter continue the run.
+const DENIED: [&str; 3] = ["PolicyDenied", "ToolNotFoundError", Fault::NOT_PERMITTED];
 
 /// The entry of an event that this session has not applied yet, if a decision is behind it; with
 /// the keyed digest of arguments.
@@ -28,7 +30,8 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
     let at = event.at;
     let by = |who: &Arc<str>, act: Act, run: RunId| {
         let object = Object::new("session", session.id.to_string());
-        Entry { run: Some(run), ..Entry::new(at, who.clone(), act.name(), object) }
+        let entry = Entry::new(at, who.clone(), act.name(), object);
+        Entry { run: Some(run), trace: trace_of(session, run), ..entry }
     };
     match &event.fact {
         Fact::RunStarted { .. } => started(session, event, digest),
@@ -48,8 +51,19 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
             }
             Some(entry)
         }
-        Fact::CallFailed { call, fault, .. } if fault.name == DENIED => {
+        Fact::CallFailed { call, how: HowFar::NotSent, fault } if is_denial(fault) => {
+            // What the gate said of a call that was never started is kept with its judgement.
+            if matches!(session.calls.get(call)?.state, CallState::Judged(_)) {
+                return None;
+            }
             let mut entry = called(session, event, *call, digest)?;
+            deny(&mut entry, fault);
+            Some(entry)
+        }
+        Fact::TurnFailed { frame, fault, .. } if is_denial(fault) => {
+            let run = session.runs.get(&session.frames.get(frame)?.run)?;
+            let (act, object) = starting(session, &run.plan);
+            let mut entry = of_run(run, Entry::new(at, run.subject().clone(), act.name(), object));
             deny(&mut entry, fault);
             Some(entry)
         }
@@ -62,6 +76,7 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
                 ask: Some(*ask),
                 reply: Some(Cow::Borrowed(in_a_word(reply))),
                 arguments: digested(reply, digest),
+                trace: trace_of(session, open.run),
                 ..Entry::new(at, who.clone(), Act::Answer.name(), object)
             })
         }
@@ -72,6 +87,14 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
         Fact::RunContinued { run, by: who } => Some(by(who, Act::Answer, *run)),
         _ => None,
     }
+}
+
+fn is_denial(fault: &Fault) -> bool {
+    DENIED.contains(&fault.name.as_str())
+}
+
+fn trace_of(session: &Session, run: RunId) -> Option<TraceParent> {
+    session.runs.get(&run)?.trace
 }
 
 /// What a verdict is, and why it is not simply yes.
@@ -93,17 +116,7 @@ fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> O
     else {
         return None;
     };
-    let id = plan.as_str();
-    let is_call = session.key.space == Space::call();
-    let (act, object) = if let Some(agent) = id.strip_prefix(AGENTS) {
-        (Act::Talk, Object::new("agent", agent))
-    } else if let Some(pipeline) = id.strip_prefix(PIPELINES) {
-        (Act::Submit, Object::new("pipeline", pipeline))
-    } else if let Some(tool) = id.strip_prefix(CALLS).filter(|_| is_call) {
-        (Act::Call, Object::new("tool", tool))
-    } else {
-        (Act::Run, Object::new("plan", id))
-    };
+    let (act, object) = starting(session, plan);
     let who = subject.as_ref().unwrap_or(by).clone();
     // Who started a run for another subject is the one that really called.
     let starter = subject.as_ref().map(|_| by);
@@ -122,7 +135,28 @@ fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> O
     })
 }
 
-/// A call of a run, which acts for who started it.
+/// What it is to start a plan of this id in this session, and what that is done to.
+fn starting(session: &Session, plan: &PlanId) -> (Act, Object) {
+    let id = plan.as_str();
+    let is_call = session.key.space == Space::call();
+    if let Some(agent) = id.strip_prefix(AGENTS) {
+        (Act::Talk, Object::new("agent", agent))
+    } else if let Some(pipeline) = id.strip_prefix(PIPELINES) {
+        (Act::Submit, Object::new("pipeline", pipeline))
+    } else if let Some(tool) = id.strip_prefix(CALLS).filter(|_| is_call) {
+        (Act::Call, Object::new("tool", tool))
+    } else {
+        (Act::Run, Object::new("plan", id))
+    }
+}
+
+/// The entry of something that a run does: it acts for who started it.
+fn of_run(run: &Run, entry: Entry) -> Entry {
+    let actor = run.behalf.actor.clone();
+    Entry { actor, run: Some(run.id), trace: run.trace, ..entry }
+}
+
+/// A call of a run.
 fn called(
     session: &Session,
     event: &Event,
@@ -133,13 +167,8 @@ fn called(
     let run = session.runs.get(&open.run)?;
     let CallRequest { tool, arguments, .. } = &open.request;
     let object = Object::new("tool", tool.as_str());
-    Some(Entry {
-        actor: run.behalf.actor.clone(),
-        arguments: digested(&**arguments, digest),
-        run: Some(run.id),
-        trace: run.trace,
-        ..Entry::new(event.at, run.subject().clone(), Act::Call.name(), object)
-    })
+    let entry = Entry::new(event.at, run.subject().clone(), Act::Call.name(), object);
+    Some(of_run(run, Entry { arguments: digested(&**arguments, digest), ..entry }))
 }
 
 fn deny(entry: &mut Entry, fault: &Fault) {

@@ -2,9 +2,11 @@
 //! and the scopes that limit a credential.
 
 use crate::values::ids::{RealmId, SessionKey, Space};
+use crate::values::trace::TraceParent;
 use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Who calls in local mode. What is done there is no one's own.
@@ -26,13 +28,56 @@ pub struct Caller {
     /// Whether it may administer the realm.
     #[serde(default)]
     pub admin: bool,
+    /// Where its request came in, where that is known.
+    #[serde(skip)]
+    pub via: Via,
+}
+
+/// Where a request came in, and the trace that it is a part of. It is for the audit alone: a caller
+/// is the same wherever it calls.
+#[derive(Debug, Clone, Default)]
+pub struct Via(Option<Arc<Place>>);
+
+#[derive(Debug)]
+struct Place {
+    door: String,
+    trace: Option<TraceParent>,
+}
+
+impl Via {
+    /// By this door: its kind and its route.
+    pub fn new(door: String, trace: Option<TraceParent>) -> Self {
+        Self(Some(Arc::new(Place { door, trace })))
+    }
+
+    /// The door.
+    pub fn door(&self) -> Option<&str> {
+        self.0.as_ref().map(|place| &*place.door)
+    }
+
+    /// The span of who called.
+    pub fn trace(&self) -> Option<TraceParent> {
+        self.0.as_ref()?.trace
+    }
+}
+
+impl PartialEq for Via {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Via {}
+
+impl Hash for Via {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
 impl Caller {
     /// A subject that calls for itself, with no ceiling, and administers nothing.
     pub fn new(realm: impl Into<RealmId>, subject: impl Into<Arc<str>>) -> Self {
         let (realm, subject) = (realm.into(), subject.into());
-        Self { realm, subject, actor: None, scopes: None, admin: false }
+        Self { realm, subject, actor: None, scopes: None, admin: false, via: Via::default() }
     }
 
     /// The same, administering its realm.
@@ -205,6 +250,15 @@ mod tests {
             Caller::new("r", "bob").key(Space::thread(), "t")
         );
         assert_eq!(ann.key(Space::session(), "s"), local.key(Space::session(), "s"));
+    }
+
+    #[test]
+    fn a_caller_is_the_same_wherever_it_calls() {
+        let ann = Caller::new("r", "ann");
+        let called = Caller { via: Via::new("rest /api/v1/keys".to_owned(), None), ..ann.clone() };
+        assert_eq!(called.via.door(), Some("rest /api/v1/keys"));
+        assert_eq!(called, ann);
+        assert_eq!(serde_json::to_string(&called).unwrap(), serde_json::to_string(&ann).unwrap());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use kernel::contracts::{Clock, Vault};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
 use kernel::limits::Limits;
+use kernel::tool::call::Caller;
 use project::realm::local_caller;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ impl HeldKeys {
     pub fn maker(&self) -> Maker {
         let everywhere = RealmPattern::parse("*").ok();
         let grants = everywhere.map(|realms| Grants::one(realms, Roles::of(&[Role::Admin])));
-        Maker { subject: local_caller().subject, grants: grants.unwrap_or_default() }
+        let Caller { subject, actor, via, .. } = local_caller();
+        Maker { subject, actor, grants: grants.unwrap_or_default(), via }
     }
 }

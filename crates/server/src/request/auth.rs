@@ -13,7 +13,7 @@ use axum::response::Response;
 use identity::sent::{Malformed, Sent};
 use identity::{Denied, Door, Identity, Verified};
 use kernel::tool::call::Caller;
-use kernel::values::caller::Scope;
+use kernel::values::caller::{Scope, Via};
 use kernel::values::percent::decoded;
 use project::config::{AdminRule, ServerConfig};
 use project::public_url::{CALLBACK_PATH, CLIENT_PATH};
@@ -84,6 +84,17 @@ impl Visitor {
     /// Whether it administers.
     pub(crate) fn administers(&self) -> bool {
         self.administrator.as_ref().is_some_and(|caller| caller.admin)
+    }
+
+    /// The same, who came in by this way. In local mode the audit keeps nothing of it.
+    #[must_use]
+    pub(crate) fn by_way_of(self, via: impl FnOnce() -> Via) -> Self {
+        if self.verified.is_none() {
+            return self;
+        }
+        let caller = Arc::new(Caller { via: via(), ..Caller::clone(&self.caller) });
+        let administrator = self.administrator.map(|_| caller.clone());
+        Self { caller, administrator, ..self }
     }
 
     /// As whom policy is asked about what a door keeps itself.

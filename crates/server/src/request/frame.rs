@@ -8,7 +8,7 @@ use crate::request::forwarded::Peer;
 use crate::request::origin;
 use crate::request::trace;
 use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::future::{Either, ready, select};
 use identity::Verified;
+use kernel::values::caller::Via;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
 use std::pin::pin;
@@ -27,6 +28,8 @@ const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/ag
 const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
 /// Doors that speak JSON-RPC.
 const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
+/// How much is kept of a path that is no route.
+const ROUTE_CHARS_MAX: usize = 100;
 /// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
@@ -106,6 +109,8 @@ async fn checked<F: Future<Output = Response>>(
             return sent(doors, page, told(doors, failure, shape, caller));
         }
     };
+    let is_own = own.is_some();
+    let visitor = visitor.map(|visitor| visitor.by_way_of(|| way_of(&request, is_own, caller)));
     let audits = doors.engine.audits();
     let room = visitor.as_ref().map_or(Ok(()), |visitor| audits.check_room(&visitor.caller));
     if let Err(refusal) = room {
@@ -167,6 +172,24 @@ pub(crate) async fn own_frame(
     let OwnFrame { doors, entrance } = &*own;
     let handler = |request, visitor| carrying(request, visitor, next);
     checked(doors, Some(entrance), request, handler).await
+}
+
+/// The door that a request comes in by, as the audit names it: its kind, and its route without the
+/// names in it.
+fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
+    let path = request.uri().path();
+    let kind = match path {
+        _ if is_own => "pipeline",
+        "/mcp" => "mcp",
+        "/rpc" => "rpc",
+        "/run" | "/resume" => "run",
+        _ => "rest",
+    };
+    let door = match request.extensions().get::<MatchedPath>() {
+        Some(matched) => format!("{kind} {}", matched.as_str()),
+        None => format!("{kind} {}", path.chars().take(ROUTE_CHARS_MAX).collect::<String>()),
+    };
+    Via::new(door, trace)
 }
 
 fn shape_of(path: &str) -> Shape {

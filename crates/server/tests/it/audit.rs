@@ -32,6 +32,7 @@ async fn changes_of_keys_and_denials_are_listed_for_administrators() {
     let entry = &page["items"][0];
     assert_eq!((&entry["act"], &entry["verdict"]), (&json!("administer"), &json!("deny")));
     assert!(entry["why"].is_string(), "{entry}");
+    assert_eq!(entry["door"], "rest /api/v1/keys");
     assert!(!page.to_string().contains(&key.text));
     assert_eq!(acts(&house, "act=key.create&limit=1").await, ["key.create"]);
     assert_eq!(acts(&house, "act=key.create&since=2999-01-01T00:00:00Z").await, [""; 0]);

@@ -15,7 +15,7 @@ use identity::Identity;
 use identity::keys::{Expiry, Made, Maker, NewKey};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Scope, Scopes};
+use kernel::values::caller::{Scope, Scopes, Via};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -119,7 +119,8 @@ fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
 
 fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
-    Maker { subject: "admin".into(), grants: Grants::one(everywhere, Roles::of(&[Role::Admin])) }
+    let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
+    Maker { subject: "admin".into(), actor: None, grants, via: Via::default() }
 }
 
 /// Status and stable word of a refusal.

@@ -102,7 +102,9 @@ impl Arm for SqliteArm {
     fn open(&self) -> OpenArm {
         let place = Place::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(Opened { store, api_keys, claims, .. }) => OpenArm { store, api_keys, claims },
+            Ok(Opened { store, api_keys, claims, audit, .. }) => {
+                OpenArm { store, api_keys, claims, audit }
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -123,6 +125,7 @@ impl ModelArm {
 impl Arm for ModelArm {
     fn open(&self) -> OpenArm {
         let store = Arc::new(ModelStore::open(&self.state, "one"));
-        OpenArm { store: store.clone(), api_keys: store.clone(), claims: store }
+        let (api_keys, claims, audit) = (store.clone(), store.clone(), store.clone());
+        OpenArm { store, api_keys, claims, audit }
     }
 }

@@ -19,6 +19,8 @@ pub mod retention;
 pub mod api_keys;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod claims;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod audit;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]
@@ -74,6 +76,13 @@ macro_rules! store_contract {
                 the_use_of_a_key_that_is_not_there_is_ignored;
             claims: claims_of_a_subject_take_the_place_of_those_before,
                 claims_are_there_after_a_restart_until_they_are_removed;
+            audit: an_append_and_its_entries_are_written_together_or_not_at_all,
+                a_key_and_its_entries_are_written_together_or_not_at_all,
+                of_several_lists_all_are_written_or_none,
+                nothing_is_written_to_the_audit_without_keys,
+                chains_are_apart_and_stay_whole_after_a_restart,
+                old_rows_of_a_chain_are_removed_and_leave_a_base,
+                entries_come_newest_first_in_pages;
         }
     };
     ($arm:expr; $($topic:ident: $($promise:ident),+;)+) => {

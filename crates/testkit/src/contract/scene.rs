@@ -2,6 +2,7 @@
 
 use super::driver::{got, realm, there};
 use kernel::contracts::api_keys::ApiKeys;
+use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
@@ -32,6 +33,8 @@ pub struct OpenArm {
     pub api_keys: Arc<dyn ApiKeys>,
     /// Claims of subjects.
     pub claims: Arc<dyn Claims>,
+    /// The audit, which has no keys yet.
+    pub audit: Arc<dyn Audit>,
 }
 
 /// The limits that a store has in the suite.
@@ -66,6 +69,11 @@ impl Scene {
     /// The claims beside it.
     pub fn claims(&self) -> &dyn Claims {
         &*self.open.claims
+    }
+
+    /// The audit beside it.
+    pub fn audit(&self) -> &dyn Audit {
+        &*self.open.audit
     }
 
     /// The same data, opened by what stands for a new process.

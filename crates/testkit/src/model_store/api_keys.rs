@@ -3,6 +3,7 @@
 use super::ModelStore;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
+use kernel::identity::audit::Entries;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::values::ids::Millis;
 
@@ -11,7 +12,13 @@ impl ApiKeys for ModelStore {
         Box::pin(self.read(|tables| Ok(tables.api_keys.values().cloned().collect::<Vec<_>>())))
     }
 
-    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
+    fn put_audited<'a>(
+        &'a self,
+        key: &'a ApiKey,
+        version: Option<u64>,
+        audit: Entries,
+    ) -> Read<'a, u64> {
+        let keys = self.audit_keys();
         Box::pin(self.write(move |tables| {
             let stored = tables.api_keys.get(&key.id);
             if stored.map(|stored| stored.version) != version {
@@ -19,8 +26,10 @@ impl ApiKeys for ModelStore {
             }
             let used = stored.and_then(|stored| stored.used);
             let version = version.unwrap_or(0) + 1;
+            let rows = tables.audit_rows(keys.as_deref(), &audit)?;
             let written = StoredKey { key: key.clone(), version, used };
             tables.api_keys.insert(key.id.clone(), written);
+            tables.keep_audit(rows);
             Ok(version)
         }))
     }

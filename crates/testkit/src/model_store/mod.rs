@@ -6,12 +6,15 @@ mod tables;
 mod reads;
 mod removal;
 mod contracts;
+mod audit;
 mod api_keys;
 mod claims;
 pub mod simulated;
 
 use crate::sim::rng::Rng;
 use kernel::contracts::{OnCommit, StoreError, Ticket};
+use kernel::identity::audit::{ChainName, Entries};
+use kernel::identity::chain::ChainKeys;
 use kernel::journal::projection::Append;
 use kernel::values::ids::{Millis, SessionKey};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +55,8 @@ struct Node {
     /// The sessions whose appends are refused: up to this number, or all until they are loaded.
     poison: BTreeMap<SessionKey, Option<u64>>,
     woken: Option<OnCommit>,
+    /// What rows of the audit are made with.
+    audit_keys: Option<Arc<dyn ChainKeys>>,
 }
 
 struct Job {
@@ -151,7 +156,7 @@ impl Shared {
         let result = if is_held && !job.append.creates {
             Err(StoreError::Conflict(key.to_string()))
         } else {
-            self.tables.append(&job.append, node, reasons_max)
+            self.append(&job.append, node, reasons_max)
         };
         if let Some(node) = self.nodes.get_mut(&node) {
             match &result {
@@ -160,6 +165,19 @@ impl Shared {
             };
         }
         result
+    }
+
+    /// Refuses an append, or writes all of it, with what the audit keeps of it.
+    fn append(&mut self, append: &Append, node: u64, reasons_max: usize) -> Answer {
+        let keys = self.nodes.get(&node).and_then(|node| node.audit_keys.clone());
+        let entries = match append.audit.is_empty() {
+            true => Entries::new(),
+            false => vec![(ChainName::of(&append.session.key.realm), append.audit.clone())],
+        };
+        let rows = self.tables.audit_rows(keys.as_deref(), &entries)?;
+        self.tables.append(append, node, reasons_max)?;
+        self.tables.keep_audit(rows);
+        Ok(())
     }
 
     /// Whether another node that is there drives a session, or has claimed it.
@@ -217,6 +235,7 @@ impl ModelStore {
             queued: 0,
             poison: BTreeMap::new(),
             woken: None,
+            audit_keys: None,
         };
         shared.nodes.insert(number, node);
         drop(shared);

@@ -31,8 +31,9 @@ impl Simulated {
 impl Opener for Simulated {
     fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
         let opened = Embedded.open(folder, parts)?;
+        let store = Arc::new(ModelStore::open(&self.state, NODE));
         let blobs = Arc::new(Unswept(opened.blobs));
-        Ok(Opened { store: Arc::new(ModelStore::open(&self.state, NODE)), blobs, ..opened })
+        Ok(Opened { store: store.clone(), audit: store, blobs, ..opened })
     }
 }
 

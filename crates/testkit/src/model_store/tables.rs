@@ -6,6 +6,8 @@ use kernel::contracts::StoreError;
 use kernel::contracts::api_keys::StoredKey;
 use kernel::contracts::claims::SubjectClaims;
 use kernel::definition::pipeline::OTHER_REASONS;
+use kernel::identity::audit::ChainName;
+use kernel::identity::chain::{Base, Head, Row};
 use kernel::identity::key::KeyId;
 use kernel::journal::projection::{
     Append, AskChange, AskRow, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
@@ -51,6 +53,18 @@ pub(super) struct Tables {
     pub(super) api_keys: BTreeMap<KeyId, StoredKey>,
     /// What subjects claim.
     pub(super) claims: BTreeMap<Arc<str>, SubjectClaims>,
+    /// The chains of the audit.
+    pub(super) audit: BTreeMap<ChainName, Chain>,
+}
+
+/// A chain of the audit.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    pub(super) rows: BTreeMap<u64, Row>,
+    /// Its last row.
+    pub(super) head: Head,
+    /// What it begins with once its oldest rows were removed.
+    pub(super) base: Option<Base>,
 }
 
 /// A request's key, with whose it is, who asked, and of which door.

@@ -122,7 +122,8 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
             grants.unwrap_or_default()
         }
     };
-    Maker { subject: caller.subject.clone(), grants }
+    let Caller { subject, actor, via, .. } = caller.clone();
+    Maker { subject, actor, grants, via }
 }
 
 /// What a new key may enter; with nothing said it is a member of its maker's realm.

@@ -161,7 +161,8 @@ impl Arrival<'_> {
     /// Refuses a method that the scopes of the credential do not cover: a client that is told which
     /// one is missing can get another credential.
     fn within_scopes(&self, method: &str) -> Result<(), Refused> {
-        let missing = act_of(method).and_then(|act| missing_scope(self.caller, act));
+        let doors = &self.door.doors;
+        let missing = act_of(method).and_then(|act| missing_scope(doors, self.caller, act));
         missing.map_or(Ok(()), |scope| Err(self.out_of_scope(scope)))
     }
 

@@ -138,7 +138,8 @@ impl Pipe {
     fn begin(&mut self, asked: &Asked<'_>) -> Result<Begun, RpcError> {
         let meta = Said::read(asked.what.params)?.meta()?;
         let method: &str = &asked.what.method;
-        let missing = act_of(method).and_then(|act| missing_scope(&self.caller, act));
+        let doors = &self.door.doors;
+        let missing = act_of(method).and_then(|act| missing_scope(doors, &self.caller, act));
         if let Some(scope) = missing {
             return Err(out_of_scope(scope));
         }

@@ -7,7 +7,7 @@ use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
-use kernel::identity::audit::{ChainName, Entry};
+use kernel::identity::audit::Entries;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
@@ -27,16 +27,11 @@ impl ApiKeys for SqliteStore {
         self.readers.read(|connection| many(connection, ALL, (), stored_key))
     }
 
-    fn put<'a>(&'a self, key: &'a ApiKey, version: Option<u64>) -> Read<'a, u64> {
-        let key = key.clone();
-        self.writes.perform(move |connection| put(connection, &key, version))
-    }
-
     fn put_audited<'a>(
         &'a self,
         key: &'a ApiKey,
         version: Option<u64>,
-        audit: Vec<(ChainName, Vec<Entry>)>,
+        audit: Entries,
     ) -> Read<'a, u64> {
         let (key, keys) = (key.clone(), self.audit_keys.clone());
         self.writes.perform(move |connection| {

@@ -6,7 +6,7 @@ use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
-use kernel::identity::audit::{ChainName, Entry, Mac};
+use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
 use kernel::identity::chain::{Base, ChainKeys, Head, Row as ChainRow, Unchained};
 use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
@@ -86,9 +86,9 @@ impl Audit for SqliteStore {
         let _ = self.audit_keys.0.set(keys);
     }
 
-    fn write(&self, lists: Vec<(ChainName, Vec<Entry>)>) -> Read<'_, ()> {
+    fn write(&self, entries: Entries) -> Read<'_, ()> {
         let keys = self.audit_keys.clone();
-        self.writes.perform(move |connection| write_all(connection, &keys, &lists))
+        self.writes.perform(move |connection| write_all(connection, &keys, &entries))
     }
 
     fn chains(&self) -> Read<'_, Vec<ChainState>> {
