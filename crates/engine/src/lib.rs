@@ -34,6 +34,7 @@ pub use gate::trail::{AuditParts, AuditRules};
 pub use handles::{Admin, Asks, Audits, Cases, Catalog, Feed, Runs, Sessions, Threads, Tools};
 pub use observe::counts::Counts;
 pub use observe::sinks::{SinkRules, SinkState};
+pub use outbox::heads::HeadRules;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
     CallReport, CallRequest, CaseReport, Inspection, Once, RegisteredAgent, RegisteredPlan,

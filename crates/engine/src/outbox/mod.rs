@@ -6,6 +6,7 @@ mod window;
 mod attempt;
 mod send;
 mod resend;
+pub(crate) mod heads;
 
 use crate::handles::Feed;
 use crate::observe::sinks::{Outbox, SinkRules, SinkState, consumer};

@@ -1,17 +1,27 @@
 //! The audit over the real store: what is journaled is kept with its events, what is not soon after
 //! it was decided, and nothing of that in local mode.
 
+use crate::outbox::send;
+use crate::outbox_scripted::Scripted;
 use crate::world::{WAIT_MS, World, caller};
 use crate::{ASK, READ, WRITE};
-use engine::{AllowAll, AuditParts, AuditRules, Parts};
+use engine::{AllowAll, AuditParts, AuditRules, HeadRules, Parts, SinkRules};
 use kernel::ask::Reply;
 use kernel::contracts::audit::AuditFilter;
-use kernel::contracts::{Page, SessionRef};
+use kernel::contracts::policy::{Decision, Request};
+use kernel::contracts::{Page, Policy, SessionRef};
 use kernel::identity::audit::{ChainName, Entry, Said};
-use kernel::tool::call::Caller;
+use kernel::identity::chain::{Flaw, Head};
+use kernel::tool::call::{Caller, Verdict};
+use kernel::values::caller::{Act, Via};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const ASK_AND_WRITE: &str = "planId: ask_and_write\nsteps: [{id: ask, type: human_in_the_loop, \
+    message: go on?, nextStepIdOnInput: call}, {id: call, type: tool_call, toolId: 'slow::write', \
+    arguments: {n: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 
 const STRICT: AuditRules = AuditRules { unjournaled: true, reads: true, strict: true };
 
@@ -80,13 +90,75 @@ async fn an_answer_is_kept_with_who_gave_it() {
     let waits = world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     let ask = waits.asks[0].row.ask.id;
     let reply = Reply::Clarify { answer: Some(json!("yes")) };
-    let bob = Caller::new("default", "bob");
+    let via = Via::new("rest /api/v1/asks/{id}".to_owned(), None);
+    let bob = Caller { actor: Some("eve".into()), via, ..Caller::new("default", "bob") };
     world.engine.asks().reply(&bob, ask, reply, None, WAIT_MS).await.unwrap();
     let answered = entries(&world, "answer").await;
     assert_eq!(answered.len(), 1);
     let entry = &answered[0];
     assert_eq!(told(entry).0, "bob");
     assert_eq!((entry.ask, entry.reply.as_deref()), (Some(ask), Some("answered")));
+    assert_eq!(entry.actor.as_deref(), Some("eve"));
+    assert_eq!(entry.door.as_deref(), Some("rest /api/v1/asks/{id}"));
+}
+
+/// What policy says from now on.
+struct Closing(AtomicBool);
+
+impl Policy for Closing {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let is_closed = self.0.load(Ordering::SeqCst);
+        match request.act {
+            Act::Call | Act::Run if is_closed => Verdict::Deny("it is closed".to_owned()).into(),
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_run_may_not_do_any_more_is_kept_with_its_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = Arc::new(Closing(AtomicBool::new(false)));
+    let judge = policy.clone();
+    let closing = |parts: Parts| Parts { policy: judge, ..parts };
+    let world = World::changed(folder.path(), &[ASK_AND_WRITE], closing).await;
+    world.permits.add_permits(1);
+    let request = world.request("ask_and_write", json!({}), "s");
+    let waits = world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    policy.0.store(true, Ordering::SeqCst);
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
+    let ask = waits.asks[0].row.ask.id;
+    world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let called = entries(&world, "call").await;
+    let denied = ("ann", "tool", Some("slow::write"), Said::Deny);
+    assert_eq!(called.iter().map(told).collect::<Vec<_>>(), [denied]);
+    assert_eq!(called[0].run, Some(waits.run.id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_gets_the_head_of_a_chain_when_it_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), STRICT).await;
+    world.permits.add_permits(2);
+    let (chain, sink) = (ChainName::of(&caller().realm), Scripted::taking());
+    send(&world, "kept", &sink, SinkRules::default()).await;
+    let rules = HeadRules { chains: vec![chain.clone()], every_ms: 10 };
+    world.engine.feed().keep_sending_heads(&caller().realm, "kept", rules);
+    let heads = || {
+        let taken = sink.taken.lock().unwrap();
+        let heads = taken.iter().filter(|event| event.kind == "waypost.audit.head.v1");
+        heads.map(|event| event.data["head"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for count in 1..=2 {
+        world.run("write", json!({}), "s").await;
+        world.until("a head", |_| heads().len() >= count).await;
+    }
+    let kept: Head = heads()[0].parse().unwrap();
+    let seen = world.engine.audits().verify(&caller(), &chain, &[kept]).await.unwrap();
+    assert_eq!(seen.flaws, 0, "{seen:?}");
+    let known = [Head { seq: 999, ..kept }];
+    let seen = world.engine.audits().verify(&caller(), &chain, &known).await.unwrap();
+    assert!(matches!(seen.found[..], [Flaw::Older { known: 999, .. }]), "{seen:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,13 +4,17 @@
 use crate::request::doors::SinkFacts;
 use crate::secrets::vault::System;
 use engine::refusal::Refusal;
-use engine::{Engine, SinkRules, SinkState};
+use engine::{Engine, HeadRules, SinkRules, SinkState};
 use kernel::contracts::sink::EventSink;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::audit::ChainName;
 use kernel::values::ids::RealmId;
 use project::event_sinks::Sending;
 use sinks::config::SinkKind;
 use std::sync::Arc;
+
+/// How often heads of the audit go out, at most.
+const HEADS_EVERY_MS: u64 = 60 * 1_000;
 
 /// The sinks of a project, before they are opened.
 #[derive(Debug)]
@@ -87,10 +91,17 @@ impl Outlets {
             let Sending { config, target, types, from_start, .. } = sending;
             let rules = SinkRules { types: types.clone(), from_start };
             engine.feed().keep_sending(realm, &config.name, sink, rules).await?;
+            engine.feed().keep_sending_heads(realm, &config.name, heads(realm));
             facts.push(SinkFacts { name: config.name, kind, target, types });
         }
         Ok(facts)
     }
+}
+
+/// The heads that go to a sink of the settings: who writes those administers the server, too.
+fn heads(realm: &RealmId) -> HeadRules {
+    let chains = vec![ChainName::of(realm), ChainName::server()];
+    HeadRules { chains, every_ms: HEADS_EVERY_MS }
 }
 
 /// What is to say of the sinks that have a place and are not configured: an operator decides
