@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -99,10 +99,26 @@ async fn tail(args: TailArgs, context: &Context) -> Result<Exit> {
     });
     let request = args.which.request(&["audit"], context)?;
     let request = request.with("act", args.act).with("subject", args.subject).with("since", since);
-    let body = context.client().await?.list(request, args.most.limit).await?;
+    let body = newest(&context.client().await?, &request, args.most.limit).await?;
     let heads = ["row", "at", "subject", "act", "object", "verdict", "why"];
     let none = Some("nothing of that was decided");
     context.table(&body, &heads, none, row)
+}
+
+/// So many of the newest entries. A page may be empty and not the last: the server looks at some
+/// entries at a time.
+async fn newest(client: &Client, request: &Request<'_>, limit: usize) -> Result<Value> {
+    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let size = (limit - items.len()).min(PAGE_ITEMS);
+        let page = request.clone().with("limit", Some(size)).with("cursor", cursor.as_ref());
+        let page: Page<Value> = read(&client.get(page).await?)?;
+        items.extend(page.items);
+        cursor = page.next_cursor;
+        if items.len() >= limit || cursor.is_none() {
+            return Ok(json!({"items": items, "nextCursor": cursor}));
+        }
+    }
 }
 
 async fn verify(args: VerifyArgs, context: &Context) -> Result<Exit> {
@@ -206,7 +222,6 @@ fn told(check: &AuditCheck) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn what_was_found_is_told() {
