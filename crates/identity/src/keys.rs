@@ -5,16 +5,21 @@ use crate::snapshot::Snapshot;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object};
+use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Exceeds, Grants};
 use kernel::identity::key::{
     ApiKey, Dead, EXPIRES_DEFAULT_DAYS, KeyId, KeyText, SecretHash, hash_of,
 };
-use kernel::values::caller::{Scopes, Via};
+use kernel::identity::principal::Roster;
+use kernel::identity::roles::Roles;
+use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use serde_json::json;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
+
+pub use crate::maker::Maker;
 
 /// How many keys there are at most, those that were revoked included: all are held in memory.
 pub const KEYS_MAX: usize = 50_000;
@@ -24,28 +29,16 @@ pub const NAME_CHARS_MAX: usize = 200;
 /// How often last uses are stored.
 const STORE_USES_MS: u64 = 60 * 1_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// What the subjects of keys begin with.
-const KEY_SUBJECT: &str = "key:";
-
-/// Who makes, changes or lists keys.
-#[derive(Debug, Clone)]
-pub struct Maker {
-    /// Who that is.
-    pub subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
-    pub actor: Option<Arc<str>>,
-    /// Where it administers. No key that reaches further is seen, made or changed.
-    pub grants: Grants,
-    /// Where its request came in.
-    pub via: Via,
-}
 
 /// A key that is to be made.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// What people call it.
     pub name: String,
-    /// The realms that it may enter, and its roles there.
+    /// The principal whose it is to be: it has that one's roles, and none of its own.
+    pub of: Option<Arc<str>>,
+    /// The realms that it may enter, and its roles there. A principal's key without any may enter
+    /// those that the principal may enter now.
     pub realms: Grants,
     /// The most that it allows; none is no ceiling.
     pub scopes: Option<Scopes>,
@@ -89,6 +82,9 @@ pub enum KeyRefusal {
     /// It would be good for nothing.
     #[error("a key needs at least one realm, with at least one role")]
     NoRealm,
+    /// There is no such principal, or it may not enter these realms.
+    #[error("there is no such principal in these realms")]
+    NoPrincipal,
     /// People could not tell it from others, or not read it.
     #[error("the name of a key has 1 to 200 characters, without control characters")]
     BadName,
@@ -98,8 +94,8 @@ pub enum KeyRefusal {
     /// There are as many as there may be.
     #[error("there are 50,000 keys already, including those that were revoked")]
     TooMany,
-    /// The key of its maker was revoked in the meantime.
-    #[error("the key that this was asked with was revoked")]
+    /// The key of its maker was revoked in the meantime, or its principal disabled.
+    #[error("the credential that this was asked with is not valid any more")]
     MakerRevoked,
     /// The store could not.
     #[error(transparent)]
@@ -197,6 +193,9 @@ impl Keys {
             Dead::Revoked => "the key was revoked",
             Dead::Expired => "the key has expired",
         })?;
+        if key.of.as_ref().is_some_and(|of| !is_enabled(&snapshot.directory, of)) {
+            return Err("the principal of the key is disabled, or not there any more");
+        }
         let shown = key.secrets.iter().find(|secret| secret.sha256 == sha256);
         let until = earliest([key.expires, shown.and_then(|secret| secret.until)]);
         Ok(Holder { snapshot, key, until })
@@ -205,7 +204,7 @@ impl Keys {
     /// The keys that this maker administers, by id, those that were revoked included.
     pub(crate) fn list(&self, maker: &Maker) -> Vec<StoredKey> {
         let snapshot = self.snapshot();
-        let seen = snapshot.directory.keys.values().filter(|key| maker.administers(key));
+        let seen = snapshot.directory.keys.values().filter(|key| maker.administers(&key.realms));
         let mut stored: Vec<_> = seen.filter_map(|key| snapshot.stored(&key.id)).collect();
         stored.sort_by_key(|stored| stored.key.id.clone());
         stored
@@ -237,7 +236,7 @@ impl Keys {
             key.check(now)?;
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
-            let entry = maker.change(&key, "key.rotate", now);
+            let entry = entry_of(&maker, &key, "key.rotate", now);
             Ok(Draft { key, over: Some(version), gives: text, entry })
         });
         let (stored, text) = rotated.await?;
@@ -255,7 +254,7 @@ impl Keys {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
             let now = keys.parts.clock.now();
             key.revoked.get_or_insert(now);
-            let entry = maker.change(&key, "key.revoke", now);
+            let entry = entry_of(&maker, &key, "key.revoke", now);
             Ok(Draft { key, over: Some(version), gives: (), entry })
         });
         let (stored, ()) = revoked.await?;
@@ -264,11 +263,9 @@ impl Keys {
 
     fn new_key(&self, maker: &Maker, new: &NewKey) -> Result<Draft<Secret>, KeyRefusal> {
         let snapshot = self.snapshot();
-        maker.check(&snapshot)?;
-        if new.realms.0.is_empty() || new.realms.0.values().any(|roles| roles.is_empty()) {
-            return Err(KeyRefusal::NoRealm);
-        }
-        new.realms.is_within(&maker.grants)?;
+        check(maker, &snapshot)?;
+        let realms = realms_of(new, &snapshot.directory)?;
+        realms.is_within(&maker.grants)?;
         let name = new.name.trim();
         let characters = name.chars().count();
         if characters == 0 || characters > NAME_CHARS_MAX || name.chars().any(char::is_control) {
@@ -283,22 +280,23 @@ impl Keys {
         let key = ApiKey {
             id,
             name: name.to_owned(),
-            realms: new.realms.clone(),
+            of: new.of.clone(),
+            realms,
             scopes: new.scopes,
             by: maker.subject.clone(),
             created: now,
             expires,
             ..only_holding(hash_of(text.expose()))
         };
-        let entry = maker.change(&key, "key.create", now);
+        let entry = entry_of(maker, &key, "key.create", now);
         Ok(Draft { key, over: None, gives: text, entry })
     }
 
     /// A key that this maker may change.
     fn administered(&self, maker: &Maker, id: &KeyId) -> Result<StoredKey, KeyRefusal> {
         let snapshot = self.snapshot();
-        maker.check(&snapshot)?;
-        let stored = snapshot.stored(id).filter(|stored| maker.administers(&stored.key));
+        check(maker, &snapshot)?;
+        let stored = snapshot.stored(id).filter(|stored| maker.administers(&stored.key.realms));
         stored.ok_or(KeyRefusal::Unknown)
     }
 
@@ -361,6 +359,11 @@ impl Keys {
         }
     }
 
+    /// Lets everyone see these principals, and no others.
+    pub(crate) fn take_principals(&self, principals: Roster) {
+        self.replace(|before| before.with_principals(principals));
+    }
+
     /// Lets everyone look again: a credential may have ended of which no one here is told.
     pub(crate) fn wake(&self) {
         self.replace(|before| before.with_claims(Vec::new()));
@@ -406,37 +409,6 @@ impl Holder {
     }
 }
 
-impl Maker {
-    fn administers(&self, key: &ApiKey) -> bool {
-        key.realms.is_within(&self.grants).is_ok()
-    }
-
-    /// A key that was revoked while its request was on the way changes nothing any more.
-    fn check(&self, snapshot: &Snapshot) -> Result<(), KeyRefusal> {
-        if !self.subject.starts_with(KEY_SUBJECT) {
-            return Ok(());
-        }
-        match snapshot.directory.key_of(&self.subject) {
-            Some(key) if key.revoked.is_none() => Ok(()),
-            _ => Err(KeyRefusal::MakerRevoked),
-        }
-    }
-
-    /// What the audit keeps of a change that it makes: nothing that would help to use the key.
-    fn change(&self, key: &ApiKey, act: &'static str, now: Millis) -> Entry {
-        let ApiKey { id, name, realms, scopes, expires, .. } = key;
-        let detail = json!({"name": name, "realms": realms, "scopes": scopes, "expires": expires});
-        let object = Object::new("key", id.to_string());
-        Entry {
-            actor: self.actor.clone(),
-            door: self.via.door().map(str::to_owned),
-            trace: self.via.trace(),
-            detail: Some(detail),
-            ..Entry::new(now, self.subject.clone(), act, object)
-        }
-    }
-}
-
 impl Expiry {
     fn moment(self, now: Millis) -> Result<Option<Millis>, KeyRefusal> {
         match self {
@@ -448,9 +420,49 @@ impl Expiry {
     }
 }
 
+/// What the audit keeps of a change of a key: nothing that would help to use it.
+fn entry_of(maker: &Maker, key: &ApiKey, act: &'static str, now: Millis) -> Entry {
+    let ApiKey { id, name, of, realms, scopes, expires, .. } = key;
+    let detail = json!({
+        "name": name, "of": of, "realms": realms, "scopes": scopes, "expires": expires,
+    });
+    Entry { detail: Some(detail), ..maker.entry(now, act, Object::new("key", id.to_string())) }
+}
+
 /// The chain of the realm that a key is for; the server's where it is for several.
 fn chain_of(key: &ApiKey) -> ChainName {
     key.realms.only().map_or_else(ChainName::server, |realm| ChainName::of(&realm))
+}
+
+fn check(maker: &Maker, snapshot: &Snapshot) -> Result<(), KeyRefusal> {
+    if maker.is_good(snapshot) { Ok(()) } else { Err(KeyRefusal::MakerRevoked) }
+}
+
+/// Whether this principal is there and may do something.
+fn is_enabled(directory: &Directory, id: &str) -> bool {
+    directory.principals.get(id).is_some_and(|known| known.disabled.is_none())
+}
+
+/// The realms that a new key may enter, with its roles there; those of a principal's key follow
+/// from the principal, as it is then.
+fn realms_of(new: &NewKey, directory: &Directory) -> Result<Grants, KeyRefusal> {
+    let Some(of) = &new.of else {
+        let has_none = new.realms.0.values().any(|roles| roles.is_empty());
+        let is_good = !new.realms.0.is_empty() && !has_none;
+        return if is_good { Ok(new.realms.clone()) } else { Err(KeyRefusal::NoRealm) };
+    };
+    if !is_enabled(directory, of) {
+        return Err(KeyRefusal::NoPrincipal);
+    }
+    let held = directory.all_grants(of);
+    let entered = match new.realms.0.is_empty() {
+        true => held,
+        false => held.limited_to(new.realms.0.keys()),
+    };
+    if entered.0.is_empty() {
+        return Err(KeyRefusal::NoPrincipal);
+    }
+    Ok(Grants(entered.0.into_keys().map(|realm| (realm, Roles::default())).collect()))
 }
 
 /// A key of no one that has this hash, and that is good for nothing: hashes are compared in one
@@ -459,6 +471,7 @@ pub(crate) fn only_holding(sha256: String) -> ApiKey {
     ApiKey {
         id: KeyId("".into()),
         name: String::new(),
+        of: None,
         realms: Grants::default(),
         scopes: None,
         secrets: vec![SecretHash { sha256, until: None }],

@@ -1,6 +1,6 @@
-//! Who calls: API keys, tokens of ours and access tokens of issuers are checked here, failed
-//! attempts counted, and policy by the built-in roles is decided here. Of HTTP nothing here knows
-//! more than the text of a header, and how an issuer's documents are read.
+//! Who calls: API keys, tokens of ours and access tokens of issuers are checked here, principals
+//! are known, failed attempts counted, and policy by the built-in roles is decided here. Of HTTP
+//! nothing here knows more than the text of a header, and how an issuer's documents are read.
 
 pub mod sent;
 pub mod failures;
@@ -10,8 +10,11 @@ mod key_set;
 mod jwt;
 mod issuer;
 mod snapshot;
+mod maker;
 pub mod keys;
+mod verified;
 mod claims;
+pub mod principals;
 pub mod policy;
 #[cfg(test)]
 mod tests;
@@ -20,23 +23,26 @@ use crate::claims::ClaimsBook;
 use crate::failed::Failed;
 use crate::failures::Failures;
 use crate::issuer::{IssuerParts, Issuers, KnownToken};
-use crate::keys::{
-    Holder, KeyParts, KeyRefusal, Keys, Made, Maker, NewKey, earliest, only_holding,
-};
+use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
+use crate::maker::Maker;
+use crate::principals::{PrincipalParts, Principals};
 use crate::sent::Sent;
 use crate::snapshot::Snapshot;
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
+use crate::verified::{AdminKey, KeyProof, Proof};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
+use kernel::contracts::principals::Principals as StoredPrincipals;
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
-use kernel::identity::directory::{ADMIN, Directory};
-use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::directory::Directory;
+use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
-use kernel::identity::key::{ApiKey, KeyId, KeyText, TOKEN_PREFIX, hash_of};
-use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Act, Caller, Scopes, Via};
-use kernel::values::ids::{Millis, RealmId};
+use kernel::identity::key::{KeyId, KeyText, TOKEN_PREFIX, hash_of};
+use kernel::identity::principal::{Clash, Principal};
+use kernel::identity::roles::Roles;
+use kernel::values::caller::Scopes;
+use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use std::net::IpAddr;
@@ -44,12 +50,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+pub use crate::verified::{Denied, Door, Standing, Verified};
+
 /// What an identity is made of.
 pub struct IdentityParts {
     /// Where keys are stored.
     pub keys: Arc<dyn ApiKeys>,
     /// Where it is stored what tokens of issuers claim.
     pub claims: Arc<dyn StoredClaims>,
+    /// Where principals are stored.
+    pub principals: Arc<dyn StoredPrincipals>,
+    /// The principals that the project's file names.
+    pub principals_file: Vec<Arc<Principal>>,
     /// Whose access tokens are taken.
     pub issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`: tokens that are for it are taken there.
@@ -75,6 +87,7 @@ pub struct Identity {
     tokens: Tokens,
     issuers: Issuers,
     claims: Arc<ClaimsBook>,
+    principals: Arc<Principals>,
     failures: Failures,
     /// What of them is kept.
     failed: Option<Arc<Failed>>,
@@ -82,83 +95,15 @@ pub struct Identity {
     entropy: Arc<dyn Entropy>,
 }
 
-/// The admin key: not itself, only its hash.
-struct AdminKey {
-    hash: ApiKey,
-    verified: Verified,
-}
-
-/// Who calls, as its credential proves.
-#[derive(Debug, Clone)]
-pub struct Verified {
-    /// Who it is.
-    pub subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
-    pub actor: Option<Arc<str>>,
-    /// The most that the credential allows; none is no ceiling.
-    pub scopes: Option<Scopes>,
-    /// The key that it is, or that its token was given for.
-    pub key: Option<KeyId>,
-    /// The realms that it may enter, and its roles there.
-    pub realms: Grants,
-    /// When the credential ends, as far as it is known now.
-    pub until: Option<Millis>,
-    /// What was shown; nothing for the admin key, which stays as long as the server does.
-    proof: Option<Proof>,
-}
-
-/// What a credential shows, and what is looked at again as long as it is relied on.
-#[derive(Debug, Clone)]
-enum Proof {
-    /// A key, or a token of ours.
-    Key(KeyProof),
-    /// A token of an issuer.
-    Token(Arc<KnownToken>),
-}
-
-/// That someone has a key, or a token that was given for it.
-#[derive(Debug, Clone)]
-struct KeyProof {
-    key: KeyId,
-    /// The hash of the key's text.
-    sha256: Secret,
-    /// When the token ends, if it is one.
-    ends: Option<Millis>,
-}
-
-/// Whether a credential that was good still is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It is, until then if it ends.
-    Good {
-        /// When it ends, as far as it is known now.
-        until: Option<Millis>,
-    },
-    /// It is not: it expired, was replaced or revoked.
-    Ended,
-}
-
-/// Why a credential is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
-    /// It is wrong or not good any more; why, for logs alone.
-    #[error("the credential is not valid")]
-    Invalid(&'static str),
-    /// It is not known to be good, and too many of its sender were not.
-    #[error("too many failed attempts; try again in {retry_after_s} s")]
-    TooMany {
-        /// For how many seconds.
-        retry_after_s: u64,
-    },
-}
-
-/// Where a credential is shown: some are good at one door only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// `/mcp`.
-    Mcp,
-    /// Any other.
-    Other,
+/// Why it cannot be said who is known.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The principals of the file cannot be told from those that are stored.
+    #[error("the principals of the file clash with those that are stored")]
+    Principals(Vec<Clash>),
 }
 
 /// Why a credential is not recognized at once.
@@ -175,26 +120,11 @@ impl From<&'static str> for Unrecognized {
     }
 }
 
-impl Verified {
-    /// This subject as the caller in a realm, which it must be allowed to enter.
-    pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
-        let is_within_scopes = self.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
-        let roles = directory.roles(&realm, &self.subject);
-        Caller {
-            realm,
-            subject: self.subject.clone(),
-            actor: self.actor.clone(),
-            scopes: self.scopes,
-            admin: roles.has(Role::Admin) && is_within_scopes,
-            via: Via::default(),
-        }
-    }
-}
-
 impl Identity {
     /// Reads everyone who is known.
-    pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, StoreError> {
+    pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, IdentityError> {
         let IdentityParts { keys: store, claims, issuers, mcp, audit, .. } = parts;
+        let IdentityParts { principals, principals_file: file, .. } = parts;
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
@@ -213,8 +143,25 @@ impl Identity {
         let issuers = Issuers::new(issuers, mcp, &issuer_parts);
         let (seen_by, now) = (keys.clone(), clock.clone());
         let claims = ClaimsBook::open(claims, seen_by, issuers.entries(), now, &*spawn).await?;
-        let open = Self { keys, admin, tokens, issuers, claims, failures, failed, clock, entropy };
-        Ok(Arc::new(open))
+        let entries = issuers.entries().collect();
+        let (store, now) = (principals, clock.clone());
+        let parts = PrincipalParts { store, file, issuers: entries, clock: now, spawn };
+        let (principals, clashes) = Principals::open(parts, keys.clone()).await?;
+        if !clashes.is_empty() {
+            return Err(IdentityError::Principals(clashes));
+        }
+        Ok(Arc::new(Self {
+            keys,
+            admin,
+            tokens,
+            issuers,
+            claims,
+            principals,
+            failures,
+            failed,
+            clock,
+            entropy,
+        }))
     }
 
     /// Reads the keys of issuers from now on. A server that asks for no credentials does not.
@@ -225,6 +172,11 @@ impl Identity {
     /// The addresses of the issuers whose tokens are taken.
     pub fn issuers(&self) -> Vec<String> {
         self.issuers.entries().map(|entry| entry.url.clone()).collect()
+    }
+
+    /// The names of their entries.
+    pub fn issuer_names(&self) -> Vec<Arc<str>> {
+        self.issuers.entries().map(|entry| entry.name.clone()).collect()
     }
 
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
@@ -287,7 +239,7 @@ impl Identity {
         }
         match self.issuers.known(&sha256) {
             // A subject that was forgotten is noted again.
-            Some(token) if self.directory().is_known(&token.claims.subject) => {
+            Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
                 Ok(self.shown(token, door)?)
             }
             Some(_) | None => Err(Unrecognized::Unread(sha256)),
@@ -295,23 +247,32 @@ impl Identity {
     }
 
     /// Who shows a token of an issuer at this door. Its roles are those of the subject's newest
-    /// token, in the realms that this one may enter.
+    /// token, and those of the principal that it belongs to, in the realms that this one may enter.
     fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<Verified, &'static str> {
         let claims = &token.claims;
         if claims.is_for_mcp_only && door != Door::Mcp {
             return Err("the token is for `/mcp` only");
         }
         let directory = self.directory();
-        let newest = directory.grants(&claims.subject);
-        let roles = |realm: &RealmPattern| newest.and_then(|newest| newest.0.get(realm)).cloned();
-        let realms = claims.realms.0.keys();
-        let realms = realms.map(|realm| (realm.clone(), roles(realm).unwrap_or_default()));
+        if directory.is_disabled(&claims.subject) {
+            return Err("the principal of the token is disabled");
+        }
+        let entered = claims.realms.0.keys();
+        let nothing = entered.clone().map(|realm| (realm.clone(), Roles::default()));
+        let mut realms = Grants(nothing.collect());
+        for held in directory.grants(&claims.subject) {
+            realms.add(&held.limited_to(entered.clone()));
+        }
+        let who = |subject: &Arc<str>| match directory.principals.of_subject(subject) {
+            Some(known) => known.principal.id.clone(),
+            None => subject.clone(),
+        };
         Ok(Verified {
-            subject: claims.subject.clone(),
-            actor: claims.actor.clone(),
+            subject: who(&claims.subject),
+            actor: claims.actor.as_ref().map(who),
             scopes: Some(claims.scopes),
             key: None,
-            realms: Grants(realms.collect()),
+            realms,
             until: Some(claims.until),
             proof: Some(Proof::Token(token.clone())),
         })
@@ -323,6 +284,10 @@ impl Identity {
         let holder = self.holder(&proof, now)?;
         holder.note_use(now);
         let Holder { key, until, .. } = holder;
+        let realms = match &key.of {
+            Some(of) => self.directory().all_grants(of).limited_to(key.realms.0.keys()),
+            None => key.realms.clone(),
+        };
         let scopes = match scopes {
             Some(scopes) => Some(token::below(key.scopes, scopes)),
             None => key.scopes,
@@ -332,7 +297,7 @@ impl Identity {
             actor: None,
             scopes,
             key: Some(key.id.clone()),
-            realms: key.realms.clone(),
+            realms,
             until,
             proof: Some(Proof::Key(proof)),
         })
@@ -358,7 +323,9 @@ impl Identity {
                 Ok(Holder { until, .. }) => Standing::Good { until },
                 Err(_) => Standing::Ended,
             },
-            Some(Proof::Token(token)) if token.is_good(now) => {
+            Some(Proof::Token(token))
+                if token.is_good(now) && !self.directory().is_disabled(&token.claims.subject) =>
+            {
                 Standing::Good { until: Some(token.claims.until) }
             }
             Some(Proof::Token(_)) => Standing::Ended,
@@ -465,23 +432,5 @@ fn claimed(token: &KnownToken) -> SubjectClaims {
         issuer: token.issuer.entry.name.clone(),
         realms: claims.realms.clone(),
         issued: claims.issued,
-    }
-}
-
-impl AdminKey {
-    fn new(key: Secret) -> Self {
-        let everywhere = RealmPattern::parse("*");
-        let realms = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
-        let verified = Verified {
-            subject: ADMIN.into(),
-            actor: None,
-            scopes: None,
-            key: None,
-            // The pattern is good; without it the key would open nothing.
-            realms: realms.unwrap_or_default(),
-            until: None,
-            proof: None,
-        };
-        Self { hash: only_holding(hash_of(key.expose())), verified }
     }
 }

@@ -8,7 +8,7 @@ use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, Se
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::roles::{Role, Target};
 use kernel::tool::call::Verdict;
-use kernel::values::caller::{Act, Caller};
+use kernel::values::caller::{Act, Caller, LOCAL};
 use std::sync::Arc;
 
 /// Decides by the built-in roles.
@@ -55,8 +55,9 @@ impl Policy for RolePolicy {
 
 fn decide(snapshot: &Snapshot, request: &Request<'_>) -> Decision {
     let Request { act, subject, resource, .. } = request;
-    let verdict = match permits(&snapshot.directory, subject, *act, target(resource, *act, subject))
-    {
+    let directory = &*snapshot.directory;
+    let target = target(directory, resource, *act, subject);
+    let verdict = match permits(directory, subject, *act, target) {
         true => Verdict::Allow,
         false => Verdict::Deny(format!("no role of the caller permits `{}` here", act.name())),
     };
@@ -70,15 +71,15 @@ fn permits(directory: &Directory, caller: &Caller, act: Act, target: Target) -> 
     if &*caller.subject == ADMIN && directory.has_admin_key {
         return Role::Admin.permits(act, target);
     }
-    directory.grants(&caller.subject).is_some_and(|grants| {
+    directory.grants(&caller.subject).any(|grants| {
         let mut held = grants.0.iter().filter(|(realms, _)| realms.fits(&caller.realm));
         held.any(|(_, roles)| roles.permit(act, target))
     })
 }
 
 /// What a resource is to the built-in roles.
-fn target(resource: &Resource<'_>, act: Act, caller: &Caller) -> Target {
-    let is_own = |facts: &SessionFacts<'_>| facts.owner == Some(&*caller.subject);
+fn target(directory: &Directory, resource: &Resource<'_>, act: Act, caller: &Caller) -> Target {
+    let is_own = |facts: &SessionFacts<'_>| is_own(directory, facts, &caller.subject);
     match resource {
         Resource::Tool(_)
         | Resource::Plan(_)
@@ -96,4 +97,13 @@ fn target(resource: &Resource<'_>, act: Act, caller: &Caller) -> Target {
         Resource::Upstream(_) | Resource::Sink(_) => Target::Neighbour,
         Resource::Server => Target::Server,
     }
+}
+
+/// Whether a session is the subject's own, by whichever of its identities. What local mode left has
+/// no owner, and belongs to the principal that is `local` too. A case without one is its
+/// pipeline's.
+fn is_own(directory: &Directory, facts: &SessionFacts<'_>, subject: &str) -> bool {
+    let left = || facts.pipeline.is_none().then_some(LOCAL);
+    let owner = facts.owner.or_else(left);
+    owner.is_some_and(|owner| owner == subject || directory.who(owner) == directory.who(subject))
 }

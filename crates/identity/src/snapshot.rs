@@ -5,6 +5,7 @@ use kernel::contracts::api_keys::StoredKey;
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::key::{ApiKey, KeyId};
+use kernel::identity::principal::Roster;
 use kernel::values::ids::Millis;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,6 +83,12 @@ impl Snapshot {
             };
         }
         self.numbered(Directory { claims: claims.into(), ..Directory::clone(&self.directory) })
+    }
+
+    /// The next one: the same with these principals and no others.
+    pub(crate) fn with_principals(&self, principals: Roster) -> Self {
+        let principals = Arc::new(principals);
+        self.numbered(Directory { principals, ..Directory::clone(&self.directory) })
     }
 
     /// The next one, with this directory and the same beside it.

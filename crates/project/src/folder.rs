@@ -1,6 +1,6 @@
-//! A project folder: `waypost.toml`, `.mcp.json`, `plans/<domain>/<name>.{yaml,yml,json}`,
-//! `agents/<name>.{yaml,yml,json}` and `pipelines/<name>.{yaml,yml,json}`. The demo is such a
-//! folder too, carried inside the binary.
+//! A project folder: `waypost.toml`, `principals.yaml`, `.mcp.json`,
+//! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}` and
+//! `pipelines/<name>.{yaml,yml,json}`. The demo is such a folder too, carried inside the binary.
 
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
@@ -10,6 +10,8 @@ use engine::{AgentFile, PipelineFile, PlanFile};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
+use kernel::identity::principal_reader;
 use kernel::values::ids::{PipelineName, PlanId};
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
@@ -69,6 +72,8 @@ pub struct Project {
     pub agents: Vec<AgentFile>,
     /// The pipelines, in the order of their paths, and then those that were named beside them.
     pub pipelines: Vec<PipelineFile>,
+    /// The principals of its file; none where there is no such file.
+    pub principals: Option<Vec<Arc<Principal>>>,
     /// Texts that it has instead of files, by path: rules of models.
     pub texts: BTreeMap<String, String>,
     /// Its folder; empty for what is in none.
@@ -119,19 +124,21 @@ impl Project {
     }
 
     /// The project as far as it can be read, and all that is wrong with its files.
-    pub fn load_partly(folder: &Path, config: Config) -> (Self, Vec<Mistake>) {
+    pub fn load_partly(folder: &Path, mut config: Config) -> (Self, Vec<Mistake>) {
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
         let mut mistakes = Vec::new();
         let plans = kept(loader.load(&PLANS), &mut mistakes);
         let agents = kept(loader.load(&AGENTS), &mut mistakes);
         let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
+        let principals = kept(principals(folder, &mut config), &mut mistakes);
         let clients = kept(clients(folder), &mut mistakes);
-        let (folder, texts) = (folder.to_owned(), BTreeMap::new());
-        (Self { config, plans, agents, pipelines, texts, folder, clients }, mistakes)
+        let folder = folder.to_owned();
+        let read = Self { config, plans, agents, pipelines, principals, folder, ..Self::default() };
+        (Self { clients, ..read }, mistakes)
     }
 
     /// The project without its `.mcp.json`: what can change while it is served.
-    pub fn load_files(folder: &Path, config: Config) -> Result<Self, ProjectError> {
+    pub fn load_files(folder: &Path, mut config: Config) -> Result<Self, ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
@@ -141,6 +148,7 @@ impl Project {
             plans: loader.load(&PLANS)?,
             agents: loader.load(&AGENTS)?,
             pipelines: loader.load(&PIPELINES)?,
+            principals: principals(folder, &mut config)?,
             folder: folder.to_owned(),
             config,
             ..Self::default()
@@ -262,13 +270,35 @@ fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) 
 
 /// What the folder's `.mcp.json` lists; nothing where there is none.
 fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
-    let path = folder.join(CLIENTS_FILE);
+    match text_of(folder, CLIENTS_FILE)? {
+        Some(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
+        None => Ok(foreign::Found::default()),
+    }
+}
+
+/// The principals of the folder's file, all of them or none; their warnings go to the settings'.
+fn principals(
+    folder: &Path,
+    config: &mut Config,
+) -> Result<Option<Vec<Arc<Principal>>>, ProjectError> {
+    let Some(text) = text_of(folder, PRINCIPALS_FILE)? else { return Ok(None) };
+    let issuers: Vec<Arc<str>> = config.issuers.iter().map(|entry| entry.name.clone()).collect();
+    let (issuers, limits) = (Some(issuers.as_slice()), &config.limits);
+    let read = principal_reader::read_text(&text, PRINCIPALS_FILE, issuers, limits);
+    let (principals, warnings) = read.map_err(ProjectError::Mistakes)?;
+    config.warnings.extend(warnings);
+    Ok(Some(principals))
+}
+
+/// The text of a file in the folder; none where there is no such file.
+fn text_of(folder: &Path, file: &str) -> Result<Option<String>, ProjectError> {
+    let path = folder.join(file);
     match fs::read_to_string(&path) {
-        Ok(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(foreign::Found::default()),
+        Ok(text) => Ok(Some(text)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) if why.kind() == io::ErrorKind::InvalidData => {
             let message = "it is no text: it is not in UTF-8".to_owned();
-            Err(mistake(CLIENTS_FILE.to_owned(), message, "save it in UTF-8"))
+            Err(mistake(file.to_owned(), message, "save it in UTF-8"))
         }
         Err(why) => Err(ProjectError::Unreadable { path, why }),
     }

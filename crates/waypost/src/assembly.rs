@@ -139,5 +139,7 @@ fn mistaken(part: ProjectPart, mistakes: &[Mistake]) -> Failure {
             .hint("mend them; `waypost plan validate` checks again"),
         ProjectPart::Pipelines => failure("invalid_pipeline", "the project's pipelines")
             .hint("mend them; `waypost pipeline test FILE` checks one again"),
+        ProjectPart::Principals => failure("invalid_principals", "`principals.yaml`")
+            .hint("mend it, or change what is stored: `waypost principal ls`"),
     }
 }

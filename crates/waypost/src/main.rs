@@ -23,7 +23,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
-use commands::identity::{audit, key, whoami};
+use commands::identity::{audit, key, principal, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -114,6 +114,8 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Make, list, rotate and revoke the keys of callers
     Key(key::KeyArgs),
+    /// List, show, store, disable and enable the people and programs that are known by name
+    Principal(principal::PrincipalArgs),
     /// Who the server thinks that you are
     Whoami(whoami::WhoamiArgs),
     /// List what was decided, check that it is as it was written, and export it
@@ -201,6 +203,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             logging(&context, "warn", mcp::run(args, &context))
         }
         Command::Key(args) => as_client(here()?, async |ctx| key::run(args, ctx).await),
+        Command::Principal(args) => as_client(here()?, async |ctx| principal::run(args, ctx).await),
         Command::Whoami(args) => as_client(here()?, async |ctx| whoami::run(args, ctx).await),
         Command::Audit(args) => as_client(here()?, async |ctx| audit::run(args, ctx).await),
         Command::Events(args) => as_client(here()?, async |ctx| events::run(args, ctx).await),

@@ -2,12 +2,13 @@
 //! their keys or are away.
 
 use super::signing::{Signer, claims, claims_at, with};
-use super::{DAY_MS, HOME, HandClock, MINUTE_MS, Memory, NOW, Stage, sent};
+use super::{DAY_MS, HOME, HandClock, MINUTE_MS, Memory, NOW, Stage, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::{Denied, Door, Standing, Verified};
 use kernel::contracts::Clock;
-use kernel::identity::grants::RealmPattern;
+use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
+use kernel::identity::principal::Principal;
 use kernel::identity::roles::{Role, Roles};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -364,4 +365,32 @@ async fn roles_of_claims_stay_for_their_time() {
     assert!(over.roles("corp:bob").is_empty());
     let other = Stage::over(stage.store.clone(), Arc::default()).await;
     assert!(other.roles("corp:bob").is_empty(), "the issuer is not configured any more");
+}
+
+#[tokio::test]
+async fn a_token_is_the_principal_s_that_lists_its_identity() {
+    let signer = Signer::ed25519();
+    let fake = Fake::open(&[signer.listed("a")]).await;
+    let identities = [Arc::<str>::from("corp:ann")].into_iter().collect();
+    let everywhere = Grants::one(RealmPattern::parse("*").unwrap(), Roles::of(&[Role::Approver]));
+    let lee = Principal { identities, ..Principal::new("lee", everywhere) };
+    let issuers = vec![fake.entry()];
+    let stage = Stage::knowing(Arc::default(), Arc::default(), issuers, vec![lee]).await;
+    let token = signer.token("a", &claims(&fake.url));
+    let verified = stage.shows(&token).await.unwrap();
+    assert_eq!(&*verified.subject, "lee");
+    // Its own roles and those that the token claims, where tokens of this issuer may enter.
+    let both = Roles::of(&[Role::Approver, Role::Member]);
+    let default = RealmPattern::parse("default").unwrap();
+    assert_eq!(verified.realms, Grants::one(default, both.clone()));
+    assert_eq!((stage.roles("lee"), stage.roles("corp:ann")), (both.clone(), both));
+    assert_eq!(&*stage.who(&token).unwrap().subject, "lee", "known at once");
+
+    stage.identity.disable_principal(&root(), "lee").await.unwrap();
+    assert_eq!(stage.refuses(&token).await, "the principal of the token is disabled");
+    assert_eq!(stage.identity.standing(&verified), Standing::Ended);
+    stage.identity.take_principals(Vec::new());
+    let alone = stage.shows(&token).await.unwrap();
+    assert_eq!(&*alone.subject, "corp:ann", "without its principal it is itself");
+    assert_eq!(stage.roles("corp:ann"), Roles::of(&[Role::Member]));
 }

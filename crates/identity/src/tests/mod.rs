@@ -10,6 +10,7 @@ mod roles;
 mod signing;
 mod jwt;
 mod issuers;
+mod principals;
 
 use crate::keys::{Expiry, Made, Maker, NewKey};
 use crate::sent::Sent;
@@ -17,11 +18,13 @@ use crate::{Denied, Identity, IdentityParts, Verified};
 use futures::future::BoxFuture;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::claims::{Claims, SubjectClaims};
+use kernel::contracts::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Clock, Entropy, Read, Spawn, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId};
+use kernel::identity::principal::{Principal, PrincipalRecord};
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::Via;
 use kernel::values::ids::Millis;
@@ -67,20 +70,30 @@ impl Stage {
         clock: Arc<HandClock>,
         issuers: Vec<IssuerEntry>,
     ) -> Self {
+        Self::knowing(store, clock, issuers, Vec::new()).await
+    }
+
+    /// The same, with these principals in the project's file.
+    async fn knowing(
+        store: Arc<Memory>,
+        clock: Arc<HandClock>,
+        issuers: Vec<IssuerEntry>,
+        principals: Vec<Principal>,
+    ) -> Self {
         let tasks = Arc::new(Tasks::default());
-        let identity = Identity::open(IdentityParts {
-            keys: store.clone(),
-            claims: store.clone(),
-            issuers,
-            mcp: Some("https://wp.test/mcp".to_owned()),
-            audit: None,
-            admin_key: Some(ADMIN_KEY.into()),
-            seal: Keyring::new([7; 32]),
-            clock: clock.clone(),
-            entropy: Arc::new(Counted::default()),
-            spawn: tasks.clone(),
-        });
-        Self { identity: identity.await.unwrap(), store, clock, tasks }
+        let principals = principals.into_iter().map(Arc::new).collect();
+        let parts = parts(store.clone(), clock.clone(), tasks.clone(), issuers, principals);
+        Self { identity: Identity::open(parts).await.unwrap(), store, clock, tasks }
+    }
+
+    /// What another identity over the same store is made of.
+    fn parts(
+        &self,
+        issuers: Vec<IssuerEntry>,
+        principals_file: Vec<Arc<Principal>>,
+    ) -> IdentityParts {
+        let Self { store, clock, tasks, .. } = self;
+        parts(store.clone(), clock.clone(), tasks.clone(), issuers, principals_file)
     }
 
     /// Makes a key with these roles in one realm.
@@ -103,6 +116,29 @@ impl Stage {
 
     fn is_good(&self, text: &Secret) -> bool {
         self.who(text.expose()).is_ok()
+    }
+}
+
+fn parts(
+    store: Arc<Memory>,
+    clock: Arc<HandClock>,
+    spawn: Arc<Tasks>,
+    issuers: Vec<IssuerEntry>,
+    principals_file: Vec<Arc<Principal>>,
+) -> IdentityParts {
+    IdentityParts {
+        keys: store.clone(),
+        claims: store.clone(),
+        principals: store,
+        principals_file,
+        issuers,
+        mcp: Some("https://wp.test/mcp".to_owned()),
+        audit: None,
+        admin_key: Some(ADMIN_KEY.into()),
+        seal: Keyring::new([7; 32]),
+        clock,
+        entropy: Arc::new(Counted::default()),
+        spawn,
     }
 }
 
@@ -129,7 +165,7 @@ fn maker(realm: &str) -> Maker {
 
 fn new_key(realm: &str, roles: &[Role]) -> NewKey {
     let realms = grants(realm, roles);
-    NewKey { name: "a key".to_owned(), realms, scopes: None, expires: Expiry::Usual }
+    NewKey { name: "a key".to_owned(), of: None, realms, scopes: None, expires: Expiry::Usual }
 }
 
 /// Keys in memory, as another process may change them as well.
@@ -137,6 +173,7 @@ fn new_key(realm: &str, roles: &[Role]) -> NewKey {
 struct Memory {
     keys: Mutex<BTreeMap<KeyId, StoredKey>>,
     claims: Mutex<BTreeMap<Arc<str>, SubjectClaims>>,
+    principals: Mutex<BTreeMap<Arc<str>, StoredPrincipal>>,
     /// How often claims were written.
     claimed: AtomicU64,
     /// Whether writes wait.
@@ -229,6 +266,30 @@ impl Claims for Memory {
     fn remove_claims<'a>(&'a self, subjects: &'a [Arc<str>]) -> Read<'a, ()> {
         self.claims.lock().unwrap().retain(|subject, _| !subjects.contains(subject));
         Box::pin(async { Ok(()) })
+    }
+}
+
+impl Principals for Memory {
+    fn all_principals(&self) -> Read<'_, Vec<StoredPrincipal>> {
+        let all = self.principals.lock().unwrap().values().cloned().collect();
+        Box::pin(async move { Ok(all) })
+    }
+
+    fn put_principal<'a>(
+        &'a self,
+        record: &'a PrincipalRecord,
+        version: Option<u64>,
+    ) -> Read<'a, u64> {
+        Box::pin(async move {
+            let mut principals = self.principals.lock().unwrap();
+            if principals.get(&record.id).map(|stored| stored.version) != version {
+                return Err(StoreError::Conflict(record.id.to_string()));
+            }
+            let version = version.unwrap_or_default() + 1;
+            let stored = StoredPrincipal { record: record.clone(), version };
+            principals.insert(record.id.clone(), stored);
+            Ok(version)
+        })
     }
 }
 

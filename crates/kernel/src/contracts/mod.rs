@@ -18,6 +18,7 @@ mod blobs;
 mod vault;
 pub mod api_keys;
 pub mod claims;
+pub mod principals;
 pub mod audit;
 pub mod shelf;
 pub mod cloud;

@@ -3,6 +3,7 @@
 
 use crate::identity::grants::Grants;
 use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
+use crate::identity::principal::{KnownPrincipal, Roster};
 use crate::identity::roles::{Role, Roles};
 use crate::values::ids::RealmId;
 use std::collections::HashMap;
@@ -20,32 +21,79 @@ pub struct Directory {
     pub keys: Arc<HashMap<KeyId, Arc<ApiKey>>>,
     /// The roles of subjects that tokens of issuers name, as their newest tokens claim.
     pub claims: Arc<HashMap<Arc<str>, Arc<Grants>>>,
+    /// The principals.
+    pub principals: Arc<Roster>,
     /// Whether there is an admin key, so that the subject `admin` is someone.
     pub has_admin_key: bool,
 }
 
 impl Directory {
-    /// The roles of a subject in a realm, as they are now. A key that was revoked has none. One
-    /// that only expired keeps its roles: what was begun with it continues.
+    /// The roles of a subject in a realm, as they are now. A key that was revoked has none, and
+    /// neither has a principal that is disabled. A key that only expired keeps its roles: what was
+    /// begun with it continues.
     pub fn roles(&self, realm: &RealmId, subject: &str) -> Roles {
         if subject == ADMIN && self.has_admin_key {
             return Roles::of(&[Role::Admin]);
         }
-        self.grants(subject).map(|grants| grants.roles_in(realm)).unwrap_or_default()
+        let mut roles = Roles::default();
+        for grants in self.grants(subject) {
+            roles.add(&grants.roles_in(realm));
+        }
+        roles
     }
 
-    /// The roles of a subject in each realm, as they are now; none of the admin key, which has one
-    /// everywhere.
-    pub fn grants(&self, subject: &str) -> Option<&Grants> {
+    /// The roles of a subject in each realm, as they are now, which add up; none of the admin key,
+    /// which has one everywhere. What tokens claim for the identities of a principal is its own.
+    pub fn grants<'a>(&'a self, subject: &'a str) -> impl Iterator<Item = &'a Grants> {
+        let principal = self.principals.of_subject(subject);
+        let enabled = principal.filter(|known| known.disabled.is_none());
+        let alone = match principal {
+            Some(_) => None,
+            None => self.alone(subject),
+        };
+        let claimed = enabled.into_iter().flat_map(move |known| self.claimed(known));
+        enabled.map(|known| &known.principal.realms).into_iter().chain(alone).chain(claimed)
+    }
+
+    /// The same as one value.
+    pub fn all_grants(&self, subject: &str) -> Grants {
+        let mut all = Grants::default();
+        for grants in self.grants(subject) {
+            all.add(grants);
+        }
+        all
+    }
+
+    /// The grants of a subject that is no principal.
+    fn alone(&self, subject: &str) -> Option<&Grants> {
         match self.key_of(subject) {
             Some(key) => key.revoked.is_none().then_some(&key.realms),
             None => self.claims.get(subject).map(|grants| &**grants),
         }
     }
 
+    /// What the newest tokens claim for the identities of a principal.
+    fn claimed<'a>(&'a self, known: &'a KnownPrincipal) -> impl Iterator<Item = &'a Grants> {
+        let (principal, roster) = (&*known.principal, &*self.principals);
+        let own = principal.identities.iter();
+        let own = own.filter(move |identity| roster.is_identity_of(identity, &principal.id));
+        own.filter_map(move |identity| self.claims.get(identity)).map(|grants| &**grants)
+    }
+
+    /// Who a subject is: the principal that it belongs to, else itself.
+    pub fn who<'a>(&'a self, subject: &'a str) -> &'a str {
+        self.principals.of_subject(subject).map_or(subject, |known| &*known.principal.id)
+    }
+
+    /// Whether this subject is a principal that is disabled, and may do nothing.
+    pub fn is_disabled(&self, subject: &str) -> bool {
+        self.principals.of_subject(subject).is_some_and(|known| known.disabled.is_some())
+    }
+
     /// Whether there is or was such a subject: a key that was revoked is still known.
     pub fn is_known(&self, subject: &str) -> bool {
         (subject == ADMIN && self.has_admin_key)
+            || self.principals.of_subject(subject).is_some()
             || self.key_of(subject).is_some()
             || self.claims.contains_key(subject)
     }
@@ -60,6 +108,7 @@ impl Directory {
 mod tests {
     use super::*;
     use crate::identity::grants::RealmPattern;
+    use crate::identity::principal::{Principal, PrincipalRecord};
     use crate::values::caller::LOCAL;
     use crate::values::ids::Millis;
 
@@ -72,6 +121,7 @@ mod tests {
         ApiKey {
             id: KeyId(id.into()),
             name: id.to_owned(),
+            of: None,
             realms,
             scopes: None,
             secrets: Vec::new(),
@@ -92,7 +142,35 @@ mod tests {
             keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
         let viewer = Grants::one(RealmPattern::parse("acme").unwrap(), Roles::of(&[Role::Viewer]));
         let claims: HashMap<Arc<str>, _> = HashMap::from([("corp:ann".into(), Arc::new(viewer))]);
-        Directory { number: 1, keys: keys.into(), claims: claims.into(), has_admin_key: true }
+        Directory {
+            number: 1,
+            keys: keys.into(),
+            claims: claims.into(),
+            principals: Arc::default(),
+            has_admin_key: true,
+        }
+    }
+
+    /// The same with `ann`, who is `corp:ann` and `local` too, and with `bob`, who is disabled.
+    fn with_principals() -> Directory {
+        let member = Grants::one(RealmPattern::parse("acme*").unwrap(), Roles::of(&[Role::Member]));
+        let identities = ["corp:ann", LOCAL].map(Arc::<str>::from).into_iter().collect();
+        let ann = Principal { identities, ..Principal::new("ann", member.clone()) };
+        let identities = [Arc::<str>::from("corp:bob")].into_iter().collect();
+        let bob = Principal { identities, ..Principal::new("bob", member) };
+        let disabled = PrincipalRecord {
+            id: "bob".into(),
+            principal: None,
+            disabled: Some(Millis(3)),
+            by: ADMIN.into(),
+            changed: Millis(3),
+        };
+        let file = [Arc::new(ann), Arc::new(bob)];
+        let (principals, _) = Roster::combine(&file, [disabled].iter());
+        let mut claims = HashMap::clone(&directory().claims);
+        let operator = Grants::one(RealmPattern::parse("*").unwrap(), Roles::of(&[Role::Operator]));
+        claims.insert("corp:bob".into(), Arc::new(operator));
+        Directory { principals: Arc::new(principals), claims: claims.into(), ..directory() }
     }
 
     #[test]
@@ -124,6 +202,32 @@ mod tests {
             assert_eq!(found, Roles::of(roles), "{subject} in {realm}");
             assert_eq!(directory.is_known(subject), is_known, "{subject}");
         }
+    }
+
+    #[test]
+    fn a_principal_has_its_own_roles_and_those_that_its_tokens_claim() {
+        let directory = with_principals();
+        let (member, both) = ([Role::Member], [Role::Member, Role::Viewer]);
+        let cases: [(&str, &str, &[Role]); 7] = [
+            ("ann", "acme", &both),
+            ("ann", "acme-eu", &member),
+            ("ann", "default", &[]),
+            ("corp:ann", "acme-eu", &member),
+            (LOCAL, "acme", &both),
+            ("bob", "acme", &[]),
+            ("corp:bob", "acme", &[]),
+        ];
+        for (subject, realm, roles) in cases {
+            let found = directory.roles(&realm.into(), subject);
+            assert_eq!(found, Roles::of(roles), "{subject} in {realm}");
+            assert!(directory.is_known(subject));
+            assert_eq!(directory.all_grants(subject).roles_in(&realm.into()), Roles::of(roles));
+        }
+        assert!(directory.is_disabled("bob") && directory.is_disabled("corp:bob"));
+        assert!(!directory.is_disabled("ann") && !directory.is_disabled("key:aaaaaaaaaa"));
+        let subjects = ["ann", "corp:ann", LOCAL, "corp:bob", "corp:zoe"];
+        let who = subjects.map(|subject| directory.who(subject));
+        assert_eq!(who, ["ann", "ann", "ann", "bob", "corp:zoe"]);
     }
 
     #[test]

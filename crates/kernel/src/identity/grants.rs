@@ -42,6 +42,33 @@ impl Grants {
         self.0.keys().any(|pattern| pattern.fits(realm))
     }
 
+    /// Gives these roles in a realm, beside those that are there.
+    pub fn give(&mut self, realm: RealmPattern, roles: &Roles) {
+        self.0.entry(realm).or_default().add(roles);
+    }
+
+    /// Adds all of another's.
+    pub fn add(&mut self, other: &Self) {
+        for (realm, roles) in &other.0 {
+            self.give(realm.clone(), roles);
+        }
+    }
+
+    /// The same roles in those realms alone that one of these patterns fits as well.
+    #[must_use]
+    pub fn limited_to<'p, R>(&self, realms: R) -> Self
+    where
+        R: Iterator<Item = &'p RealmPattern> + Clone,
+    {
+        let mut limited = Self::default();
+        for (own, roles) in &self.0 {
+            for both in realms.clone().filter_map(|realm| own.both(realm)) {
+                limited.give(both.clone(), roles);
+            }
+        }
+        limited
+    }
+
     /// The one realm that can be meant, where there is only one.
     pub fn only(&self) -> Option<RealmId> {
         let mut patterns = self.0.keys();
@@ -133,6 +160,15 @@ impl RealmPattern {
         match self.beginning() {
             Some(beginning) => other.beginning().unwrap_or(&other.0).starts_with(beginning),
             None => self == other,
+        }
+    }
+
+    /// The realms that fit both; none where no realm does.
+    fn both<'a>(&'a self, other: &'a Self) -> Option<&'a Self> {
+        match (self.covers(other), other.covers(self)) {
+            (true, _) => Some(other),
+            (false, true) => Some(self),
+            (false, false) => None,
         }
     }
 
@@ -315,6 +351,26 @@ mod tests {
         assert_eq!(Grants::default().only(), None);
         let one = Grants::one(pattern("acme"), Roles::of(&[Role::Viewer]));
         assert_eq!(one, grants(&[("acme", &[Role::Viewer])]));
+    }
+
+    #[test]
+    fn grants_are_limited_to_realms_that_fit_as_well() {
+        let held = grants(&[("acme", &[Role::Operator]), ("acme-*", &[Role::Viewer])]);
+        let limited = |realms: &[&str]| {
+            let realms: Vec<_> = realms.iter().map(|realm| pattern(realm)).collect();
+            held.limited_to(realms.iter())
+        };
+        assert_eq!(limited(&["*"]), held);
+        let fewer = grants(&[("acme", &[Role::Operator]), ("acme-eu", &[Role::Viewer])]);
+        assert_eq!(limited(&["acme", "acme-eu"]), fewer);
+        assert_eq!(limited(&["acme-eu*"]), grants(&[("acme-eu*", &[Role::Viewer])]));
+        assert_eq!(limited(&["other", "acm"]), Grants::default());
+        assert_eq!(limited(&[]), Grants::default());
+        let mut both = grants(&[("acme", &[Role::Viewer]), ("other", &[])]);
+        both.add(&held);
+        let roles = both.roles_in(&"acme".into());
+        assert_eq!(roles, Roles::of(&[Role::Operator, Role::Viewer]));
+        assert!(both.enters(&"other".into()) && both.enters(&"acme-eu".into()));
     }
 
     #[test]

@@ -112,7 +112,11 @@ pub struct ApiKey {
     pub id: KeyId,
     /// What people call it.
     pub name: String,
-    /// The realms that it may enter, and its roles there.
+    /// The principal whose it is: who calls with it is that one, with its roles as they are then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Arc<str>>,
+    /// The realms that it may enter, and its roles there; none of its own where it is a
+    /// principal's.
     pub realms: Grants,
     /// The most that it allows; none is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +150,10 @@ pub enum Dead {
 impl ApiKey {
     /// Who calls with it.
     pub fn subject(&self) -> Arc<str> {
-        format!("{SUBJECT_PREFIX}{}", self.id).into()
+        match &self.of {
+            Some(principal) => principal.clone(),
+            None => format!("{SUBJECT_PREFIX}{}", self.id).into(),
+        }
     }
 
     /// Whether it is good at this moment, whatever its text is. A revoked key stays revoked if the
@@ -238,6 +245,7 @@ mod tests {
         ApiKey {
             id: KeyId("abcdefghij".into()),
             name: "ci".to_owned(),
+            of: None,
             realms: Grants::one(default, Roles::of(&[Role::Member])),
             scopes: None,
             secrets: vec![SecretHash { sha256: hash_of("first"), until: None }],
@@ -359,6 +367,7 @@ mod tests {
     #[test]
     fn a_key_is_good_until_it_expires_or_is_revoked() {
         assert_eq!(&*key().subject(), "key:abcdefghij");
+        assert_eq!(&*ApiKey { of: Some("ann".into()), ..key() }.subject(), "ann");
         let plain = key();
         let expiring = ApiKey { expires: Some(later(10)), ..key() };
         let revoked = ApiKey { revoked: Some(NOW), ..expiring.clone() };
@@ -437,7 +446,7 @@ mod tests {
 
     #[test]
     fn keys_are_read_as_they_are_written() {
-        let text = r#"{"id":"abcdefghij","name":"ci","realms":{"default":["member"]},
+        let text = r#"{"id":"abcdefghij","name":"ci","of":"ann","realms":{"default":["member"]},
             "scopes":["use","answer"],"secrets":[{"sha256":"b"},{"sha256":"a","until":7}],
             "by":"admin","created":1,"expires":8,"revoked":9}"#;
         let full: ApiKey = serde_json::from_str(text).unwrap();
@@ -448,7 +457,7 @@ mod tests {
 
         let plain = serde_json::to_string(&key()).unwrap();
         assert_eq!(serde_json::from_str::<ApiKey>(&plain).unwrap(), key());
-        for absent in ["scopes", "until", "expires", "revoked"] {
+        for absent in ["\"of\"", "scopes", "until", "expires", "revoked"] {
             assert!(!plain.contains(absent), "{absent}");
         }
         assert!(serde_json::from_str::<ApiKey>(&plain.replace("default", "De fault")).is_err());

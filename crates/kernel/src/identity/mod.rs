@@ -1,11 +1,13 @@
-//! Who may do what, as far as it is pure: keys as they are stored, issuers of tokens, the roles
-//! that someone has in each realm, what the built-in roles permit, whether a server asks for
-//! credentials at all, and the audit.
+//! Who may do what, as far as it is pure: keys and principals as they are stored and written,
+//! issuers of tokens, the roles that someone has in each realm, what the built-in roles permit,
+//! whether a server asks for credentials at all, and the audit.
 
 pub mod roles;
 pub mod grants;
 pub mod key;
 pub mod issuer;
+pub mod principal;
+pub mod principal_reader;
 pub mod directory;
 pub mod start;
 pub mod audit;

@@ -49,6 +49,31 @@ fn an_empty_folder_is_a_project_and_no_folder_is_none() {
 }
 
 #[test]
+fn principals_are_read_as_a_whole_or_not_at_all() {
+    assert_eq!(load(project(&[]).path()).unwrap().principals, None);
+    let ann = "principals:\n  ann:\n    realms: {default: [auditor]}\n";
+    let folder = project(&[("principals.yaml", ann)]);
+    let read = load(folder.path()).unwrap();
+    let principals = read.principals.unwrap();
+    assert_eq!((principals.len(), &*principals[0].id), (1, "ann"));
+    let warning = read.config.warnings[0].to_string();
+    assert!(warning.starts_with("principals.yaml:3:24: warning: `auditor`"), "{warning}");
+
+    let wrong = format!("{ann}  bob:\n    identities: [{{issuer: corp, sub: x}}]\n");
+    let folder = project(&[("principals.yaml", &wrong)]);
+    let told = "principals.yaml:5:18: error: there is no issuer `corp`";
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert!(error.contains(told), "{error}");
+    let (partly, mistakes) = Project::load_partly(folder.path(), Config::default());
+    assert_eq!(partly.principals, None);
+    assert!(mistakes.iter().any(|mistake| mistake.to_string().starts_with(told)), "{mistakes:?}");
+    let issuer = "[auth.issuers.corp]\nurl = \"https://a.test\"\naudience = \"wp\"\n\
+                  realms = [\"default\"]\n";
+    let config = Config::parse("waypost.toml", issuer).unwrap();
+    assert_eq!(Project::load(folder.path(), config).unwrap().principals.unwrap().len(), 2);
+}
+
+#[test]
 fn what_is_no_text_is_told_by_its_name() {
     let folder = project(&[("plans/a/one.yaml", "a: 1")]);
     fs::write(folder.path().join("plans/a/one.yaml"), [0xff, 0xfe, 0x00]).unwrap();

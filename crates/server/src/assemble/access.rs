@@ -1,17 +1,19 @@
 //! Who may call a server: decided once, when the store is open, since stored keys count.
 
-use super::error::{AssembleError, stored};
+use super::error::{AssembleError, ProjectPart, stored, wrong};
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::forwarded::Between;
 use crate::secrets::vault::System;
 use engine::AllowAll;
 use identity::policy::RolePolicy;
-use identity::{Identity, IdentityParts};
+use identity::{Identity, IdentityError, IdentityParts, principals};
 use kernel::contracts::Policy;
 use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
+use kernel::contracts::principals::Principals;
 use kernel::identity::issuer::IssuerEntry;
+use kernel::identity::principal::Principal;
 use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
@@ -20,6 +22,7 @@ use project::config::ServerConfig;
 use project::tls::TlsConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use stores::Opened;
 
 /// What decides who may call.
 pub(super) struct Asked<'a> {
@@ -47,15 +50,40 @@ pub(super) struct Admission {
 /// By what it is known who calls.
 pub(super) struct Known {
     /// The keys that are stored.
-    pub(super) keys: Arc<dyn ApiKeys>,
+    keys: Arc<dyn ApiKeys>,
     /// What tokens of issuers claimed.
-    pub(super) claims: Arc<dyn Claims>,
+    claims: Arc<dyn Claims>,
+    /// The principals that are stored.
+    principals: Arc<dyn Principals>,
+    /// Those of the project's file.
+    principals_file: Vec<Arc<Principal>>,
     /// Where failed credentials are kept.
-    pub(super) audit: Arc<dyn Audit>,
+    audit: Arc<dyn Audit>,
     /// Whose tokens are taken.
-    pub(super) issuers: Vec<IssuerEntry>,
+    issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`, where it has one.
-    pub(super) mcp: Option<String>,
+    mcp: Option<String>,
+}
+
+impl Known {
+    /// By what is stored, by these issuers' tokens and by the principals of a file, where there is
+    /// one.
+    pub(super) fn of(
+        opened: &Opened,
+        issuers: Vec<IssuerEntry>,
+        principals: Option<Vec<Arc<Principal>>>,
+        mcp: Option<String>,
+    ) -> Self {
+        Self {
+            keys: opened.api_keys.clone(),
+            claims: opened.claims.clone(),
+            principals: opened.principals.clone(),
+            principals_file: principals.unwrap_or_default(),
+            audit: opened.audit.clone(),
+            issuers,
+            mcp,
+        }
+    }
 }
 
 /// Everyone who is known.
@@ -65,12 +93,28 @@ pub(super) async fn known(
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let Known { keys, claims, audit, issuers, mcp } = by;
+    let Known { keys, claims, principals, principals_file, audit, issuers, mcp } = by;
     let System { clock, entropy, spawn } = system.clone();
-    let (admin_key, seal, audit) = (admin_key.map(Secret::from), seal.clone(), Some(audit));
-    let parts =
-        IdentityParts { keys, claims, issuers, mcp, audit, admin_key, seal, clock, entropy, spawn };
-    Identity::open(parts).await.map_err(|error| stored(error.into()))
+    let parts = IdentityParts {
+        keys,
+        claims,
+        principals,
+        principals_file,
+        issuers,
+        mcp,
+        audit: Some(audit),
+        admin_key: admin_key.map(Secret::from),
+        seal: seal.clone(),
+        clock,
+        entropy,
+        spawn,
+    };
+    Identity::open(parts).await.map_err(|error| match error {
+        IdentityError::Store(error) => stored(error.into()),
+        IdentityError::Principals(clashes) => {
+            wrong(ProjectPart::Principals)(principals::mistakes(&clashes))
+        }
+    })
 }
 
 /// The address at which clients find a server with these settings that listens there.

@@ -49,6 +49,8 @@ pub enum ProjectPart {
     Plans,
     /// The pipelines.
     Pipelines,
+    /// The principals.
+    Principals,
 }
 
 impl AssembleError {

@@ -58,10 +58,9 @@ impl HeldKeys {
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(data, given)?;
         opened.audit.begin(Arc::new(AuditKeys::new(&keys)));
-        let (api_keys, claims) = (opened.api_keys.clone(), opened.claims.clone());
-        let audit = opened.audit.clone();
-        // Tokens of issuers are not taken here.
-        let by = Known { keys: api_keys, claims, audit, issuers: Vec::new(), mcp: None };
+        // Tokens of issuers are not taken here, and of principals only those that are stored are
+        // known: the folder does not say where its project is.
+        let by = Known::of(&opened, Vec::new(), None, None);
         let identity = known(by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }

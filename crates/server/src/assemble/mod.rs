@@ -152,8 +152,9 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, issuers, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
-    let Opened { store, definitions, api_keys, claims, audit, blobs, deliveries, marks, backup } =
-        stores::open(&place, store_parts(&system, &limits, fatal))?;
+    let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
+    let by = Known::of(&opened, issuers, project.principals, Some(mcp_address(&server, address)));
+    let Opened { store, definitions, audit, blobs, deliveries, marks, backup, .. } = opened;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
     let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
@@ -165,8 +166,6 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let outlets = opened_sinks(sinks, &system)?;
     let (never_local, alone) = (setup.never_local, setup.alone);
     let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
-    let here = Some(mcp_address(&server, address));
-    let by = Known { keys: api_keys, claims, audit: audit.clone(), issuers, mcp: here };
     let identity = known(by, admin_key, &keys, &system).await?;
     let Admission { entrance, client, policy } = admission(&asked, &identity, system.clock.now())?;
     let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));

@@ -1,13 +1,15 @@
-//! What of a project can change while it is served: agents, plans, pipelines, and the models that
-//! these name. Everything is read and checked before anything changes; then it comes in together,
-//! or what was served before stays. Runs that began keep what they pin.
+//! What of a project can change while it is served: agents, plans, pipelines, the models that these
+//! name, and principals. Everything is read and checked before anything changes; then it comes in
+//! together, or what was served before stays. Runs that began keep what they pin.
 
 use crate::assemble::pipelines::misplaced;
 use crate::assemble::{AssembleError, opened};
 use engine::{Engine, Models, ProjectFiles};
+use identity::Identity;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
 use project::agents;
@@ -29,6 +31,8 @@ pub(crate) struct Parts {
     rules: Vec<PathBuf>,
     /// The agent of requests that name none.
     default: Option<AgentName>,
+    /// The principals of the file, where there is one.
+    principals: Option<Vec<Arc<Principal>>>,
 }
 
 impl Parts {
@@ -44,7 +48,9 @@ impl Parts {
             pipelines: project.pipelines.clone(),
         };
         let readable = project.readable_pipelines();
-        Ok(Self { files, readable, models, rules, default: project.config.agents.default.clone() })
+        let default = project.config.agents.default.clone();
+        let principals = project.principals.clone();
+        Ok(Self { files, readable, models, rules, default, principals })
     }
 
     /// The files of its rules, by their paths in the project's folder.
@@ -57,7 +63,8 @@ impl Parts {
         let (now, before) = (self.texts(), other.texts());
         let all: BTreeSet<&str> = now.keys().chain(before.keys()).copied().collect();
         let changed = all.into_iter().filter(|file| now.get(file) != before.get(file));
-        changed.map(str::to_owned).collect()
+        let principals = (self.principals != other.principals).then_some(PRINCIPALS_FILE);
+        changed.chain(principals).map(str::to_owned).collect()
     }
 
     /// All texts, by file.
@@ -76,6 +83,7 @@ impl Parts {
 /// Takes what changed into a server that runs.
 pub(crate) struct Reload {
     engine: Engine,
+    identity: Arc<Identity>,
     realm: RealmId,
     /// What is served now.
     taken: Parts,
@@ -89,13 +97,13 @@ pub(crate) struct Reload {
 type Port = (PipelineName, u16);
 
 impl Reload {
-    /// For an engine that serves this.
-    pub(crate) fn new(engine: Engine, taken: Parts) -> Self {
+    /// For an engine that serves this, to those who are known.
+    pub(crate) fn new(engine: Engine, identity: Arc<Identity>, taken: Parts) -> Self {
         let realm = default_realm();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        Self { engine, realm, taken, given, open }
+        Self { engine, identity, realm, taken, given, open }
     }
 
     /// What is served now.
@@ -107,7 +115,8 @@ impl Reload {
     pub(crate) fn take(&mut self, parts: Parts) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
-        let wrong = misplaced(&parts.readable, Some(&names));
+        let mut wrong = misplaced(&parts.readable, Some(&names));
+        wrong.extend(self.wrong_principals(&parts));
         let models = self.models(&parts);
         let read = self.engine.catalog().read_files(&self.realm, &parts.files);
         let (models, (files, mut warnings)) = match (models, read) {
@@ -122,8 +131,26 @@ impl Reload {
         self.engine.catalog().set_files(&self.realm, files);
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
+        if parts.principals != self.taken.principals {
+            self.identity.take_principals(parts.principals.clone().unwrap_or_default());
+        }
         self.taken = parts;
         Ok(warnings)
+    }
+
+    /// What keeps these principals from being taken. A file that is gone would lock everyone out
+    /// whom it named, so it counts as a mistake and not as an empty one.
+    fn wrong_principals(&self, parts: &Parts) -> Vec<Mistake> {
+        match (&self.taken.principals, &parts.principals) {
+            (Some(_), None) => {
+                let what = "the file is gone; the principals that it had are kept";
+                let hint = "put it back, or write `principals: {}` if there are none any more";
+                let file = Some(PRINCIPALS_FILE.to_owned());
+                vec![Mistake { file, ..Mistake::error(what).hint(hint) }]
+            }
+            (_, Some(principals)) => self.identity.check_principals(principals),
+            (None, None) => Vec::new(),
+        }
     }
 
     /// The models that are served, with those that changed opened again. The others stay as they

@@ -8,6 +8,7 @@ use crate::counted::Reloads;
 use crate::gateway::Lookup;
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::{ContentHash, Millis};
 use project::config::Config;
 use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
@@ -73,7 +74,7 @@ impl Watch {
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> Watching {
         let clock = assembled.engine.clock().clone();
-        let reload = Reload::new(assembled.engine.clone(), self.served);
+        let reload = Reload::new(assembled.engine.clone(), assembled.identity(), self.served);
         let reloads = assembled.doors.reloads.clone();
         let mut watcher = Watcher {
             source: self.source,
@@ -165,7 +166,8 @@ impl Watcher {
         for folder in FOLDERS {
             gather(&self.source.folder.join(folder), DEPTH_MAX, &mut paths);
         }
-        paths.extend(SETTINGS.iter().map(|file| self.source.folder.join(file)));
+        let single = SETTINGS.iter().chain([&PRINCIPALS_FILE]);
+        paths.extend(single.map(|file| self.source.folder.join(file)));
         let rules = self.reload.taken().rules().iter();
         paths.extend(rules.map(|file| self.source.folder.join(file)));
         paths.extend(self.source.pipelines.iter().cloned());

@@ -19,6 +19,7 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("pipelineName", path("name", "The pipeline's name.", "trade-failures")),
         ("upstreamName", path("name", "The upstream's name.", "github")),
         ("keyId", path("id", "The key's id.", "k7rq2mzc4d")),
+        ("principalId", path("id", "The principal's id.", "ann")),
         ("sinkName", path("name", "The sink's name.", "events")),
         ("eventId", path("event", "The event's id.", "ses_01a1dd49285d71d2a6fbc5ee6e127904.5")),
         ("refName", path("refName", "The provider's name.", "crm")),

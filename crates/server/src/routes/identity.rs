@@ -1,17 +1,19 @@
-//! `/api/v1/whoami`, `/api/v1/keys`, `/oauth/token` and what OAuth clients read first.
+//! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/oauth/token` and what OAuth clients
+//! read first.
 
 use super::route::Route;
 use crate::acts::{
     Of,
     Right::{Door, Engine, Open},
 };
-use crate::http::identity::{audit, keys, metadata, token, whoami};
-use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use axum::routing::{delete, get, post};
+use crate::http::identity::{audit, keys, metadata, principals, token, whoami};
+use crate::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
+use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
 use wire::rest::{
     ApiKey, AuditCheck, AuditEntry, AuditHead, AuthorizationServerMetadata, IssuedKey, KeyBody,
-    Page, ResourceMetadata, RotateBody, TokenAnswer, TokenError, TokenForm, WhoAmI,
+    Page, Principal, PrincipalBody, ResourceMetadata, RotateBody, TokenAnswer, TokenError,
+    TokenForm, WhoAmI,
 };
 
 /// Who calls, and the keys with which others may.
@@ -54,6 +56,66 @@ pub(super) const KEYS: &[Route] = &[
         .parameters(&["keyId"])
         .answers(&[answer(204, Content::None, "it is revoked")])
         .refusals(&[&[400, 401, 404], WRITE]),
+];
+
+/// One principal with its version.
+const fn principal(status: u16, about: &'static str) -> Answer {
+    json_answer(status, of::<Principal>, about).headers(&["ETag"])
+}
+
+/// People and programs that are known by name.
+pub(super) const PRINCIPALS: &[Route] = &[
+    Route::get("/api/v1/principals", || get(principals::list), Door(Act::Administer, Of::Server))
+        .says("listPrincipals", "The principals, by id; for administrators")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<Principal>>, "a page of principals")])
+        .refusals(&[&[400, 401], READ]),
+    Route::get(
+        "/api/v1/principals/{id}",
+        || get(principals::show),
+        Door(Act::Administer, Of::Server),
+    )
+    .says("showPrincipal", "One principal; for administrators")
+    .parameters(&["principalId"])
+    .answers(&[principal(200, "the principal; one of a file has no `ETag`")])
+    .refusals(&[&[400, 401, 404], READ]),
+    Route::put(
+        "/api/v1/principals/{id}",
+        || put(principals::store),
+        Door(Act::Administer, Of::Server),
+    )
+    .says("storePrincipal", "Stores a principal, or its next version; for administrators")
+    .parameters(&["principalId", "ifMatch", "ifNoneMatch"])
+    .body(Body::Json(of::<PrincipalBody>))
+    .answers(&[
+        principal(200, "the next version is stored"),
+        principal(201, "the principal is stored for the first time"),
+    ])
+    .refusals(&[&[401, 409, 412], BODY, WRITE]),
+    Route::post(
+        "/api/v1/principals/{id}/disable",
+        || post(principals::disable),
+        Door(Act::Administer, Of::Server),
+    )
+    .says(
+        "disablePrincipal",
+        "Ends all that a principal may do, until it is enabled; for administrators",
+    )
+    .parameters(&["principalId"])
+    .answers(&[principal(200, "the principal, which is disabled")])
+    .refusals(&[&[400, 401, 404], WRITE]),
+    Route::post(
+        "/api/v1/principals/{id}/enable",
+        || post(principals::enable),
+        Door(Act::Administer, Of::Server),
+    )
+    .says(
+        "enablePrincipal",
+        "Lets a principal do again what its roles permit; for administrators",
+    )
+    .parameters(&["principalId"])
+    .answers(&[principal(200, "the principal, which is not disabled")])
+    .refusals(&[&[400, 401, 404], WRITE]),
 ];
 
 /// What was decided.

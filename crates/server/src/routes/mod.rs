@@ -62,6 +62,7 @@ const TABLE: &[Group] = &[
     group(catalog::TOOLS, PROBLEM),
     group(upstreams::UPSTREAMS, PROBLEM),
     group(identity::KEYS, PROBLEM),
+    group(identity::PRINCIPALS, PROBLEM),
     group(identity::AUDIT, PROBLEM),
     group(identity::OAUTH, PROBLEM),
     group(operations::STORED, PROBLEM),

@@ -114,7 +114,7 @@ fn with_settings(settings: &str, data: &TempDir, admin_key: Option<&str>) -> Set
 
 fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
     let realms = Grants::one(RealmPattern::parse("default").unwrap(), Roles::of(&[role]));
-    NewKey { name: role.name().to_owned(), realms, scopes, expires }
+    NewKey { name: role.name().to_owned(), of: None, realms, scopes, expires }
 }
 
 fn maker() -> Maker {

@@ -106,6 +106,11 @@ const DOORS: &[Door] = &[
         .value(|text| format!("{{\"name\":{text},\"roles\":[{text}]}}")),
     door("POST", "/api/v1/keys/{id}/rotate", "/api/v1/keys/none/rotate")
         .value(|text| format!("{{\"overlapMs\":{text}}}")),
+    door("PUT", "/api/v1/principals/{id}", "/api/v1/principals/hostile").value(|text| {
+        format!("{{\"name\":{text},\"realms\":{{\"a\":[{text}]}},\"properties\":{{\"a\":{text}}}}}")
+    }),
+    door("POST", "/api/v1/principals/{id}/disable", "/api/v1/principals/none/disable"),
+    door("POST", "/api/v1/principals/{id}/enable", "/api/v1/principals/none/enable"),
     door("POST", "/oauth/token", "/oauth/token"),
     // A text that is a folder's name would make a backup: only what is none is sent.
     door("POST", "/api/v1/backup", "/api/v1/backup"),

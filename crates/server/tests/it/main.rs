@@ -14,6 +14,7 @@ mod cursors;
 mod sinks;
 mod keys;
 mod api_keys;
+mod principals;
 mod audit;
 mod tokens;
 mod oidc;

@@ -49,6 +49,10 @@ async fn examples_of_requests_are_requests() {
     for body in examples("Agent") {
         assert_eq!(house.post("/api/agent/config?realm=default", body).await.status, 200);
     }
+    for body in examples("PrincipalBody") {
+        let answer = house.put("/api/v1/principals/ann", &[], body).await;
+        assert!([200, 201].contains(&answer.status), "{answer:?}");
+    }
     for body in examples("KeyBody") {
         assert_eq!(house.post("/api/v1/keys", body).await.status, 201);
     }

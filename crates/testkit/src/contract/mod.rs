@@ -20,6 +20,8 @@ pub mod api_keys;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod claims;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod principals;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod audit;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
@@ -76,6 +78,8 @@ macro_rules! store_contract {
                 the_use_of_a_key_that_is_not_there_is_ignored;
             claims: claims_of_a_subject_take_the_place_of_those_before,
                 claims_are_there_after_a_restart_until_they_are_removed;
+            principals: a_principal_is_written_only_against_the_version_that_is_stored,
+                principals_are_listed_by_id_and_are_there_after_a_restart;
             audit: an_append_and_its_entries_are_written_together_or_not_at_all,
                 a_key_and_its_entries_are_written_together_or_not_at_all,
                 of_several_lists_all_are_written_or_none,

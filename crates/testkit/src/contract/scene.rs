@@ -4,6 +4,7 @@ use super::driver::{got, realm, there};
 use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
+use kernel::contracts::principals::Principals;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
@@ -33,6 +34,8 @@ pub struct OpenArm {
     pub api_keys: Arc<dyn ApiKeys>,
     /// Claims of subjects.
     pub claims: Arc<dyn Claims>,
+    /// Principals.
+    pub principals: Arc<dyn Principals>,
     /// The audit, which has no keys yet.
     pub audit: Arc<dyn Audit>,
 }
@@ -69,6 +72,11 @@ impl Scene {
     /// The claims beside it.
     pub fn claims(&self) -> &dyn Claims {
         &*self.open.claims
+    }
+
+    /// The principals beside it.
+    pub fn principals(&self) -> &dyn Principals {
+        &*self.open.principals
     }
 
     /// The audit beside it.

@@ -9,6 +9,7 @@ mod contracts;
 mod audit;
 mod api_keys;
 mod claims;
+mod principals;
 pub mod simulated;
 
 use crate::sim::rng::Rng;

@@ -5,6 +5,7 @@ use kernel::ask::AskStatus;
 use kernel::contracts::StoreError;
 use kernel::contracts::api_keys::StoredKey;
 use kernel::contracts::claims::SubjectClaims;
+use kernel::contracts::principals::StoredPrincipal;
 use kernel::definition::pipeline::OTHER_REASONS;
 use kernel::identity::audit::ChainName;
 use kernel::identity::chain::{Base, Head, Row};
@@ -53,6 +54,8 @@ pub(super) struct Tables {
     pub(super) api_keys: BTreeMap<KeyId, StoredKey>,
     /// What subjects claim.
     pub(super) claims: BTreeMap<Arc<str>, SubjectClaims>,
+    /// The principals.
+    pub(super) principals: BTreeMap<Arc<str>, StoredPrincipal>,
     /// The chains of the audit.
     pub(super) audit: BTreeMap<ChainName, Chain>,
 }

@@ -65,6 +65,10 @@ pub struct KeyBody {
     /// A name for people, of 1 to 200 characters.
     #[schemars(length(min = 1, max = 200))]
     pub name: String,
+    /// The principal whose it is to be: requests with it are that one's, with its roles at that
+    /// time. Not beside `roles`; `realms` then name realms alone, with empty lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Its roles in each realm. `*` at the end of a realm's name stands for every rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realms: Option<BTreeMap<String, Vec<String>>>,
@@ -102,6 +106,9 @@ pub struct ApiKey {
     pub name: String,
     /// The subject of requests with it.
     pub subject: String,
+    /// The principal whose it is; absent where it is its own subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Its roles in each realm.
     pub realms: BTreeMap<String, Vec<String>>,
     /// The scopes that limit it; absent where nothing does.

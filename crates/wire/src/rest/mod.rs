@@ -12,6 +12,7 @@ mod sink;
 mod stream;
 mod backup;
 mod identity;
+mod principal;
 mod audit;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
@@ -33,6 +34,7 @@ pub use pipeline::{
     CaseBody, HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
     PipelineSummary, ReasonCount,
 };
+pub use principal::{DataDomain, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, Parked, PruneAnswer,

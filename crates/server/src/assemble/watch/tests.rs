@@ -121,3 +121,45 @@ fn many_names_are_cut_short() {
     assert!(listed(&names).ends_with(", 7 and 2 more"), "{}", listed(&names));
     assert_eq!(listed(&[]), "the project's files");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
+    let of = |role: &str| format!("principals:\n  ann:\n    realms: {{default: [{role}]}}\n");
+    let place = folder(&[("principals.yaml", &of("member"))]);
+    let path = place.path().join("principals.yaml");
+    let project = Project::load(place.path(), Config::default()).unwrap();
+    let variables: Lookup = Arc::new(|_: &str| None);
+    let source = Source {
+        folder: place.path().to_owned(),
+        config: Config::default(),
+        pipelines: Vec::new(),
+        variables: variables.clone(),
+    };
+    let served = Parts::of(&project, variables.as_ref()).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let assembled = crate::assemble::assembled_in(data.path()).await;
+    let identity = assembled.identity();
+    identity.take_principals(project.principals.unwrap());
+    let mut reload = Reload::new(assembled.engine.clone(), identity.clone(), served);
+    let roles = || {
+        let roles = identity.directory().roles(&"default".into(), "ann");
+        roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(roles(), "member");
+
+    fs::write(&path, of("operator")).unwrap();
+    let parts = source.read().unwrap();
+    assert_eq!(parts.names_beside(reload.taken()), ["principals.yaml"]);
+    assert_eq!(reload.take(parts).unwrap(), []);
+    assert_eq!(roles(), "operator");
+
+    fs::write(&path, of("operatr")).unwrap();
+    let wrong = source.read().unwrap_err();
+    let told = "principals.yaml:3:24: error: there is no role `operatr`";
+    assert!(wrong[0].to_string().starts_with(told), "{}", wrong[0]);
+    fs::remove_file(&path).unwrap();
+    let wrong = reload.take(source.read().unwrap()).unwrap_err();
+    assert!(wrong[0].to_string().starts_with("principals.yaml: error: the file is gone"));
+    assert_eq!(roles(), "operator", "what was served stays");
+    assembled.stopper().stop().await;
+}

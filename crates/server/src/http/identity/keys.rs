@@ -2,7 +2,7 @@
 //! answer that creates or rotates it and nowhere else: only its hash is stored. So a repeated
 //! request cannot be answered like the first one, and `Idempotency-Key` is not taken here.
 
-use super::{not_stored, realms_of};
+use super::{maker, not_stored, realms_of};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
@@ -15,13 +15,14 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
-use identity::keys::{Expiry, KeyRefusal, Made, Maker, NewKey};
+use identity::keys::{Expiry, KeyRefusal, Made, NewKey};
 use kernel::contracts::api_keys::StoredKey;
 use kernel::definition::plan::mistake::meant;
+use kernel::definition::plan::source::child_pointer;
+use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{Dead, KeyId, OVERLAP_DEFAULT_MS};
 use kernel::identity::roles::{Role, Roles};
-use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes};
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::BTreeMap;
@@ -41,8 +42,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<ApiKey>>> {
     let keys = doors.identity.list(&maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/keys");
-    let now = doors.engine.clock().now();
-    let show = |stored: StoredKey| shown(&stored, now);
+    let (now, directory) = (doors.engine.clock().now(), doors.identity.directory());
+    let show = |stored: StoredKey| shown(&stored, now, &directory);
     paged(&doors, &of, keys, query, |stored| stored.key.id.as_str(), show)
 }
 
@@ -55,7 +56,7 @@ pub(crate) async fn show(
     let keys = doors.identity.list(&maker(&visitor, &caller));
     let found = keys.iter().find(|stored| stored.key.id.as_str() == name);
     let stored = found.ok_or_else(|| missing(&name))?;
-    Ok(Json(shown(stored, doors.engine.clock().now())))
+    Ok(Json(shown(stored, doors.engine.clock().now(), &doors.identity.directory())))
 }
 
 /// `POST /keys`.
@@ -65,9 +66,14 @@ pub(crate) async fn create(
     Posted(body): Posted<KeyBody>,
 ) -> Result<Response> {
     let now = doors.engine.clock().now();
+    let realms = match body.of {
+        Some(_) => entered(body.realms, body.roles.as_deref())?,
+        None => grants(&caller.realm, body.realms, body.roles.as_deref())?,
+    };
     let new = NewKey {
         name: body.name,
-        realms: grants(&caller.realm, body.realms, body.roles.as_deref())?,
+        of: body.of.map(Into::into),
+        realms,
         scopes: body.scopes.as_deref().map(scopes).transpose()?,
         expires: expiry(body.expires_in_days, now)?,
     };
@@ -76,7 +82,8 @@ pub(crate) async fn create(
     let id = made.stored.key.id.clone();
     tracing::info!(key = %id, by = %maker.subject, "an API key was created");
     let location = [(LOCATION, format!("/api/v1/keys/{id}"))];
-    Ok((StatusCode::CREATED, location, issued(&made, now)).into_response())
+    let issued = issued(&made, now, &doors.identity.directory());
+    Ok((StatusCode::CREATED, location, issued).into_response())
 }
 
 /// `POST /keys/{id}/rotate`.
@@ -95,7 +102,7 @@ pub(crate) async fn rotate(
     let made = doors.identity.rotate(&maker, &id, overlap_ms).await;
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was rotated");
-    Ok(issued(&made, doors.engine.clock().now()))
+    Ok(issued(&made, doors.engine.clock().now(), &doors.identity.directory()))
 }
 
 /// `DELETE /keys/{id}`: also where it was revoked before.
@@ -109,21 +116,6 @@ pub(crate) async fn revoke(
     revoked.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was revoked");
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Who changes keys: with a credential within what that administers, in local mode everywhere.
-fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
-    let grants = match &visitor.verified {
-        Some(verified) => verified.realms.clone(),
-        None => {
-            let everywhere = RealmPattern::parse("*");
-            let grants = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
-            // The pattern is good; without it no key could be seen or made.
-            grants.unwrap_or_default()
-        }
-    };
-    let Caller { subject, actor, via, .. } = caller.clone();
-    Maker { subject, actor, grants, via }
 }
 
 /// What a new key may enter; with nothing said it is a member of its maker's realm.
@@ -143,10 +135,37 @@ fn grants(
     }
     let mut grants = BTreeMap::new();
     for (name, roles) in &realms {
-        let place = format!("/realms/{}", name.replace('~', "~0").replace('/', "~1"));
+        let place = place_of(name);
         grants.insert(pattern(name, &place)?, roles_of(roles, &place)?);
     }
     Ok(Grants(grants))
+}
+
+/// The realms that a key of a principal may enter; all of the principal's with nothing said.
+fn entered(
+    realms: Option<BTreeMap<String, Vec<String>>>,
+    roles: Option<&[String]>,
+) -> Result<Grants> {
+    let hint = "leave them out: such a key has the roles of its principal";
+    if roles.is_some() {
+        let message = "`roles` cannot be given beside `of`";
+        return Err(Failure::wrong_value("/roles", message).hint(hint));
+    }
+    let mut entered = Grants::default();
+    for (name, roles) in &realms.unwrap_or_default() {
+        let place = place_of(name);
+        if !roles.is_empty() {
+            let message = "roles cannot be given beside `of`";
+            return Err(Failure::wrong_value(&place, message).hint(hint));
+        }
+        entered.give(pattern(name, &place)?, &Roles::default());
+    }
+    Ok(entered)
+}
+
+/// Where a realm stands in a body.
+fn place_of(realm: &str) -> String {
+    child_pointer("/realms", realm)
 }
 
 fn pattern(name: &str, place: &str) -> Result<RealmPattern> {
@@ -219,6 +238,8 @@ fn not_made(refusal: KeyRefusal) -> Failure {
         KeyRefusal::Exceeds(_) => Failure::new(StatusCode::FORBIDDEN, "grant_exceeds", message)
             .hint("a key reaches at most as far as the credential that creates it"),
         KeyRefusal::NoRealm => Failure::wrong_value("/realms", message),
+        KeyRefusal::NoPrincipal => Failure::wrong_value("/of", message)
+            .hint("`GET /api/v1/principals` lists the principals that you administer"),
         KeyRefusal::BadName => Failure::wrong_value("/name", message),
         KeyRefusal::BadExpiry => Failure::wrong_value("/expiresInDays", message),
         KeyRefusal::TooMany => Failure::new(StatusCode::CONFLICT, "too_many_keys", message),
@@ -243,20 +264,25 @@ fn not_changed(name: &str, refusal: KeyRefusal) -> Failure {
 }
 
 /// A key with its text.
-fn issued(made: &Made, now: Millis) -> Response {
-    let text = made.text.expose().to_owned();
-    not_stored(Json(IssuedKey { key: shown(&made.stored, now), text }).into_response())
+fn issued(made: &Made, now: Millis, directory: &Directory) -> Response {
+    let (key, text) = (shown(&made.stored, now, directory), made.text.expose().to_owned());
+    not_stored(Json(IssuedKey { key, text }).into_response())
 }
 
-fn shown(stored: &StoredKey, now: Millis) -> ApiKey {
+fn shown(stored: &StoredKey, now: Millis, directory: &Directory) -> ApiKey {
     let StoredKey { key, used, .. } = stored;
+    let realms = match &key.of {
+        Some(of) => realms_of(&directory.all_grants(of).limited_to(key.realms.0.keys())),
+        None => realms_of(&key.realms),
+    };
     let names = |scope: Scope| scope.name().to_owned();
     let ends = key.secrets.iter().filter_map(|secret| secret.until);
     ApiKey {
         id: key.id.to_string(),
         name: key.name.clone(),
         subject: key.subject().to_string(),
-        realms: realms_of(&key.realms),
+        of: key.of.as_ref().map(ToString::to_string),
+        realms,
         scopes: key.scopes.map(|scopes| scopes.iter().map(names).collect()),
         status: match key.check(now) {
             Ok(()) => KeyStatus::Active,

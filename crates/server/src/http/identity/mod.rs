@@ -1,18 +1,39 @@
-//! Who calls, API keys, the tokens that keys are exchanged for, what OAuth clients read about this
-//! server, and the audit. Credentials of requests are checked in `request`; which act a role
-//! permits, policy decides.
+//! Who calls, API keys, principals, the tokens that keys are exchanged for, what OAuth clients read
+//! about this server, and the audit. Credentials of requests are checked in `request`; which act a
+//! role permits, policy decides.
 
 pub(crate) mod whoami;
 pub(crate) mod keys;
+pub(crate) mod principals;
 pub(crate) mod token;
 pub(crate) mod metadata;
 pub(crate) mod audit;
 
+use crate::request::auth::Visitor;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
-use kernel::identity::grants::Grants;
+use identity::keys::Maker;
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::roles::{Role, Roles};
+use kernel::tool::call::Caller;
 use std::collections::BTreeMap;
+
+/// Who changes keys and principals: with a credential within what that administers, in local mode
+/// everywhere.
+fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
+    let grants = match &visitor.verified {
+        Some(verified) => verified.realms.clone(),
+        None => {
+            let everywhere = RealmPattern::parse("*");
+            let grants = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
+            // The pattern is good; without it nothing could be seen or made.
+            grants.unwrap_or_default()
+        }
+    };
+    let Caller { subject, actor, via, .. } = caller.clone();
+    Maker { subject, actor, grants, via }
+}
 
 /// The roles in each realm, as they are shown.
 fn realms_of(grants: &Grants) -> BTreeMap<String, Vec<String>> {

@@ -15,5 +15,6 @@ pub(crate) mod definitions;
 pub(crate) mod audit;
 pub(crate) mod api_keys;
 pub(crate) mod claims;
+pub(crate) mod principals;
 pub(crate) mod deliveries;
 pub(crate) mod loose;

@@ -133,6 +133,7 @@ const AGENT: &str = r#"{"llmConfigRef": "rules", "enabledTools": ["math::add"]}"
 const SAVED: &str = r#"{"refName": "matrix-saved", "llmConfigRef": "rules",
     "enabledTools": ["math::add"]}"#;
 const CASE: &str = r#"{"tradeId": "T-1", "reason": "Missing ISIN"}"#;
+const PRINCIPAL: &str = r#"{"realms": {"default": ["member"]}}"#;
 const PROVIDER: &str = r#"{"providerType": "mcp", "baseUrl": "http://127.0.0.1:1/mcp"}"#;
 const PLAN: &str = r#"{"description": "ends", "startStepId": "end",
     "steps": [{"id": "end", "type": "final_response", "message": "done"}]}"#;
@@ -217,6 +218,11 @@ const ROWS: &[Door] = &[
     get("/api/v1/keys/{id}", "/api/v1/keys/<key>", Server),
     post("/api/v1/keys/{id}/rotate", "/api/v1/keys/<key>/rotate", Server, "{}"),
     delete("/api/v1/keys/{id}", "/api/v1/keys/<key>", Server),
+    put("/api/v1/principals/{id}", "/api/v1/principals/ann", Server, PRINCIPAL),
+    get("/api/v1/principals", "/api/v1/principals", Server),
+    get("/api/v1/principals/{id}", "/api/v1/principals/ann", Server),
+    post("/api/v1/principals/{id}/disable", "/api/v1/principals/ann/disable", Server, ""),
+    post("/api/v1/principals/{id}/enable", "/api/v1/principals/ann/enable", Server, ""),
     get("/api/v1/audit", "/api/v1/audit", Server),
     get("/api/v1/audit/head", "/api/v1/audit/head", Server),
     get("/api/v1/audit/verify", "/api/v1/audit/verify", Server),

@@ -15,6 +15,7 @@ use kernel::values::ids::Millis;
 use project::realm::DEFAULT_REALM;
 use server::HeldKeys;
 use std::path::Path;
+use std::sync::Arc;
 use wire::rest::{self, IssuedKey, KeyStatus};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -36,9 +37,16 @@ fn new_key(args: &CreateArgs, now: Millis) -> Result<NewKey> {
     let realm = args.realm.as_deref().unwrap_or(DEFAULT_REALM);
     let realm = RealmPattern::parse(realm).map_err(|bad| Failure::usage(bad.to_string()))?;
     let scopes = args.scope.iter().copied();
+    let of: Option<Arc<str>> = args.of.as_deref().map(Into::into);
+    let realms = match (&of, &args.realm) {
+        // Where nothing is said, those of the principal.
+        (Some(_), None) => Grants::default(),
+        _ => Grants::one(realm, args.roles().into_iter().collect()),
+    };
     Ok(NewKey {
         name: args.name.clone(),
-        realms: Grants::one(realm, args.roles().into_iter().collect()),
+        of,
+        realms,
         scopes: (!args.scope.is_empty()).then(|| scopes.collect()),
         expires: match args.expires {
             Expires::Days(days) => Expiry::At(now.plus_ms(u64::from(days) * DAY_MS)),
@@ -56,7 +64,7 @@ fn unmade(refusal: &KeyRefusal) -> Failure {
 
 /// The key as a server would answer.
 fn issued(made: &Made) -> IssuedKey {
-    let ApiKey { id, name, realms, scopes, by, created, expires, .. } = &made.stored.key;
+    let ApiKey { id, name, of, realms, scopes, by, created, expires, .. } = &made.stored.key;
     let realms = realms
         .0
         .iter()
@@ -66,6 +74,7 @@ fn issued(made: &Made) -> IssuedKey {
         id: id.to_string(),
         name: name.clone(),
         subject: made.stored.key.subject().to_string(),
+        of: of.as_ref().map(ToString::to_string),
         realms: realms.collect(),
         scopes: scopes.map(|scopes| scopes.iter().map(names).collect()),
         status: KeyStatus::Active,

@@ -17,6 +17,9 @@ pub(super) struct CreateArgs {
     /// viewer, member, approver, operator or admin; may be given several times [default: member]
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Vec<Role>,
+    /// The principal whose it is: it has that one's roles, and none of its own
+    #[arg(long, value_name = "ID", conflicts_with = "role")]
+    pub(super) of: Option<String>,
     /// Limit it to read, use, answer, define, operate or admin; may be given several times
     #[arg(long, value_name = "SCOPE", value_parser = scope)]
     pub(super) scope: Vec<Scope>,
@@ -69,21 +72,26 @@ fn one_of(names: impl Iterator<Item = &'static str>) -> String {
 }
 
 impl CreateArgs {
-    /// Its roles in its realm.
+    /// Its roles in its realm; a principal's key has none of its own.
     pub(super) fn roles(&self) -> Vec<Role> {
-        if self.role.is_empty() { vec![Role::Member] } else { self.role.clone() }
+        match (&self.of, self.role.is_empty()) {
+            (None, true) => vec![Role::Member],
+            _ => self.role.clone(),
+        }
     }
 
     /// The same for a server.
     pub(super) fn body(&self) -> KeyBody {
         let roles = self.roles().into_iter().map(|role| role.name().to_owned()).collect();
-        let (realms, roles) = match &self.realm {
-            Some(realm) => (Some(BTreeMap::from([(realm.clone(), roles)])), None),
-            None => (None, Some(roles)),
+        let (realms, roles) = match (&self.realm, &self.of) {
+            (Some(realm), _) => (Some(BTreeMap::from([(realm.clone(), roles)])), None),
+            (None, Some(_)) => (None, None),
+            (None, None) => (None, Some(roles)),
         };
         let scopes = self.scope.iter().map(|scope| scope.name().to_owned());
         KeyBody {
             name: self.name.clone(),
+            of: self.of.clone(),
             realms,
             roles,
             scopes: (!self.scope.is_empty()).then(|| scopes.collect()),
@@ -125,6 +133,16 @@ mod tests {
         let expected = json!({"name": "ci", "realms": realms, "scopes": ["answer"],
             "expiresInDays": null});
         assert_eq!(body(&said), expected);
+    }
+
+    #[test]
+    fn a_key_of_a_principal_has_no_roles_of_its_own() {
+        let expected = json!({"name": "ci", "of": "ann", "expiresInDays": 90});
+        assert_eq!(body(&["--of", "ann"]), expected);
+        let narrow = body(&["--of", "ann", "--realm", "acme"]);
+        assert_eq!(narrow["realms"], json!({"acme": []}));
+        let both = ["create", "--name", "ci", "--of", "ann", "--role", "admin"];
+        assert!(Line::try_parse_from(both).is_err());
     }
 
     #[test]

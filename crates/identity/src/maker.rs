@@ -1,0 +1,52 @@
+//! Who makes, changes or lists keys and principals. Nobody gives, changes or sees more than they
+//! administer.
+
+use crate::snapshot::Snapshot;
+use kernel::identity::audit::{Entry, Object};
+use kernel::identity::grants::Grants;
+use kernel::values::caller::Via;
+use kernel::values::ids::Millis;
+use std::sync::Arc;
+
+/// What the subjects of keys begin with.
+const KEY_SUBJECT: &str = "key:";
+
+/// Who makes, changes or lists keys and principals.
+#[derive(Debug, Clone)]
+pub struct Maker {
+    /// Who that is.
+    pub subject: Arc<str>,
+    /// Who really calls, where that is not the subject.
+    pub actor: Option<Arc<str>>,
+    /// Where it administers. Nothing that reaches further is seen, made or changed.
+    pub grants: Grants,
+    /// Where its request came in.
+    pub via: Via,
+}
+
+impl Maker {
+    /// Whether it administers all that these reach.
+    pub(crate) fn administers(&self, grants: &Grants) -> bool {
+        grants.is_within(&self.grants).is_ok()
+    }
+
+    /// A key that was revoked while its request was on the way changes nothing any more, and
+    /// neither does a principal that was disabled.
+    pub(crate) fn is_good(&self, snapshot: &Snapshot) -> bool {
+        let (directory, subject) = (&snapshot.directory, &*self.subject);
+        match subject.starts_with(KEY_SUBJECT) {
+            true => directory.key_of(subject).is_some_and(|key| key.revoked.is_none()),
+            false => !directory.is_disabled(subject),
+        }
+    }
+
+    /// What the audit keeps of a change that it makes; all else is set by who knows it.
+    pub(crate) fn entry(&self, now: Millis, act: &'static str, object: Object) -> Entry {
+        Entry {
+            actor: self.actor.clone(),
+            door: self.via.door().map(str::to_owned),
+            trace: self.via.trace(),
+            ..Entry::new(now, self.subject.clone(), act, object)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Principals: who they are, what their keys are worth, who may change them, and that disabling one
+//! ends all that it shows.
+
+use super::{NOW, Stage, grants, maker, new_key, root};
+use crate::keys::{KeyRefusal, Made, Maker, NewKey};
+use crate::policy::RolePolicy;
+use crate::principals::{PrincipalRefusal, SeenPrincipal, mistakes};
+use crate::{IdentityError, Standing};
+use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
+use kernel::identity::grants::Grants;
+use kernel::identity::issuer::IssuerEntry;
+use kernel::identity::principal::{Clash, Origin, Principal};
+use kernel::identity::roles::{Role, Roles};
+use kernel::values::caller::{Act, Caller};
+use std::sync::Arc;
+
+fn principal(id: &str, realm: &str, roles: &[Role]) -> Principal {
+    Principal::new(id, grants(realm, roles))
+}
+
+fn with_identity(principal: Principal, identity: &str) -> Principal {
+    let identities = [Arc::<str>::from(identity)].into_iter().collect();
+    Principal { identities, ..principal }
+}
+
+/// A stage whose file has these.
+async fn knowing(principals: Vec<Principal>) -> Stage {
+    Stage::knowing(Arc::default(), Arc::default(), Vec::new(), principals).await
+}
+
+fn key_of(id: &str, realms: Grants) -> NewKey {
+    NewKey { of: Some(id.into()), realms, ..new_key("acme", &[]) }
+}
+
+impl Stage {
+    async fn put(&self, maker: &Maker, principal: Principal) -> Result<u64, PrincipalRefusal> {
+        let seen = self.identity.put_principal(maker, principal, None).await?;
+        Ok(seen.version().unwrap())
+    }
+
+    async fn key_of(&self, id: &str) -> Made {
+        self.identity.create(&root(), key_of(id, Grants::default())).await.unwrap()
+    }
+
+    fn ids(&self, maker: &Maker) -> Vec<String> {
+        let seen = self.identity.list_principals(maker);
+        seen.iter().map(|seen| seen.known.principal.id.to_string()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_a_principal_is_that_principal_as_it_is_now() {
+    let stage = knowing(vec![principal("ann", "acme*", &[Role::Member])]).await;
+    let made = stage.key_of("ann").await;
+    assert_eq!(made.stored.key.realms, grants("acme*", &[]), "it has no roles of its own");
+    let verified = stage.who(made.text.expose()).unwrap();
+    assert_eq!((&*verified.subject, &verified.realms), ("ann", &grants("acme*", &[Role::Member])));
+    assert_eq!(verified.key, Some(made.stored.key.id.clone()));
+
+    let narrow = key_of("ann", grants("acme-eu", &[]));
+    let narrow = stage.identity.create(&root(), narrow).await.unwrap();
+    let entered = stage.who(narrow.text.expose()).unwrap().realms;
+    assert_eq!(entered, grants("acme-eu", &[Role::Member]));
+
+    // What the principal loses, its keys lose, and what it gains elsewhere they do not get.
+    stage.identity.take_principals(vec![Arc::new(principal("ann", "acme", &[Role::Viewer]))]);
+    let realms = |made: &Made| stage.who(made.text.expose()).unwrap().realms;
+    assert_eq!(realms(&made), grants("acme", &[Role::Viewer]));
+    assert_eq!(realms(&narrow), Grants::default());
+    stage.identity.take_principals(vec![Arc::new(principal("ann", "*", &[Role::Admin]))]);
+    assert_eq!(realms(&made), grants("acme*", &[Role::Admin]));
+
+    stage.identity.take_principals(Vec::new());
+    let why = "the principal of the key is disabled, or not there any more";
+    assert_eq!(stage.why(made.text.expose()), why);
+}
+
+#[tokio::test]
+async fn a_key_is_made_of_a_principal_that_is_there_in_realms_that_it_enters() {
+    let stage = knowing(vec![principal("ann", "acme", &[Role::Member])]).await;
+    for (id, realm) in [("bob", "acme"), ("ann", "other"), ("Ann", "acme")] {
+        let refused = stage.identity.create(&root(), key_of(id, grants(realm, &[]))).await;
+        assert_eq!(refused.unwrap_err(), KeyRefusal::NoPrincipal, "{id} {realm}");
+    }
+    let refused = stage.identity.create(&maker("other"), key_of("ann", Grants::default())).await;
+    assert!(matches!(refused, Err(KeyRefusal::Exceeds(_))), "{refused:?}");
+    stage.identity.disable_principal(&root(), "ann").await.unwrap();
+    let refused = stage.identity.create(&root(), key_of("ann", Grants::default())).await;
+    assert_eq!(refused.unwrap_err(), KeyRefusal::NoPrincipal);
+}
+
+#[tokio::test]
+async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
+    let stage = knowing(vec![principal("ann", "acme", &[Role::Admin])]).await;
+    let made = stage.key_of("ann").await;
+    let verified = stage.who(made.text.expose()).unwrap();
+    let policy = RolePolicy::new(stage.identity.clone());
+    let ann = Caller::new("acme", "ann");
+    let runs = || {
+        let (act, resource) = (Act::Run, Resource::Plan("a"));
+        let request = Request { act, subject: &ann, resource, context: Context::default() };
+        policy.decide(&request).allows()
+    };
+    assert!(runs());
+    let maker = Maker { subject: "ann".into(), grants: verified.realms.clone(), ..root() };
+    let seen = stage.identity.disable_principal(&root(), "ann").await.unwrap();
+    assert_eq!((seen.known.origin, seen.known.disabled), (Origin::File, Some(NOW)));
+    assert_eq!(seen.version(), None, "the file has it");
+    assert!(!runs() && stage.who(made.text.expose()).is_err());
+    assert_eq!(stage.identity.standing(&verified), Standing::Ended);
+    let late = stage.identity.create(&maker, new_key("acme", &[Role::Member])).await;
+    assert_eq!(late.unwrap_err(), KeyRefusal::MakerRevoked);
+    let late = stage.put(&maker, principal("bob", "acme", &[])).await;
+    assert_eq!(late, Err(PrincipalRefusal::MakerRevoked));
+
+    let file = vec![principal("ann", "acme", &[Role::Admin])];
+    let (store, clock) = (stage.store.clone(), stage.clock.clone());
+    let again = Stage::knowing(store, clock, Vec::new(), file).await;
+    assert!(again.who(made.text.expose()).is_err(), "also after a restart");
+    again.identity.enable_principal(&root(), "ann").await.unwrap();
+    assert!(again.who(made.text.expose()).is_ok());
+}
+
+#[tokio::test]
+async fn principals_of_the_file_are_changed_there_alone() {
+    let stage = knowing(vec![principal("ann", "acme", &[Role::Member])]).await;
+    let changed = stage.put(&root(), principal("ann", "acme", &[Role::Admin])).await;
+    assert_eq!(changed, Err(PrincipalRefusal::InFile));
+    assert!(changed.unwrap_err().to_string().contains("principals.yaml"));
+    assert_eq!(stage.put(&root(), principal("bob", "acme", &[Role::Viewer])).await, Ok(1));
+    assert_eq!(stage.put(&root(), principal("bob", "acme", &[Role::Member])).await, Ok(2));
+    assert_eq!(stage.ids(&root()), ["ann", "bob"]);
+    let bob = stage.identity.principal(&root(), "bob").unwrap();
+    let SeenPrincipal { known, stored } = bob;
+    assert_eq!(known.origin, Origin::Stored);
+    assert_eq!(known.principal.realms, grants("acme", &[Role::Member]));
+    assert_eq!(&*stored.unwrap().record.by, "admin");
+}
+
+#[tokio::test]
+async fn a_principal_is_stored_against_the_version_that_was_read() {
+    let stage = Stage::open().await;
+    let put = async |expected: Option<u64>| {
+        let principal = principal("ann", "acme", &[]);
+        let put = stage.identity.put_principal(&root(), principal, expected).await;
+        put.map(|seen| seen.version().unwrap())
+    };
+    assert_eq!(put(Some(1)).await, Err(PrincipalRefusal::Stale));
+    assert_eq!(put(Some(0)).await, Ok(1));
+    assert_eq!(put(Some(0)).await, Err(PrincipalRefusal::Stale));
+    assert_eq!(put(Some(1)).await, Ok(2));
+    assert_eq!(put(None).await, Ok(3));
+}
+
+#[tokio::test]
+async fn nobody_gives_changes_or_sees_more_than_they_administer() {
+    let issuer = |name: &str, realm: &str| {
+        let realms = grants(realm, &[]).0.into_keys().collect();
+        IssuerEntry { realms, ..IssuerEntry::new(name, format!("https://{name}.test")) }
+    };
+    let issuers = vec![issuer("corp", "*"), issuer("shop", "acme")];
+    let file = vec![principal("root", "*", &[Role::Admin])];
+    let stage = Stage::knowing(Arc::default(), Arc::default(), issuers, file).await;
+    let acme = maker("acme");
+    let plain = || principal("bob", "acme", &[Role::Admin]);
+    assert_eq!(stage.put(&acme, plain()).await, Ok(1));
+    for wider in [
+        principal("bob", "*", &[]),
+        principal("bob", "other", &[Role::Viewer]),
+        with_identity(plain(), "corp:1"),
+        with_identity(plain(), "local"),
+    ] {
+        let refused = stage.put(&acme, wider.clone()).await;
+        assert!(matches!(refused, Err(PrincipalRefusal::Exceeds(_))), "{wider:?}");
+    }
+    // An issuer whose tokens enter no other realm is the administrator's own matter.
+    assert_eq!(stage.put(&acme, with_identity(plain(), "shop:1")).await, Ok(2));
+    assert_eq!(stage.put(&root(), with_identity(plain(), "corp:1")).await, Ok(3));
+    assert_eq!(stage.put(&acme, plain()).await, Err(PrincipalRefusal::Taken));
+    let taken = stage.put(&acme, principal("root", "acme", &[])).await;
+    assert_eq!(taken, Err(PrincipalRefusal::Taken));
+    let unseen = stage.identity.disable_principal(&acme, "root").await;
+    assert_eq!(unseen.unwrap_err(), PrincipalRefusal::Unknown);
+    assert!(stage.ids(&acme).is_empty() && stage.identity.principal(&acme, "bob").is_none());
+    let operator = Maker { grants: grants("acme", &[Role::Operator]), ..root() };
+    let refused = stage.put(&operator, principal("cyn", "acme", &[Role::Viewer])).await;
+    assert!(matches!(refused, Err(PrincipalRefusal::Exceeds(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_two_people() {
+    let issuers = || vec![IssuerEntry::new("corp", "https://corp.test")];
+    let ann = with_identity(principal("ann", "acme", &[]), "corp:1");
+    let file = vec![ann.clone()];
+    let stage = Stage::knowing(Arc::default(), Arc::default(), issuers(), file).await;
+    let taken = stage.put(&root(), with_identity(principal("bob", "acme", &[]), "corp:1")).await;
+    let clash = |identity: &str| {
+        let (id, other) = ("bob".into(), "ann".into());
+        Clash::Identity { id, other, identity: identity.into() }
+    };
+    assert_eq!(taken, Err(PrincipalRefusal::Clash(clash("corp:1"))));
+    let alike = stage.put(&root(), principal("ANN", "acme", &[])).await;
+    let other = Clash::Ids { id: "ANN".into(), other: "ann".into() };
+    assert_eq!(alike, Err(PrincipalRefusal::Clash(other)));
+
+    // A file that comes later is not taken, and at a start it is refused.
+    let bob = with_identity(principal("bob", "acme", &[]), "corp:2");
+    assert_eq!(stage.put(&root(), bob).await, Ok(1));
+    let thief = Arc::new(with_identity(ann, "corp:2"));
+    let found = stage.identity.check_principals(std::slice::from_ref(&thief));
+    assert_eq!(found.len(), 1);
+    let told = found[0].to_string();
+    assert!(told.starts_with("principals.yaml: error: at `/principals/ann`"), "{told}");
+    assert_eq!(stage.identity.check_principals(&[]), []);
+    assert_eq!(found, mistakes(&[clash("corp:2")]));
+    let parts = stage.parts(issuers(), vec![thief]);
+    let refused = crate::Identity::open(parts).await.err();
+    assert!(matches!(refused, Some(IdentityError::Principals(_))));
+}
+
+#[tokio::test]
+async fn what_local_mode_left_belongs_to_the_principal_that_was_local() {
+    let ann = with_identity(principal("ann", "acme", &[Role::Member]), "local");
+    let stage = knowing(vec![ann, principal("bob", "acme", &[Role::Member])]).await;
+    let policy = RolePolicy::new(stage.identity.clone());
+    let reads = |subject: &str, owner: Option<&str>, pipeline: Option<&str>| {
+        let (space, plan, agent, id) = ("session", None, None, None);
+        let facts = SessionFacts { owner, space, plan, agent, pipeline, id };
+        let (caller, resource) = (Caller::new("acme", subject), Resource::Session(facts));
+        let context = Context::default();
+        policy.decide(&Request { act: Act::Read, subject: &caller, resource, context }).allows()
+    };
+    assert!(reads("ann", None, None) && reads("ann", Some("ann"), None));
+    assert!(!reads("ann", Some("bob"), None));
+    assert!(!reads("bob", None, None));
+    assert!(!reads("ann", None, Some("trades")), "a case is its pipeline's");
+    let directory = stage.identity.directory();
+    assert_eq!(directory.roles(&"acme".into(), "local"), Roles::of(&[Role::Member]));
+}

@@ -1,0 +1,125 @@
+//! What a credential proves: who calls, what of it is looked at again, and how it is refused.
+
+use crate::issuer::KnownToken;
+use crate::keys::only_holding;
+use kernel::identity::directory::{ADMIN, Directory};
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::{ApiKey, KeyId, hash_of};
+use kernel::identity::roles::{Role, Roles};
+use kernel::values::caller::{Act, Caller, Scopes, Via};
+use kernel::values::ids::{Millis, RealmId};
+use kernel::values::secret::Secret;
+use std::sync::Arc;
+
+/// The admin key: not itself, only its hash.
+pub(crate) struct AdminKey {
+    pub(crate) hash: ApiKey,
+    pub(crate) verified: Verified,
+}
+
+/// Who calls, as its credential proves.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// Who it is.
+    pub subject: Arc<str>,
+    /// Who really calls, where that is not the subject.
+    pub actor: Option<Arc<str>>,
+    /// The most that the credential allows; none is no ceiling.
+    pub scopes: Option<Scopes>,
+    /// The key that it is, or that its token was given for.
+    pub key: Option<KeyId>,
+    /// The realms that it may enter, and its roles there.
+    pub realms: Grants,
+    /// When the credential ends, as far as it is known now.
+    pub until: Option<Millis>,
+    /// What was shown; nothing for the admin key, which stays as long as the server does.
+    pub(crate) proof: Option<Proof>,
+}
+
+/// What a credential shows, and what is looked at again as long as it is relied on.
+#[derive(Debug, Clone)]
+pub(crate) enum Proof {
+    /// A key, or a token of ours.
+    Key(KeyProof),
+    /// A token of an issuer.
+    Token(Arc<KnownToken>),
+}
+
+/// That someone has a key, or a token that was given for it.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyProof {
+    pub(crate) key: KeyId,
+    /// The hash of the key's text.
+    pub(crate) sha256: Secret,
+    /// When the token ends, if it is one.
+    pub(crate) ends: Option<Millis>,
+}
+
+/// Whether a credential that was good still is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is, until then if it ends.
+    Good {
+        /// When it ends, as far as it is known now.
+        until: Option<Millis>,
+    },
+    /// It is not: it expired, was replaced or revoked.
+    Ended,
+}
+
+/// Why a credential is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It is wrong or not good any more; why, for logs alone.
+    #[error("the credential is not valid")]
+    Invalid(&'static str),
+    /// It is not known to be good, and too many of its sender were not.
+    #[error("too many failed attempts; try again in {retry_after_s} s")]
+    TooMany {
+        /// For how many seconds.
+        retry_after_s: u64,
+    },
+}
+
+/// Where a credential is shown: some are good at one door only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// `/mcp`.
+    Mcp,
+    /// Any other.
+    Other,
+}
+
+impl Verified {
+    /// This subject as the caller in a realm, which it must be allowed to enter.
+    pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
+        let is_within_scopes = self.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
+        let roles = directory.roles(&realm, &self.subject);
+        Caller {
+            realm,
+            subject: self.subject.clone(),
+            actor: self.actor.clone(),
+            scopes: self.scopes,
+            admin: roles.has(Role::Admin) && is_within_scopes,
+            via: Via::default(),
+        }
+    }
+}
+
+impl AdminKey {
+    pub(crate) fn new(key: Secret) -> Self {
+        let everywhere = RealmPattern::parse("*");
+        let realms = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
+        let verified = Verified {
+            subject: ADMIN.into(),
+            actor: None,
+            scopes: None,
+            key: None,
+            // The pattern is good; without it the key would open nothing.
+            realms: realms.unwrap_or_default(),
+            until: None,
+            proof: None,
+        };
+        Self { hash: only_holding(hash_of(key.expose())), verified }
+    }
+}

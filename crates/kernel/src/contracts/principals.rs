@@ -1,0 +1,28 @@
+//! Where principals are kept that no file brings, and which of all of them are disabled.
+
+use super::Read;
+use crate::identity::principal::PrincipalRecord;
+
+/// What is stored of a principal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPrincipal {
+    /// It.
+    pub record: PrincipalRecord,
+    /// Which version of it this is: each write makes another.
+    pub version: u64,
+}
+
+/// The principals of a server. They are few, and all of them are held in memory: the store is asked
+/// at the start and told of every change. One that was stored stays: what it did has its name.
+pub trait Principals: Send + Sync {
+    /// All of them, by id.
+    fn all_principals(&self) -> Read<'_, Vec<StoredPrincipal>>;
+
+    /// Writes one while this version of it is stored, or none where none is named: else `Conflict`.
+    /// Answers with the new version. Durable on return.
+    fn put_principal<'a>(
+        &'a self,
+        record: &'a PrincipalRecord,
+        version: Option<u64>,
+    ) -> Read<'a, u64>;
+}
