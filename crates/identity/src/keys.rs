@@ -11,6 +11,7 @@ use kernel::identity::key::{
     ApiKey, Dead, EXPIRES_DEFAULT_DAYS, KeyId, KeyText, SecretHash, hash_of,
 };
 use kernel::identity::principal::Roster;
+use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
 use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
@@ -147,8 +148,9 @@ impl Keys {
     pub(crate) async fn open(
         parts: KeyParts,
         has_admin_key: bool,
+        realms: Realms,
     ) -> Result<Arc<Self>, StoreError> {
-        let snapshot = Snapshot::first(has_admin_key, parts.store.all().await?);
+        let snapshot = Snapshot::first(has_admin_key, realms, parts.store.all().await?);
         let numbers = watch::Sender::new(snapshot.directory.number);
         let keys = Arc::new(Self {
             parts,

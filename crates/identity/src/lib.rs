@@ -16,6 +16,7 @@ mod verified;
 mod claims;
 pub mod principals;
 pub mod policy;
+pub mod realm_policy;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::principal::{Clash, Principal};
+use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
 use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
@@ -62,6 +64,8 @@ pub struct IdentityParts {
     pub principals: Arc<dyn StoredPrincipals>,
     /// The principals that the project's file names.
     pub principals_file: Vec<Arc<Principal>>,
+    /// The realms that there are.
+    pub realms: Realms,
     /// Whose access tokens are taken.
     pub issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`: tokens that are for it are taken there.
@@ -124,7 +128,7 @@ impl Identity {
     /// Reads everyone who is known.
     pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, IdentityError> {
         let IdentityParts { keys: store, claims, issuers, mcp, audit, .. } = parts;
-        let IdentityParts { principals, principals_file: file, .. } = parts;
+        let IdentityParts { principals, principals_file: file, realms, .. } = parts;
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
@@ -132,7 +136,7 @@ impl Identity {
         let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
         let key_parts =
             KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
-        let keys = Keys::open(key_parts, admin.is_some()).await?;
+        let keys = Keys::open(key_parts, admin.is_some(), realms).await?;
         let everyone = Arc::downgrade(&keys);
         let lost = Arc::new(move || {
             if let Some(keys) = everyone.upgrade() {

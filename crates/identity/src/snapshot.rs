@@ -6,6 +6,7 @@ use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::Roster;
+use kernel::identity::realm::Realms;
 use kernel::values::ids::Millis;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,8 +43,9 @@ struct LastUse {
 
 impl Snapshot {
     /// The first one.
-    pub(crate) fn first(has_admin_key: bool, stored: Vec<StoredKey>) -> Self {
-        let directory = Directory { has_admin_key, ..Directory::default() };
+    pub(crate) fn first(has_admin_key: bool, realms: Realms, stored: Vec<StoredKey>) -> Self {
+        let realms = Arc::new(realms);
+        let directory = Directory { has_admin_key, realms, ..Directory::default() };
         let nothing =
             Self { directory: Arc::new(directory), version: "".into(), beside: Arc::default() };
         nothing.reloaded(stored)

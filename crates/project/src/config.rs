@@ -7,11 +7,13 @@ use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
 use crate::public_url::from_here;
+use crate::realms::{RealmKeys, realms};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
 use crate::tls::{TlsConfig, tls};
 use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::issuer::IssuerEntry;
+use kernel::identity::realm::RealmSettings;
 use kernel::limits::{FIXED, Limits, OutOfRange};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{AgentName, RealmId};
@@ -56,6 +58,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
+    /// The rest of `[realms.<name>]`: every realm that is written.
+    pub realms: BTreeMap<RealmId, RealmSettings>,
     /// What is written and has no effect any more.
     pub warnings: Vec<Mistake>,
 }
@@ -256,7 +260,7 @@ struct Settings {
     agents: Kept<AgentsConfig>,
     events: Kept<EventSettings>,
     auth: Kept<AuthSettings>,
-    realms: Kept<Each<RealmSettings>>,
+    realms: Kept<Each<RealmKeys>>,
     audit: Kept<AuditConfig>,
 }
 
@@ -296,12 +300,6 @@ struct EventSettings {
 #[serde(default)]
 struct AuthSettings {
     issuers: Kept<Each<IssuerKeys>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct RealmSettings {
-    session_ttl_ms: Option<u64>,
 }
 
 impl Settings {
@@ -357,9 +355,10 @@ impl Settings {
         sinks.sort_by(|left, right| left.name.cmp(&right.name));
         let has_public_url = self.server.0.public_url.is_some();
         let issuers = issuers(self.auth.0.issuers.0, has_public_url, mistakes);
-        let ttl = |(name, realm): (Text, Located<RealmSettings>)| {
-            Some((RealmId::from(name.text), realm.value.session_ttl_ms?))
+        let ttl = |(name, realm): &(Text, Located<RealmKeys>)| {
+            Some((RealmId::from(name.text.as_str()), realm.value.session_ttl_ms?))
         };
+        let session_ttls = self.realms.0.0.iter().filter_map(ttl).collect();
         Config {
             server: self.server.0,
             limits: self.limits.0,
@@ -376,7 +375,8 @@ impl Settings {
             sinks,
             issuers,
             audit: self.audit.0,
-            session_ttls: self.realms.0.0.into_iter().filter_map(ttl).collect(),
+            session_ttls,
+            realms: realms(self.realms.0, mistakes),
             warnings: Vec::new(),
         }
     }
@@ -568,8 +568,9 @@ mod tests {
 
     #[test]
     fn a_realm_has_settings_of_its_own() {
-        let text = "[realms.shop]\nsession_ttl_ms = 60000\n[realms.\"a b\"]\n";
+        let text = "[realms.shop]\nsession_ttl_ms = 60000\n[realms.other]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
+        assert_eq!(config.realms.len(), 2);
         assert_eq!(config.session_ttls, BTreeMap::from([(RealmId::from("shop"), 60_000)]));
         assert_eq!(
             mistakes("[realms.shop]\nsession_tll_ms = 1\n"),

@@ -1,10 +1,11 @@
-//! A project folder: `waypost.toml`, `principals.yaml`, `.mcp.json`,
+//! A project folder: `waypost.toml`, `principals.yaml`, `application.properties`, `.mcp.json`,
 //! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}` and
 //! `pipelines/<name>.{yaml,yml,json}`. The demo is such a folder too, carried inside the binary.
 
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
+use crate::realms::{PROPERTIES_FILE, of_properties};
 use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
 use engine::{AgentFile, PipelineFile, PlanFile};
 use kernel::definition::pipeline::Pipeline;
@@ -130,6 +131,7 @@ impl Project {
         let plans = kept(loader.load(&PLANS), &mut mistakes);
         let agents = kept(loader.load(&AGENTS), &mut mistakes);
         let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
+        kept(properties(folder, &mut config), &mut mistakes);
         let principals = kept(principals(folder, &mut config), &mut mistakes);
         let clients = kept(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
@@ -143,6 +145,7 @@ impl Project {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
+        properties(folder, &mut config)?;
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
         Ok(Self {
             plans: loader.load(&PLANS)?,
@@ -274,6 +277,17 @@ fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
         Some(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
         None => Ok(foreign::Found::default()),
     }
+}
+
+/// Adds what the folder's properties file says of realms; the settings go before it.
+fn properties(folder: &Path, config: &mut Config) -> Result<(), ProjectError> {
+    let text = text_of(folder, PROPERTIES_FILE)?.unwrap_or_default();
+    let read = of_properties(&text, PROPERTIES_FILE).map_err(ProjectError::Mistakes)?;
+    for (realm, said) in read {
+        let own = config.realms.entry(realm).or_default();
+        *own = std::mem::take(own).or(said);
+    }
+    Ok(())
 }
 
 /// The principals of the folder's file, all of them or none; their warnings go to the settings'.

@@ -11,6 +11,7 @@ pub mod tls;
 pub mod upstream_entries;
 pub mod public_url;
 mod issuers;
+pub mod realms;
 pub mod models;
 pub mod event_sinks;
 pub mod config;

@@ -11,6 +11,7 @@ mod signing;
 mod jwt;
 mod issuers;
 mod principals;
+mod realms;
 
 use crate::keys::{Expiry, Made, Maker, NewKey};
 use crate::sent::Sent;
@@ -25,6 +26,7 @@ use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, PrincipalRecord};
+use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::Via;
 use kernel::values::ids::Millis;
@@ -131,6 +133,7 @@ fn parts(
         claims: store.clone(),
         principals: store,
         principals_file,
+        realms: Realms::default(),
         issuers,
         mcp: Some("https://wp.test/mcp".to_owned()),
         audit: None,

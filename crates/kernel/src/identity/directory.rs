@@ -4,6 +4,7 @@
 use crate::identity::grants::Grants;
 use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::principal::{KnownPrincipal, Roster};
+use crate::identity::realm::Realms;
 use crate::identity::roles::{Role, Roles};
 use crate::values::ids::RealmId;
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub struct Directory {
     pub claims: Arc<HashMap<Arc<str>, Arc<Grants>>>,
     /// The principals.
     pub principals: Arc<Roster>,
+    /// The realms, with what is set for each.
+    pub realms: Arc<Realms>,
     /// Whether there is an admin key, so that the subject `admin` is someone.
     pub has_admin_key: bool,
 }
@@ -90,6 +93,21 @@ impl Directory {
         self.principals.of_subject(subject).is_some_and(|known| known.disabled.is_some())
     }
 
+    /// Whether a realm can act as this principal: it is there, may enter, and administers nothing
+    /// there.
+    pub fn can_run_as(&self, realm: &RealmId, id: &str) -> bool {
+        let known = self.principals.get(id).filter(|known| known.disabled.is_none());
+        let enters = || self.grants(id).any(|grants| grants.enters(realm));
+        known.is_some() && enters() && !self.roles(realm, id).has(Role::Admin)
+    }
+
+    /// The realms that act as a principal that cannot be used, with its id: nothing is done there.
+    pub fn stuck_realms(&self) -> impl Iterator<Item = (&RealmId, &Arc<str>)> {
+        let acting = self.realms.0.iter();
+        let acting = acting.filter_map(|(realm, set)| Some((realm, set.run_as.as_ref()?)));
+        acting.filter(move |(realm, id)| !self.can_run_as(realm, id))
+    }
+
     /// Whether there is or was such a subject: a key that was revoked is still known.
     pub fn is_known(&self, subject: &str) -> bool {
         (subject == ADMIN && self.has_admin_key)
@@ -147,6 +165,7 @@ mod tests {
             keys: keys.into(),
             claims: claims.into(),
             principals: Arc::default(),
+            realms: Arc::default(),
             has_admin_key: true,
         }
     }
@@ -228,6 +247,21 @@ mod tests {
         let subjects = ["ann", "corp:ann", LOCAL, "corp:bob", "corp:zoe"];
         let who = subjects.map(|subject| directory.who(subject));
         assert_eq!(who, ["ann", "ann", "ann", "bob", "corp:zoe"]);
+    }
+
+    #[test]
+    fn a_realm_acts_only_as_a_principal_that_can_be_used() {
+        let directory = with_principals();
+        let can = |realm: &str, id: &str| directory.can_run_as(&realm.into(), id);
+        assert!(can("acme", "ann") && can("acme-eu", "ann"));
+        assert!(!can("default", "ann"), "it may not enter");
+        assert!(!can("acme", "bob"), "it is disabled");
+        assert!(!can("acme", "zoe") && !can("acme", "corp:ann") && !can("acme", ADMIN));
+        let admin = Grants::one(RealmPattern::parse("acme").unwrap(), Roles::of(&[Role::Admin]));
+        let (file, stored) = ([Arc::new(Principal::new("root", admin))], std::iter::empty());
+        let (principals, _) = Roster::combine(&file, stored);
+        let directory = Directory { principals: Arc::new(principals), ..directory };
+        assert!(!directory.can_run_as(&"acme".into(), "root"), "it administers");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who may do what, as far as it is pure: keys and principals as they are stored and written,
-//! issuers of tokens, the roles that someone has in each realm, what the built-in roles permit,
-//! whether a server asks for credentials at all, and the audit.
+//! issuers of tokens, which realms there are and the roles that someone has in each, what the
+//! built-in roles permit, whether a server asks for credentials at all, and the audit.
 
 pub mod roles;
 pub mod grants;
@@ -8,6 +8,7 @@ pub mod key;
 pub mod issuer;
 pub mod principal;
 pub mod principal_reader;
+pub mod realm;
 pub mod directory;
 pub mod start;
 pub mod audit;

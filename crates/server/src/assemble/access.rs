@@ -6,6 +6,7 @@ use crate::request::forwarded::Between;
 use crate::secrets::vault::System;
 use engine::AllowAll;
 use identity::policy::RolePolicy;
+use identity::realm_policy::RealmPolicy;
 use identity::{Identity, IdentityError, IdentityParts, principals};
 use kernel::contracts::Policy;
 use kernel::contracts::api_keys::ApiKeys;
@@ -14,12 +15,15 @@ use kernel::contracts::claims::Claims;
 use kernel::contracts::principals::Principals;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::Principal;
+use kernel::identity::realm::{RealmSettings, Realms};
 use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
-use kernel::values::ids::Millis;
+use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use project::config::ServerConfig;
+use project::realm::default_realm;
 use project::tls::TlsConfig;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use stores::Opened;
@@ -57,6 +61,8 @@ pub(super) struct Known {
     principals: Arc<dyn Principals>,
     /// Those of the project's file.
     principals_file: Vec<Arc<Principal>>,
+    /// The realms that there are.
+    realms: Realms,
     /// Where failed credentials are kept.
     audit: Arc<dyn Audit>,
     /// Whose tokens are taken.
@@ -67,11 +73,12 @@ pub(super) struct Known {
 
 impl Known {
     /// By what is stored, by these issuers' tokens and by the principals of a file, where there is
-    /// one.
+    /// one, in these realms.
     pub(super) fn of(
         opened: &Opened,
         issuers: Vec<IssuerEntry>,
         principals: Option<Vec<Arc<Principal>>>,
+        realms: Realms,
         mcp: Option<String>,
     ) -> Self {
         Self {
@@ -79,11 +86,18 @@ impl Known {
             claims: opened.claims.clone(),
             principals: opened.principals.clone(),
             principals_file: principals.unwrap_or_default(),
+            realms,
             audit: opened.audit.clone(),
             issuers,
             mcp,
         }
     }
+}
+
+/// The realms that exist: those that are configured, and the one that every server has.
+pub(super) fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
+    configured.entry(default_realm()).or_default();
+    Realms(configured)
 }
 
 /// Everyone who is known.
@@ -93,13 +107,14 @@ pub(super) async fn known(
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let Known { keys, claims, principals, principals_file, audit, issuers, mcp } = by;
+    let Known { keys, claims, principals, principals_file, realms, audit, issuers, mcp } = by;
     let System { clock, entropy, spawn } = system.clone();
     let parts = IdentityParts {
         keys,
         claims,
         principals,
         principals_file,
+        realms,
         issuers,
         mcp,
         audit: Some(audit),
@@ -135,17 +150,29 @@ pub(super) fn admission(
     now: Millis,
 ) -> Result<Admission, AssembleError> {
     let Asked { address, server, admin_key, .. } = *asked;
+    for (realm, principal) in identity.directory().stuck_realms() {
+        tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
+            that nothing can be run or called there; see `run_as_user_id` in its settings");
+    }
     if asked.access(identity, now)? == Access::Local {
         let entrance = Entrance::local(address, server, admin_key);
         let client = asked.client(&entrance)?;
-        return Ok(Admission { entrance, client, policy: Arc::new(AllowAll) });
+        return Ok(Admission { entrance, client, policy: within(Arc::new(AllowAll), identity) });
     }
     identity.watch_issuers();
     let base = base(server, address);
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
     let client = asked.client(&entrance)?;
-    let policy = Arc::new(RolePolicy::new(identity.clone()));
+    let policy = within(Arc::new(RolePolicy::new(identity.clone())), identity);
     Ok(Admission { entrance, client, policy })
+}
+
+/// This policy within what is set for realms, where that could refuse something.
+fn within(policy: Arc<dyn Policy>, identity: &Arc<Identity>) -> Arc<dyn Policy> {
+    match identity.directory().realms.restrict() {
+        true => Arc::new(RealmPolicy::new(policy, identity.clone())),
+        false => policy,
+    }
 }
 
 impl Asked<'_> {

@@ -12,6 +12,7 @@ use identity::Identity;
 use identity::keys::Maker;
 use kernel::contracts::{Clock, Vault};
 use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
@@ -60,7 +61,7 @@ impl HeldKeys {
         opened.audit.begin(Arc::new(AuditKeys::new(&keys)));
         // Tokens of issuers are not taken here, and of principals only those that are stored are
         // known: the folder does not say where its project is.
-        let by = Known::of(&opened, Vec::new(), None, None);
+        let by = Known::of(&opened, Vec::new(), None, Realms::default(), None);
         let identity = known(by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }

@@ -28,7 +28,7 @@ use crate::routes::router;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, System};
-use access::{Admission, Asked, Known, admission, known, mcp_address};
+use access::{Admission, Asked, Known, admission, existing, known, mcp_address};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -153,7 +153,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         project.config;
     let (limits, system) = (Arc::new(limits), system());
     let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
-    let by = Known::of(&opened, issuers, project.principals, Some(mcp_address(&server, address)));
+    let (mcp_at, realms) = (mcp_address(&server, address), existing(project.config.realms));
+    let by = Known::of(&opened, issuers, project.principals, realms, Some(mcp_at));
     let Opened { store, definitions, audit, blobs, deliveries, marks, backup, .. } = opened;
     // After the store: it makes the folder and holds it alone.
     let (keys, realm) = (keyring(&data, given_key.as_deref())?, default_realm());
@@ -206,7 +207,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let cursors = Cursors::new(&keys);
     let mut doors =
         Doors::new(engine.clone(), entrance, identity, gateway, backup, cursors, telemetry);
-    (doors.default_agent, doors.sinks) = (agents.default, sinks);
+    (doors.usual_agent, doors.sinks) = (agents.default, sinks);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
     let (first, own) = (extra.shelves, own_shelf(setup.only_extra, &doors));

@@ -12,6 +12,7 @@ use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::{ContentHash, Millis};
 use project::config::Config;
 use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
+use project::realms::PROPERTIES_FILE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ const NAMES_MAX: usize = 8;
 /// Where a project's files are. Rules and pipelines that are elsewhere are known by their names.
 const FOLDERS: [&str; 4] = ["plans", "agents", "pipelines", "rules"];
 /// What is read only at the start.
-const SETTINGS: [&str; 2] = [CONFIG_FILE, CLIENTS_FILE];
+const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 
 /// A project that is to be watched.
 pub struct Watch {

@@ -311,8 +311,11 @@ impl Checked {
     ) -> Result<Visitor> {
         let Arrival { uri, headers, .. } = *arrival;
         let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
-        let realm = realms::realm(uri, headers, &verified.realms)?;
-        let caller = Arc::new(verified.caller(realm, &self.identity.directory()));
+        let directory = self.identity.directory();
+        let (subject, grants) = (&*verified.subject, &verified.realms);
+        let sender = realms::Sender { subject, grants, directory: &directory };
+        let realm = realms::realm(uri, headers, sender)?;
+        let caller = Arc::new(verified.caller(realm, &directory));
         let administrator = Some(caller.clone());
         Ok(Visitor { caller, administrator, verified: Some(Arc::new(verified)) })
     }

@@ -18,7 +18,8 @@ use kernel::definition::pipeline::Pipeline;
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
-use kernel::values::ids::{AgentName, Millis};
+use kernel::values::ids::{AgentName, Millis, RealmId};
+use project::realm::default_realm;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,8 +40,8 @@ pub(crate) struct Doors {
     pub(crate) backup: Arc<dyn Backup>,
     /// Seals places in lists and in the feed.
     pub(crate) cursors: Cursors,
-    /// The agent of requests that name none, where one is set.
-    pub(crate) default_agent: Option<AgentName>,
+    /// The agent of requests that name none in the realm that every server has, where one is set.
+    pub(crate) usual_agent: Option<AgentName>,
     /// Where events go, by name.
     pub(crate) sinks: Vec<SinkFacts>,
     /// One permit for each event stream that is open.
@@ -101,7 +102,7 @@ impl Doors {
             gateway,
             backup,
             cursors,
-            default_agent: None,
+            usual_agent: None,
             sinks: Vec::new(),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
@@ -117,6 +118,14 @@ impl Doors {
             // The last: the others are made with it.
             engine,
         }
+    }
+
+    /// The agent of requests in this realm that name none, where one is set.
+    pub(crate) fn default_agent(&self, realm: &RealmId) -> Option<AgentName> {
+        let directory = self.identity.directory();
+        let own = directory.realms.0.get(realm).and_then(|own| own.default_agent.clone());
+        let usual = || self.usual_agent.clone().filter(|_| *realm == default_realm());
+        own.or_else(usual)
     }
 
     /// The limits.

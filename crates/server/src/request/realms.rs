@@ -1,27 +1,49 @@
-//! The realm that a request asks for: `X-Realm` or `?realm=`.
+//! The realm of a request: the one that it asks for with `X-Realm` or `?realm=`, else what follows
+//! from who sends it.
 
 use crate::problem::{Failure, Result};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
+use kernel::identity::realm::Wish;
 use kernel::values::ids::RealmId;
 use project::realm::default_realm;
 
 const HEADER: &str = "x-realm";
 const PARAMETER: &str = "realm";
 
-/// The realm of a request whose credential may enter these: the one that it asks for, else the only
-/// one that the credential names, else the one that every server has.
-pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, grants: &Grants) -> Result<RealmId> {
-    let asked = asked(uri, headers)?.map(RealmId::from);
-    let realm = asked.or_else(|| grants.only()).unwrap_or_else(default_realm);
-    // There is no other one yet. Whether one exists is nobody's business who may not enter it.
-    if realm == default_realm() && grants.enters(&realm) {
-        return Ok(realm);
-    }
-    let message = "the credential may not enter this realm";
-    Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
-        .hint("`waypost whoami` lists the realms that it may enter"))
+/// The endpoints for which a principal can have a realm of its own, by the name of their area.
+const AREAS: [(&str, &str); 2] = [("/api/agent", "integration"), ("/api/query", "integration")];
+
+/// Who sends a request, as far as it decides about its realm.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) subject: &'a str,
+    /// The realms that its credential may enter.
+    pub(crate) grants: &'a Grants,
+    pub(crate) directory: &'a Directory,
+}
+
+/// The realm of a request. Whether one exists is nobody's business who may not enter it.
+pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Result<RealmId> {
+    let Sender { subject, grants, directory } = sender;
+    let principal = directory.principals.of_subject(subject).map(|known| &*known.principal);
+    let (asked, area, usual) = (asked(uri, headers)?, area(uri.path()), default_realm());
+    let chosen = directory.realms.choose(Wish { asked, area, principal, grants, usual });
+    chosen.ok_or_else(|| {
+        let message = "the credential may not enter this realm";
+        Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+            .hint("`waypost whoami` lists the realms that it may enter")
+    })
+}
+
+/// The area of an endpoint.
+fn area(path: &str) -> Option<&'static str> {
+    let is_below = |beginning: &str| {
+        path.strip_prefix(beginning).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    AREAS.iter().find(|(beginning, _)| is_below(beginning)).map(|(_, area)| *area)
 }
 
 /// The name that a request says, once.
@@ -70,6 +92,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
     use kernel::identity::grants::RealmPattern;
+    use kernel::identity::realm::{RealmSettings, Realms};
     use kernel::identity::roles::{Role, Roles};
 
     fn told(uri: &'static str, header: &[&'static str], grants: &Grants) -> String {
@@ -77,7 +100,11 @@ mod tests {
         for value in header {
             headers.append(HEADER, HeaderValue::from_static(value));
         }
-        match realm(&Uri::from_static(uri), &headers, grants) {
+        let names = [default_realm(), "acme".into()];
+        let realms = Realms(names.map(|name| (name, RealmSettings::default())).into());
+        let directory = Directory { realms: realms.into(), ..Directory::default() };
+        let sender = Sender { subject: "ann", grants, directory: &directory };
+        match realm(&Uri::from_static(uri), &headers, sender) {
             Ok(realm) => realm.to_string(),
             Err(failure) => format!("{} {}", failure.status().as_u16(), failure.code()),
         }
@@ -94,10 +121,14 @@ mod tests {
         for (uri, header, grants, answer) in [
             ("/", &[] as &[&'static str], &own, realm.as_str()),
             ("/", &[], &all, realm.as_str()),
-            ("/", &[], &other, "403 realm_not_allowed"),
-            ("/", &["acme"], &other, "403 realm_not_allowed"),
-            ("/", &["acme"], &all, "403 realm_not_allowed"),
-            ("/?realm=acme", &[], &all, "403 realm_not_allowed"),
+            ("/", &[], &other, "acme"),
+            ("/", &["acme"], &other, "acme"),
+            ("/", &["acme"], &all, "acme"),
+            ("/?realm=acme", &[], &all, "acme"),
+            ("/?realm=acme", &["acme"], &all, "acme"),
+            ("/?realm=acme", &[], &own, "403 realm_not_allowed"),
+            ("/?realm=none", &[], &all, "403 realm_not_allowed"),
+            ("/", &["none"], &all, "403 realm_not_allowed"),
             ("/?a=b&realm=", &[], &own, "403 realm_not_allowed"),
             ("/?realms=acme", &[], &own, realm.as_str()),
             ("/", &["a", "a"], &own, "400 two_realms"),
@@ -106,6 +137,20 @@ mod tests {
             ("/?realm=a", &["a"], &own, "403 realm_not_allowed"),
         ] {
             assert_eq!(told(uri, header, grants), answer, "{uri} {header:?}");
+        }
+    }
+
+    #[test]
+    fn some_endpoints_have_an_area() {
+        for (path, expected) in [
+            ("/api/agent", Some("integration")),
+            ("/api/agent/config/list", Some("integration")),
+            ("/api/query", Some("integration")),
+            ("/api/agents", None),
+            ("/api/v1/agents", None),
+            ("/", None),
+        ] {
+            assert_eq!(area(path), expected, "{path}");
         }
     }
 

@@ -110,7 +110,8 @@ fn settings_are_told_apart() {
     paths.extend(SETTINGS.iter().map(|file| place.path().join(file)));
     let (settings, files) = Look::at(&paths, &Look::default(), LATER).split(place.path());
     let none = Look::default();
-    assert_eq!(settings.names_beside(&none, place.path()), [".mcp.json", "waypost.toml"]);
+    let expected = [".mcp.json", "application.properties", "waypost.toml"];
+    assert_eq!(settings.names_beside(&none, place.path()), expected);
     assert_eq!(files.names_beside(&none, place.path()), ["plans/a/one.yaml"]);
 }
 

@@ -64,8 +64,9 @@ pub(crate) async fn run(
             .hint("say what you want, in words"));
     }
     let agent = body.agent.as_deref().map(AgentName::from);
+    let agent = agent.or_else(|| doors.default_agent(&caller.realm));
     let saying = Saying {
-        agent: agent.as_ref().or(doors.default_agent.as_ref()),
+        agent: agent.as_ref(),
         thread: &body.thread_id,
         text: &body.user_request,
         once: key.once(&sent),

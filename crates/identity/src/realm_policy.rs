@@ -1,0 +1,116 @@
+//! What is set for a realm, asked beside policy: which tools can be called there, and the principal
+//! that must be allowed as well what callers do. It narrows what policy says, and never widens it.
+
+use crate::Identity;
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
+use kernel::identity::directory::Directory;
+use kernel::identity::realm::RealmSettings;
+use kernel::tool::call::Verdict;
+use kernel::values::caller::{Act, Caller};
+use std::sync::Arc;
+
+/// Another policy, within what is set for each realm. Where nothing is set that could refuse
+/// something, there is no need of it.
+pub struct RealmPolicy {
+    inner: Arc<dyn Policy>,
+    identity: Arc<Identity>,
+}
+
+impl RealmPolicy {
+    /// This policy within the settings of the realms that are known here.
+    pub fn new(inner: Arc<dyn Policy>, identity: Arc<Identity>) -> Self {
+        Self { inner, identity }
+    }
+
+    fn narrowed(
+        &self,
+        directory: &Directory,
+        settings: &RealmSettings,
+        request: &Request<'_>,
+    ) -> Decision {
+        if let Resource::Tool(spec) = request.resource
+            && request.act == Act::Call
+            && !settings.enables(spec.name.as_str())
+        {
+            return Verdict::Deny("the realm does not enable this tool".to_owned()).into();
+        }
+        let own = self.inner.decide(request);
+        match &settings.run_as {
+            Some(principal) if own.shows() && is_run_as(request) => {
+                self.run_as(directory, principal, request, own)
+            }
+            Some(_) | None => own,
+        }
+    }
+
+    /// What holds where the principal that a realm acts as must be allowed it, too. One that cannot
+    /// be used allows nothing.
+    fn run_as(
+        &self,
+        directory: &Directory,
+        principal: &Arc<str>,
+        request: &Request<'_>,
+        own: Decision,
+    ) -> Decision {
+        let realm = &request.subject.realm;
+        if !directory.can_run_as(realm, principal) {
+            let why = format!("the realm acts as `{principal}`, which cannot be used");
+            return Verdict::Deny(why).into();
+        }
+        let subject = Caller::new(realm.clone(), principal.clone());
+        let other = self.inner.decide(&Request { subject: &subject, ..*request });
+        match (own.allows(), other.shows()) {
+            // What one of both must be asked about is asked about.
+            (false, true) => {
+                let obligations = own.obligations.into_iter().chain(other.obligations).collect();
+                Decision { obligations, ..own }
+            }
+            (true, _) | (false, false) => other,
+        }
+    }
+}
+
+impl Policy for RealmPolicy {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let directory = self.identity.directory();
+        match directory.realms.restricting(&request.subject.realm) {
+            Some(settings) => self.narrowed(&directory, settings, request),
+            None => self.inner.decide(request),
+        }
+    }
+
+    fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        let directory = self.identity.directory();
+        let Some(settings) = directory.realms.restricting(&subject.realm) else {
+            return self.inner.decide_all(subject, act, resources);
+        };
+        let context = Context::default();
+        let judged = |resource: &Resource<'_>| {
+            let request = Request { act, subject, resource: *resource, context };
+            self.narrowed(&directory, settings, &request)
+        };
+        resources.iter().map(judged).collect()
+    }
+
+    fn answerers(&self) -> Option<Vec<String>> {
+        self.inner.answerers()
+    }
+
+    fn version(&self) -> Option<Arc<str>> {
+        self.inner.version()
+    }
+}
+
+/// Whether it is something that a realm does as another: what is begun with a thing of the catalog.
+/// Answering and administering are always the caller's own.
+fn is_run_as(request: &Request<'_>) -> bool {
+    let is_of_catalog = matches!(
+        request.resource,
+        Resource::Tool(_)
+            | Resource::Plan(_)
+            | Resource::InlinePlan
+            | Resource::Agent(_)
+            | Resource::Pipeline(_)
+    );
+    is_of_catalog && matches!(request.act, Act::Run | Act::Talk | Act::Submit | Act::Call)
+}

@@ -1,0 +1,100 @@
+//! What is set for a realm narrows what policy allows there, and nothing elsewhere.
+
+use super::{Stage, grants, root};
+use crate::policy::RolePolicy;
+use crate::realm_policy::RealmPolicy;
+use crate::{Identity, IdentityParts};
+use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
+use kernel::identity::principal::Principal;
+use kernel::identity::realm::{RealmSettings, Realms};
+use kernel::identity::roles::Role;
+use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::rules::Pattern;
+use kernel::values::caller::{Act, Caller};
+use std::sync::Arc;
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        title: String::new(),
+        description: String::new(),
+        input_schema: Arc::default(),
+        output_schema: None,
+        reach: Reach::Reads,
+        idempotent: true,
+        tags: Vec::new(),
+        pace: Pace::default(),
+        yields: Yields::default(),
+        unrecorded: false,
+        listed: None,
+    }
+}
+
+/// An identity in whose realm `acme` this is set; `ann` is an operator there and elsewhere, and
+/// `service` a member.
+async fn within(settings: RealmSettings) -> (Arc<Identity>, RealmPolicy) {
+    let stage = Stage::open().await;
+    let ann = Principal::new("ann", grants("*", &[Role::Operator]));
+    let service = Principal::new("service", grants("acme", &[Role::Member]));
+    let boss = Principal::new("boss", grants("acme", &[Role::Admin]));
+    let file = [ann, service, boss].map(Arc::new).into();
+    let realms = Realms([("acme".into(), settings)].into());
+    let parts = IdentityParts { realms, ..stage.parts(Vec::new(), file) };
+    let identity = Identity::open(parts).await.unwrap();
+    let roles = Arc::new(RolePolicy::new(identity.clone()));
+    let policy = RealmPolicy::new(roles, identity.clone());
+    (identity, policy)
+}
+
+fn allows(policy: &RealmPolicy, realm: &str, act: Act, resource: Resource<'_>) -> bool {
+    let (subject, context) = (&Caller::new(realm, "ann"), Context::default());
+    let request = Request { act, subject, resource, context };
+    let allowed = policy.decide(&request).allows();
+    let listed = policy.decide_all(subject, act, &[resource]);
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].allows(), allowed, "a list is judged like one of it");
+    allowed
+}
+
+#[tokio::test]
+async fn only_enabled_tools_can_be_called_in_a_realm() {
+    let only = vec![Pattern::new("math::*").unwrap()];
+    let settings = RealmSettings { enabled_tools: Some(only), ..RealmSettings::default() };
+    let (_, policy) = within(settings).await;
+    let (add, fail) = (tool("math::add"), tool("test::fail"));
+    let calls =
+        |realm: &str, tool: &ToolSpec| allows(&policy, realm, Act::Call, Resource::Tool(tool));
+    assert!(calls("acme", &add) && !calls("acme", &fail));
+    assert!(calls("other", &add) && calls("other", &fail));
+    assert!(allows(&policy, "acme", Act::Run, Resource::Plan("a")), "plans are no tools");
+    assert!(policy.answerers().is_some() && policy.version().is_some());
+}
+
+#[tokio::test]
+async fn who_a_realm_acts_as_must_be_allowed_it_as_well() {
+    let run_as = |id: &str| RealmSettings { run_as: Some(id.into()), ..RealmSettings::default() };
+    let (identity, policy) = within(run_as("service")).await;
+    let add = tool("math::add");
+    let own = SessionFacts {
+        owner: Some("ann"),
+        space: "session",
+        plan: None,
+        agent: None,
+        pipeline: None,
+        id: None,
+    };
+    let calls = || allows(&policy, "acme", Act::Call, Resource::Tool(&add));
+    assert!(calls());
+    // What a member may not do is no matter where it is the caller's own.
+    assert!(allows(&policy, "acme", Act::Answer, Resource::Session(own)));
+    assert!(allows(&policy, "acme", Act::Operate, Resource::Server));
+    assert_eq!(identity.directory().stuck_realms().count(), 0);
+    identity.disable_principal(&root(), "service").await.unwrap();
+    assert!(!calls(), "it fails closed");
+    assert!(allows(&policy, "other", Act::Call, Resource::Tool(&add)));
+    assert_eq!(identity.directory().stuck_realms().count(), 1);
+    for unusable in ["nobody", "boss", "admin"] {
+        let (_, policy) = within(run_as(unusable)).await;
+        assert!(!allows(&policy, "acme", Act::Talk, Resource::Agent("desk")), "{unusable}");
+    }
+}

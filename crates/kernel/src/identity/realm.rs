@@ -1,0 +1,164 @@
+//! Realms: which there are, what is set for each, and which one a request is in. A realm exists
+//! once it is configured, never by use.
+
+use crate::identity::grants::Grants;
+use crate::identity::principal::Principal;
+use crate::tool::rules::Pattern;
+use crate::values::ids::{AgentName, RealmId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is set for one realm.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RealmSettings {
+    /// Which tools can be called; all where nothing is said, none where the list is empty.
+    pub enabled_tools: Option<Vec<Pattern>>,
+    /// How many records one search gives at most.
+    pub max_find_limit: Option<u64>,
+    /// The principal that must be allowed as well what callers run, say, submit and call here.
+    pub run_as: Option<Arc<str>>,
+    /// The agent of requests that name none.
+    pub default_agent: Option<AgentName>,
+}
+
+impl RealmSettings {
+    /// What is said here, and what the other says where nothing is.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            enabled_tools: self.enabled_tools.or(other.enabled_tools),
+            max_find_limit: self.max_find_limit.or(other.max_find_limit),
+            run_as: self.run_as.or(other.run_as),
+            default_agent: self.default_agent.or(other.default_agent),
+        }
+    }
+
+    /// Whether this tool can be called.
+    pub fn enables(&self, tool: &str) -> bool {
+        let fits = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.fits(tool));
+        self.enabled_tools.as_ref().is_none_or(fits)
+    }
+
+    /// Whether something that policy allows may be refused because of it.
+    pub fn restricts(&self) -> bool {
+        self.enabled_tools.is_some() || self.run_as.is_some()
+    }
+}
+
+/// The realms that there are, with what is set for each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Realms(pub BTreeMap<RealmId, RealmSettings>);
+
+/// What decides which realm a request is in.
+#[derive(Debug, Clone)]
+pub struct Wish<'a> {
+    /// The one that it names.
+    pub asked: Option<&'a str>,
+    /// The area of its endpoint, where that has one.
+    pub area: Option<&'a str>,
+    /// Who sends it, where that is a principal.
+    pub principal: Option<&'a Principal>,
+    /// The realms that its credential may enter.
+    pub grants: &'a Grants,
+    /// The one that every server has.
+    pub usual: RealmId,
+}
+
+impl Realms {
+    /// The realm of a request: the one that it names, else what its principal has for the area of
+    /// the endpoint, else the principal's default, else the only one that the credential names,
+    /// else the usual one. None where there is no such realm, or the credential may not enter it:
+    /// who may not enter learns nothing of what there is.
+    pub fn choose(&self, wish: Wish<'_>) -> Option<RealmId> {
+        let Wish { asked, area, principal, grants, usual } = wish;
+        let overridden = || principal?.realm_overrides.get(area?).cloned();
+        let default = || principal?.default_realm.clone();
+        let asked = asked.map(RealmId::from);
+        let chosen = asked.or_else(overridden).or_else(default).or_else(|| grants.only());
+        let chosen = chosen.unwrap_or(usual);
+        (self.0.contains_key(&chosen) && grants.enters(&chosen)).then_some(chosen)
+    }
+
+    /// What is set for a realm, where something may be refused because of it.
+    pub fn restricting(&self, realm: &RealmId) -> Option<&RealmSettings> {
+        self.0.get(realm).filter(|settings| settings.restricts())
+    }
+
+    /// Whether something may be refused in any realm because of what is set.
+    pub fn restrict(&self) -> bool {
+        self.0.values().any(RealmSettings::restricts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::grants::RealmPattern;
+    use crate::identity::roles::Roles;
+
+    fn entering(patterns: &[&str]) -> Grants {
+        let mut grants = Grants::default();
+        for pattern in patterns {
+            grants.give(RealmPattern::parse(pattern).unwrap(), &Roles::default());
+        }
+        grants
+    }
+
+    fn realms() -> Realms {
+        let names = ["usual", "acme", "acme-eu"];
+        Realms(names.map(|name| (name.into(), RealmSettings::default())).into_iter().collect())
+    }
+
+    #[test]
+    fn a_request_is_in_the_first_realm_that_someone_names() {
+        let grants = entering(&["*"]);
+        let chosen = |asked, area, principal: Option<&Principal>, grants: &Grants| {
+            let wish = Wish { asked, area, principal, grants, usual: "usual".into() };
+            realms().choose(wish).map(|realm| realm.to_string())
+        };
+        let ann = Principal {
+            default_realm: Some("acme".into()),
+            realm_overrides: BTreeMap::from([("integration".to_owned(), "acme-eu".into())]),
+            ..Principal::new("ann", Grants::default())
+        };
+        let bare = Principal::new("bob", Grants::default());
+        let area = Some("integration");
+        assert_eq!(chosen(Some("acme"), area, Some(&ann), &grants).as_deref(), Some("acme"));
+        assert_eq!(chosen(None, area, Some(&ann), &grants).as_deref(), Some("acme-eu"));
+        assert_eq!(chosen(None, None, Some(&ann), &grants).as_deref(), Some("acme"));
+        let only = entering(&["acme-eu"]);
+        assert_eq!(chosen(None, area, Some(&bare), &only).as_deref(), Some("acme-eu"));
+        assert_eq!(chosen(None, None, None, &grants).as_deref(), Some("usual"));
+        // A default that may not be entered is refused, and not passed over.
+        assert_eq!(chosen(None, None, Some(&ann), &only), None);
+    }
+
+    #[test]
+    fn a_realm_that_is_not_there_is_refused_like_one_that_may_not_be_entered() {
+        let chosen = |asked: &str, patterns: &[&str]| {
+            let (asked, grants) = (Some(asked), entering(patterns));
+            let (area, principal, usual) = (None, None, "usual".into());
+            realms().choose(Wish { asked, area, principal, grants: &grants, usual }).is_some()
+        };
+        assert!(chosen("acme", &["acme*"]) && chosen("acme-eu", &["acme*"]));
+        assert!(!chosen("acme-us", &["acme*"]) && !chosen("usual", &["acme*"]));
+        assert!(!chosen("", &["*"]) && !chosen("ACME", &["*"]));
+    }
+
+    #[test]
+    fn settings_narrow_the_tools_of_a_realm() {
+        let with = |patterns: &[&str]| RealmSettings {
+            enabled_tools: Some(patterns.iter().map(|text| Pattern::new(text).unwrap()).collect()),
+            ..RealmSettings::default()
+        };
+        let all = RealmSettings::default();
+        assert!(all.enables("math::add") && !all.restricts());
+        assert!(with(&["math::*"]).enables("math::add") && !with(&["math::*"]).enables("x"));
+        assert!(!with(&[]).enables("math::add") && with(&[]).restricts());
+        assert_eq!(with(&[]).or(with(&["a"])), with(&[]));
+        assert_eq!(RealmSettings::default().or(with(&["a"])), with(&["a"]));
+        let realms = Realms(BTreeMap::from([("a".into(), with(&[])), ("b".into(), all)]));
+        assert!(realms.restricting(&"a".into()).is_some() && realms.restrict());
+        assert!(realms.restricting(&"b".into()).is_none() && !Realms::default().restrict());
+    }
+}

@@ -1,0 +1,215 @@
+//! `[realms.<name>]`, and the properties file that says the same of tenants:
+//! `quantum.agent.tenant.<realm>.enabledTools` and its neighbours. Other properties are none of our
+//! business.
+
+use crate::settings::{Each, Located, Text, checked_list};
+use kernel::definition::plan::mistake::{Mistake, Position, meant};
+use kernel::identity::grants::check_realm;
+use kernel::identity::principal::check_id;
+use kernel::identity::realm::RealmSettings;
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::{AgentName, RealmId};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+/// The properties file in a project folder.
+pub const PROPERTIES_FILE: &str = "application.properties";
+
+/// What the properties of tenants begin with.
+const PREFIX: &str = "quantum.agent.tenant.";
+const NAMES: [&str; 3] = ["enabledTools", "maxFindLimit", "runAsUserId"];
+
+/// The keys of a realm, as far as they are written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RealmKeys {
+    pub(crate) session_ttl_ms: Option<u64>,
+    #[serde(deserialize_with = "tools")]
+    enabled_tools: Option<Vec<Pattern>>,
+    max_find_limit: Option<NonZeroU64>,
+    run_as_user_id: Option<Text>,
+    default_agent: Option<Text>,
+}
+
+/// The realms of these tables, and the mistakes in them.
+pub(crate) fn realms(
+    tables: Each<RealmKeys>,
+    mistakes: &mut Vec<Mistake>,
+) -> BTreeMap<RealmId, RealmSettings> {
+    let built = tables.build(mistakes, |name, Located { value, .. }| {
+        check_realm(&name.text).map_err(|bad| name.mistake(Mistake::error(bad.to_string())))?;
+        Ok((RealmId::from(name.text.as_str()), settings(value)?))
+    });
+    built.into_iter().collect()
+}
+
+fn settings(keys: RealmKeys) -> Result<RealmSettings, Mistake> {
+    if let Some(id) = &keys.run_as_user_id {
+        check_id(&id.text).map_err(|bad| id.mistake(Mistake::error(bad.to_string())))?;
+    }
+    Ok(RealmSettings {
+        enabled_tools: keys.enabled_tools,
+        max_find_limit: keys.max_find_limit.map(NonZeroU64::get),
+        run_as: keys.run_as_user_id.map(|id| id.text.into()),
+        default_agent: keys.default_agent.map(|name| AgentName::from(name.text)),
+    })
+}
+
+fn tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
+    let read = |text: &str| Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()));
+    checked_list(deserializer, read).map(Some)
+}
+
+/// What a properties file says of realms; where it is wrong, all that is.
+pub(crate) fn of_properties(
+    text: &str,
+    file: &str,
+) -> Result<BTreeMap<RealmId, RealmSettings>, Vec<Mistake>> {
+    let (mut realms, mut mistakes) = (BTreeMap::new(), Vec::new());
+    for (number, line) in logical_lines(text) {
+        let Some(property) = line.strip_prefix(PREFIX) else { continue };
+        let taken = take(property, &mut realms);
+        mistakes.extend(taken.err().map(|mistake| {
+            let place = Position { line: number, column: 1 };
+            Mistake { file: Some(file.to_owned()), ..mistake.at(place, "") }
+        }));
+    }
+    if mistakes.is_empty() { Ok(realms) } else { Err(mistakes) }
+}
+
+/// Takes one property, without what all of them begin with.
+fn take(property: &str, realms: &mut BTreeMap<RealmId, RealmSettings>) -> Result<(), Mistake> {
+    let (key, value) = property.split_once(['=', ':']).unwrap_or((property, ""));
+    let (key, value) = (key.trim(), value.trim());
+    // A realm's name can have dots itself.
+    let (realm, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    check_realm(realm).map_err(|bad| Mistake::error(bad.to_string()))?;
+    let own = realms.entry(RealmId::from(realm)).or_default();
+    match name {
+        "enabledTools" => {
+            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            let patterns: Result<Vec<Pattern>, _> = names.map(Pattern::new).collect();
+            let patterns = patterns.map_err(|bad| Mistake::error(bad.to_string()))?;
+            // Here an empty list is all of them.
+            own.enabled_tools = Some(patterns).filter(|patterns| !patterns.is_empty());
+        }
+        "maxFindLimit" => {
+            let limit = value.parse::<NonZeroU64>().map_err(|_| {
+                let what = format!("`maxFindLimit` cannot be `{value}`");
+                Mistake::error(what).hint("write a whole number from 1")
+            })?;
+            own.max_find_limit = Some(limit.get());
+        }
+        "runAsUserId" => {
+            check_id(value).map_err(|bad| Mistake::error(bad.to_string()))?;
+            own.run_as = Some(value.into());
+        }
+        other => {
+            let hint = meant(other, NAMES);
+            let hint = hint.unwrap_or_else(|| format!("one of {}", NAMES.join(", ")));
+            return Err(Mistake::error(format!("a realm has no property `{other}`")).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// The lines of a properties file with their numbers: a backslash at the end continues one, and
+/// comments are left out.
+fn logical_lines(text: &str) -> Vec<(u32, String)> {
+    let mut lines: Vec<(u32, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        let whole = line.strip_suffix('\\');
+        let part = whole.unwrap_or(line);
+        if is_open && let Some((_, last)) = lines.last_mut() {
+            last.push_str(part);
+        } else if line.is_empty() || line.starts_with(['#', '!']) {
+            continue;
+        } else {
+            lines.push((number, part.to_owned()));
+        }
+        is_open = whole.is_some();
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn patterns(names: &[&str]) -> Option<Vec<Pattern>> {
+        Some(names.iter().map(|name| Pattern::new(name).unwrap()).collect())
+    }
+
+    #[test]
+    fn all_of_it_can_be_written_in_toml() {
+        let text = "[realms.acme]\nenabled_tools = [\"math::*\"]\nmax_find_limit = 100\n\
+                    run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
+                    [realms.none]\nenabled_tools = []\n[realms.bare]\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        let acme = RealmSettings {
+            enabled_tools: patterns(&["math::*"]),
+            max_find_limit: Some(100),
+            run_as: Some("agent-service-user".into()),
+            default_agent: Some("desk".into()),
+        };
+        assert_eq!(config.realms["acme"], acme);
+        assert_eq!(config.realms["none"].enabled_tools, Some(Vec::new()));
+        assert_eq!(config.realms["bare"], RealmSettings::default());
+    }
+
+    #[test]
+    fn mistakes_in_toml_are_told_with_their_line() {
+        for (text, told) in [
+            ("[realms.\"a b\"]\n", "waypost.toml:1:9: error: `a b` is not the name of a realm"),
+            ("[realms.v1]\n", "cannot be the name of a realm"),
+            ("[realms.a]\nenabled_tools = [\"a b\"]\n", "waypost.toml:2:"),
+            ("[realms.a]\nrun_as_user_id = \"corp:1\"\n", "is not the id of a principal"),
+            ("[realms.a]\nmax_find_limit = 0\n", "waypost.toml:2:"),
+            ("[realms.a]\nenabledTools = []\n", "did you mean `enabled_tools`?"),
+        ] {
+            let found = Config::parse("waypost.toml", text).unwrap_err();
+            let found = found.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+            assert!(found.contains(told), "{text}\n{found}");
+        }
+    }
+
+    #[test]
+    fn properties_of_tenants_are_taken_and_others_passed_over() {
+        let text = "# Restrict tenant \"acme\"\nserver.port=80\n\
+                    quantum.agent.tenant.acme.enabledTools=query_find, query_count ,\\\n\
+                    \u{20} query_plan\n\
+                    quantum.agent.tenant.acme.maxFindLimit = 100\n\
+                    quantum.agent.tenant.acme.runAsUserId: agent-service-user\n\
+                    ! all of them\nquantum.agent.tenant.acme.eu.enabledTools=\n";
+        let realms = of_properties(text, PROPERTIES_FILE).unwrap();
+        let acme = RealmSettings {
+            enabled_tools: patterns(&["query_find", "query_count", "query_plan"]),
+            max_find_limit: Some(100),
+            run_as: Some("agent-service-user".into()),
+            default_agent: None,
+        };
+        assert_eq!(realms["acme"], acme);
+        assert_eq!(realms["acme.eu"], RealmSettings::default(), "empty is all");
+        assert_eq!(realms.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_in_properties_are_told_with_their_line() {
+        let text = "quantum.agent.tenant.A.enabledTools=x\n\
+                    quantum.agent.tenant.acme.enabledTool=x\n\
+                    quantum.agent.tenant.acme.maxFindLimit=many\n\
+                    quantum.agent.tenant.acme.runAsUserId=\nquantum.agent.tenant.acme\n";
+        let found = of_properties(text, PROPERTIES_FILE).unwrap_err();
+        let found: Vec<String> = found.iter().map(Mistake::to_string).collect();
+        for (told, line) in found.iter().zip(1..) {
+            let place = format!("application.properties:{line}:1: error: ");
+            assert!(told.starts_with(&place), "{told}");
+        }
+        assert_eq!(found.len(), 5);
+        assert!(found[1].ends_with("did you mean `enabledTools`?"), "{}", found[1]);
+    }
+}
