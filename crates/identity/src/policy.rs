@@ -95,7 +95,7 @@ fn target(directory: &Directory, resource: &Resource<'_>, act: Act, caller: &Cal
         Resource::Blob(_) => Target::Blob,
         Resource::Definition { .. } => Target::Definition,
         Resource::Upstream(_) | Resource::Sink(_) => Target::Neighbour,
-        Resource::Server => Target::Server,
+        Resource::Principal(_) | Resource::Server => Target::Server,
     }
 }
 

@@ -180,6 +180,7 @@ fn object_of(resource: &Resource<'_>) -> Object {
         Resource::Definition { kind, name } => Object::new("definition", format!("{kind}/{name}")),
         Resource::Upstream(name) => Object::new("upstream", name),
         Resource::Sink(name) => Object::new("sink", name),
+        Resource::Principal(id) => Object::new("principal", id),
         Resource::Server => Object::only("server"),
     }
 }

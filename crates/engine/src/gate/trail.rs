@@ -61,11 +61,12 @@ pub(crate) struct Trail {
     written: watch::Sender<u64>,
 }
 
-/// Whose share.
+/// Whose share: who acts as another fills none of the other's.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Whose {
     realm: RealmId,
     subject: Arc<str>,
+    actor: Option<Arc<str>>,
 }
 
 /// What waits.
@@ -215,7 +216,8 @@ impl Trail {
 }
 
 fn whose(caller: &Caller) -> Whose {
-    Whose { realm: caller.realm.clone(), subject: caller.subject.clone() }
+    let Caller { realm, subject, actor, .. } = caller;
+    Whose { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
 }
 
 /// The entries of each realm, in rows of some size.
@@ -272,6 +274,8 @@ mod tests {
         }
         assert_eq!(buffer.held, CROWDED);
         assert!(buffer.has_room(&of("quiet")), "where all is crowded, too");
+        let acting = Caller { actor: Some("quiet".into()), ..Caller::new("r", "loud") };
+        assert!(buffer.has_room(&whose(&acting)), "who acts as another has a share of its own");
         let batch = buffer.next();
         assert_eq!((batch.len(), buffer.is_written), (BATCH_MAX, true));
         assert!(!buffer.has_room(&of("loud")), "what is being written still counts");

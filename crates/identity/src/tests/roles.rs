@@ -65,6 +65,7 @@ async fn every_role_permits_its_acts_on_every_resource_and_no_others() {
             (Resource::Definition { kind: "plan", name: "a" }, Target::Definition),
             (Resource::Upstream("a"), Target::Neighbour),
             (Resource::Sink("a"), Target::Neighbour),
+            (Resource::Principal("bob"), Target::Server),
             (Resource::Server, Target::Server),
         ] {
             for act in Act::ALL {

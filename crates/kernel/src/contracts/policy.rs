@@ -55,6 +55,8 @@ pub enum Resource<'a> {
     Upstream(&'a str),
     /// Where events go, by its name.
     Sink(&'a str),
+    /// Someone who is known by name, by the id: whom a caller acts as.
+    Principal(&'a str),
     /// The realm as a whole: its feed, its figures, its retention.
     Server,
 }
@@ -99,6 +101,7 @@ impl fmt::Display for Resource<'_> {
             Self::Definition { kind, name } => write!(f, "the definition of {kind} `{name}`"),
             Self::Upstream(name) => write!(f, "upstream `{name}`"),
             Self::Sink(name) => write!(f, "sink `{name}`"),
+            Self::Principal(id) => write!(f, "principal `{id}`"),
             Self::Server => f.write_str("the server"),
         }
     }

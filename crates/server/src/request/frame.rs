@@ -5,6 +5,7 @@ use crate::problem::{Failure, Shape};
 use crate::request::auth::{Arrival, Entrance, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
+use crate::request::impersonation::impersonated;
 use crate::request::origin;
 use crate::request::trace;
 use axum::body::{Body, HttpBody};
@@ -98,7 +99,9 @@ async fn checked<F: Future<Output = Response>>(
     let path = request.uri().path();
     let door = RPC_DOORS.into_iter().find(|door| *door == path).unwrap_or_default();
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
-    let visitor = match entrance.admit(&arrival).await {
+    let admitted = entrance.admit(&arrival).await;
+    let is_own = own.is_some();
+    let visitor = match admitted.and_then(|who| entered(doors, &request, who, is_own, caller)) {
         Ok(visitor) => visitor,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
@@ -109,13 +112,6 @@ async fn checked<F: Future<Output = Response>>(
             return sent(doors, page, told(doors, failure, shape, caller));
         }
     };
-    let is_own = own.is_some();
-    let visitor = visitor.map(|visitor| visitor.by_way_of(|| way_of(&request, is_own, caller)));
-    let audits = doors.engine.audits();
-    let room = visitor.as_ref().map_or(Ok(()), |visitor| audits.check_room(&visitor.caller));
-    if let Err(refusal) = room {
-        return sent(doors, page, told(doors, refusal.into(), shape, caller));
-    }
     let verified = visitor.as_ref().and_then(|visitor| visitor.verified.clone());
     let mut response = match verified {
         None => handler(request, visitor).await,
@@ -125,6 +121,7 @@ async fn checked<F: Future<Output = Response>>(
         }
     };
     // Nobody learns what was decided before it is written down.
+    let audits = doors.engine.audits();
     if audits.is_strict() {
         Box::pin(audits.settled()).await;
     }
@@ -133,6 +130,22 @@ async fn checked<F: Future<Output = Response>>(
         None => response,
     };
     sent(doors, page, response)
+}
+
+/// Who sends a request that was let in: by this way, with room for what is decided about it in the
+/// audit, and perhaps as another.
+fn entered(
+    doors: &Doors,
+    request: &Request,
+    visitor: Option<Visitor>,
+    is_own: bool,
+    trace: Option<TraceParent>,
+) -> Result<Option<Visitor>, Failure> {
+    let visitor = visitor.map(|visitor| visitor.by_way_of(|| way_of(request, is_own, trace)));
+    if let Some(visitor) = &visitor {
+        doors.engine.audits().check_room(&visitor.caller)?;
+    }
+    impersonated(doors, request.headers(), visitor)
 }
 
 /// An answer that ends with the credential that asked for it: none where that was before it began,

@@ -9,6 +9,7 @@ pub(crate) mod auth;
 pub(crate) mod cursors;
 pub(crate) mod rate;
 pub(crate) mod doors;
+pub(crate) mod impersonation;
 pub(crate) mod trace;
 pub(crate) mod frame;
 pub(crate) mod body;

@@ -2,24 +2,47 @@
 //! keys are worth.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{House, refused, text};
+use crate::house::{ADDRESS, Answer, House, refused, request, setup, text};
+use axum::body::Body;
 use axum::http::Method;
+use engine::AllowAll;
 use kernel::identity::principal_reader::read_text;
 use kernel::limits::Limits;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
+use server::{Extra, Setup};
+use std::sync::Arc;
 
 const PRINCIPALS: &str = "/api/v1/principals";
 
-/// A server that asks for credentials, whose file names `ann`, an operator here.
-async fn knowing_ann() -> House {
-    let settings = "[server]\nhosts = [\"wp.example.com\"]\n";
-    let config = Config::parse("waypost.toml", settings).unwrap();
+/// A project that others reach, whose file names `ann`, an operator here, with more settings.
+fn project(settings: &str) -> Project {
+    let settings = format!("[server]\nhosts = [\"wp.example.com\"]\n{settings}");
+    let config = Config::parse("waypost.toml", &settings).unwrap();
     let file = "principals:\n  ann:\n    realms: {default: [operator]}\n    name: Ann Lee\n";
     let read = read_text(file, "principals.yaml", Some(&[]), &Limits::default());
-    let principals = Some(read.unwrap().0);
-    House::build(Project { config, principals, ..Project::demo() }, Some(ADMIN)).await
+    Project { config, principals: Some(read.unwrap().0), ..Project::demo() }
+}
+
+/// Its server.
+async fn knowing_ann() -> House {
+    House::build(project(""), Some(ADMIN)).await
+}
+
+/// The answer to a request with this credential and these headers.
+async fn with_headers(
+    house: &House,
+    credential: &str,
+    path: &str,
+    headers: &[(&'static str, &str)],
+) -> Answer {
+    let mut request = request(Method::GET, path, Body::empty());
+    let bearer = format!("Bearer {credential}");
+    for (name, value) in headers.iter().copied().chain([("authorization", bearer.as_str())]) {
+        request.headers_mut().append(name, value.parse().unwrap());
+    }
+    house.send(request).await
 }
 
 async fn put(house: &House, credential: &str, id: &str, body: Value) -> (u16, Value) {
@@ -142,5 +165,73 @@ async fn what_no_principal_can_be_is_refused_at_its_place() {
         let path = format!("{PRINCIPALS}/{id}");
         let refusal = send(&house, ADMIN, Method::PUT, &path, body.clone()).await;
         assert_eq!(refusal.refusal(), refused(422, "wrong_shape", &[place]), "{id} {body}");
+    }
+}
+
+#[tokio::test]
+async fn no_built_in_role_lets_anyone_act_as_another() {
+    let house = knowing_ann().await;
+    for id in ["ann", "zoe", "admin"] {
+        for header in ["x-impersonate-subject", "x-impersonate-userid"] {
+            let answer = with_headers(&house, ADMIN, "/api/v1/whoami", &[(header, id)]).await;
+            assert_eq!(answer.refusal(), refused(403, "impersonation_refused", &[]), "{id}");
+        }
+    }
+    let both = [("x-impersonate-subject", "ann"), ("x-impersonate-userid", "ann")];
+    let answer = with_headers(&house, ADMIN, "/api/v1/whoami", &both).await;
+    assert_eq!(answer.refusal(), refused(400, "two_subjects", &[]));
+}
+
+#[tokio::test]
+async fn who_may_act_as_another_does_it_in_both_names() {
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::of(|| {
+        let extra = Extra { policy: Some(Arc::new(AllowAll)), ..Extra::default() };
+        let admin_key = Some(ADMIN.to_owned());
+        Setup { extra, admin_key, ..setup(project(""), &data, ADDRESS.parse().unwrap()) }
+    })
+    .await;
+    let as_ann = [("x-impersonate-subject", "ann")];
+    let who = with_headers(&house, ADMIN, "/api/v1/whoami", &as_ann).await.body;
+    assert_eq!((&who["subject"], &who["actor"]), (&json!("ann"), &json!("admin")), "{who}");
+    assert_eq!(who["scopes"], json!(["read", "use", "operate"]));
+    let keys = with_headers(&house, ADMIN, "/api/v1/keys", &as_ann).await;
+    assert_eq!(keys.status, 403, "who administers does it in its own name: {keys:?}");
+    let tools = with_headers(&house, ADMIN, "/api/v1/tools", &as_ann).await;
+    assert_eq!(tools.status, 200, "{tools:?}");
+    let nobody = [("x-impersonate-subject", "zoe")];
+    let answer = with_headers(&house, ADMIN, "/api/v1/whoami", &nobody).await;
+    assert_eq!(answer.refusal(), refused(403, "impersonation_refused", &[]));
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_chooses_among_the_realms_that_exist_and_may_be_entered() {
+    let settings = "[realms.acme]\nenabled_tools = [\"math::*\"]\n";
+    let house = House::build(project(settings), Some(ADMIN)).await;
+    let body = json!({"name": "acme", "realms": {"acme*": ["member"]}});
+    let key = Key::created(&house, ADMIN, body).await;
+    for (credential, headers, path, expected) in [
+        (ADMIN, &[][..], "/api/v1/whoami", "default"),
+        (ADMIN, &[("x-realm", "acme")][..], "/api/v1/whoami", "acme"),
+        (ADMIN, &[][..], "/api/v1/whoami?realm=acme", "acme"),
+        (key.text.as_str(), &[("x-realm", "acme")][..], "/api/v1/whoami", "acme"),
+    ] {
+        let who = with_headers(&house, credential, path, headers).await;
+        assert_eq!(who.body["realm"], expected, "{who:?}");
+    }
+    for realm in ["default", "acme-eu", "none"] {
+        let headers = [("x-realm", realm)];
+        let answer = with_headers(&house, &key.text, "/api/v1/whoami", &headers).await;
+        assert_eq!(answer.refusal(), refused(403, "realm_not_allowed", &[]), "{realm}");
+    }
+    let headers = [("x-realm", "acme")];
+    let answer = with_headers(&house, ADMIN, "/api/v1/whoami?realm=default", &headers).await;
+    assert_eq!(answer.refusal(), refused(400, "two_realms", &[]));
+    // Only what the realm enables is there.
+    for (name, status) in [("math::add", 200), ("test::always_fail", 404)] {
+        let path = format!("/api/v1/tools/{name}");
+        let answer = with_headers(&house, &key.text, &path, &headers).await;
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
     }
 }
