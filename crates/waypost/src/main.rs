@@ -23,7 +23,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
-use commands::identity::{audit, key, principal, whoami};
+use commands::identity::{audit, key, principal, realm, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -116,6 +116,8 @@ enum Command {
     Key(key::KeyArgs),
     /// List, show, store, disable and enable the people and programs that are known by name
     Principal(principal::PrincipalArgs),
+    /// List the realms of a server, and show what is set for them
+    Realm(realm::RealmArgs),
     /// Who the server thinks that you are
     Whoami(whoami::WhoamiArgs),
     /// List what was decided, check that it is as it was written, and export it
@@ -204,6 +206,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         }
         Command::Key(args) => as_client(here()?, async |ctx| key::run(args, ctx).await),
         Command::Principal(args) => as_client(here()?, async |ctx| principal::run(args, ctx).await),
+        Command::Realm(args) => as_client(here()?, async |ctx| realm::run(args, ctx).await),
         Command::Whoami(args) => as_client(here()?, async |ctx| whoami::run(args, ctx).await),
         Command::Audit(args) => as_client(here()?, async |ctx| audit::run(args, ctx).await),
         Command::Events(args) => as_client(here()?, async |ctx| events::run(args, ctx).await),

@@ -20,6 +20,7 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("upstreamName", path("name", "The upstream's name.", "github")),
         ("keyId", path("id", "The key's id.", "k7rq2mzc4d")),
         ("principalId", path("id", "The principal's id.", "ann")),
+        ("realmName", path("name", "The realm's name.", DEFAULT_REALM)),
         ("sinkName", path("name", "The sink's name.", "events")),
         ("eventId", path("event", "The event's id.", "ses_01a1dd49285d71d2a6fbc5ee6e127904.5")),
         ("refName", path("refName", "The provider's name.", "crm")),

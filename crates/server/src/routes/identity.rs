@@ -1,18 +1,18 @@
-//! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/oauth/token` and what OAuth clients
-//! read first.
+//! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/api/v1/realms`, `/oauth/token` and
+//! what OAuth clients read first.
 
 use super::route::Route;
 use crate::acts::{
     Of,
     Right::{Door, Engine, Open},
 };
-use crate::http::identity::{audit, keys, metadata, principals, token, whoami};
+use crate::http::identity::{audit, keys, metadata, principals, realms, token, whoami};
 use crate::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
 use wire::rest::{
     ApiKey, AuditCheck, AuditEntry, AuditHead, AuthorizationServerMetadata, IssuedKey, KeyBody,
-    Page, Principal, PrincipalBody, ResourceMetadata, RotateBody, TokenAnswer, TokenError,
+    Page, Principal, PrincipalBody, Realm, ResourceMetadata, RotateBody, TokenAnswer, TokenError,
     TokenForm, WhoAmI,
 };
 
@@ -116,6 +116,20 @@ pub(super) const PRINCIPALS: &[Route] = &[
     .parameters(&["principalId"])
     .answers(&[principal(200, "the principal, which is not disabled")])
     .refusals(&[&[400, 401, 404], WRITE]),
+];
+
+/// Whose data there is.
+pub(super) const REALMS: &[Route] = &[
+    Route::get("/api/v1/realms", || get(realms::list), Door(Act::Administer, Of::Server))
+        .says("listRealms", "The realms, by name, with what is set for each; for administrators")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
+        .refusals(&[&[400, 401], READ]),
+    Route::get("/api/v1/realms/{name}", || get(realms::show), Door(Act::Administer, Of::Server))
+        .says("showRealm", "One realm, with what is set for it; for administrators")
+        .parameters(&["realmName"])
+        .answers(&[json_answer(200, of::<Realm>, "the realm")])
+        .refusals(&[&[400, 401, 404], READ]),
 ];
 
 /// What was decided.

@@ -63,6 +63,7 @@ const TABLE: &[Group] = &[
     group(upstreams::UPSTREAMS, PROBLEM),
     group(identity::KEYS, PROBLEM),
     group(identity::PRINCIPALS, PROBLEM),
+    group(identity::REALMS, PROBLEM),
     group(identity::AUDIT, PROBLEM),
     group(identity::OAUTH, PROBLEM),
     group(operations::STORED, PROBLEM),

@@ -228,6 +228,12 @@ async fn a_request_chooses_among_the_realms_that_exist_and_may_be_entered() {
     let headers = [("x-realm", "acme")];
     let answer = with_headers(&house, ADMIN, "/api/v1/whoami?realm=default", &headers).await;
     assert_eq!(answer.refusal(), refused(400, "two_realms", &[]));
+    let shown = get(&house, ADMIN, "/api/v1/realms").await.body;
+    let acme = json!({"name": "acme", "enabledTools": ["math::*"], "usable": true});
+    assert_eq!(shown["items"], json!([acme, {"name": "default", "usable": true}]));
+    assert_eq!(get(&house, ADMIN, "/api/v1/realms/acme").await.body, acme);
+    let missing = get(&house, ADMIN, "/api/v1/realms/none").await;
+    assert_eq!(missing.refusal(), refused(404, "not_found", &[]));
     // Only what the realm enables is there.
     for (name, status) in [("math::add", 200), ("test::always_fail", 404)] {
         let path = format!("/api/v1/tools/{name}");

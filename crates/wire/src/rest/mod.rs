@@ -13,6 +13,7 @@ mod stream;
 mod backup;
 mod identity;
 mod principal;
+mod realm;
 mod audit;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
@@ -36,6 +37,7 @@ pub use pipeline::{
 };
 pub use principal::{DataDomain, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
+pub use realm::Realm;
 pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, Parked, PruneAnswer,
     PruneBody, ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,

@@ -1,10 +1,11 @@
-//! Who calls, API keys, principals, the tokens that keys are exchanged for, what OAuth clients read
-//! about this server, and the audit. Credentials of requests are checked in `request`; which act a
-//! role permits, policy decides.
+//! Who calls, API keys, principals, realms, the tokens that keys are exchanged for, what OAuth
+//! clients read about this server, and the audit. Credentials of requests are checked in `request`;
+//! which act a role permits, policy decides.
 
 pub(crate) mod whoami;
 pub(crate) mod keys;
 pub(crate) mod principals;
+pub(crate) mod realms;
 pub(crate) mod token;
 pub(crate) mod metadata;
 pub(crate) mod audit;

@@ -99,6 +99,8 @@ const TYPES: &[(&str, Again)] = &[
     ("DataDomain", again::<rest::DataDomain>),
     ("Principal", again::<rest::Principal>),
     ("PrincipalPage", again::<rest::Page<rest::Principal>>),
+    ("Realm", again::<rest::Realm>),
+    ("RealmPage", again::<rest::Page<rest::Realm>>),
     ("AuditEntry", again::<rest::AuditEntry>),
     ("AuditEntryPage", again::<rest::Page<rest::AuditEntry>>),
     ("AuditHead", again::<rest::AuditHead>),

@@ -223,6 +223,8 @@ const ROWS: &[Door] = &[
     get("/api/v1/principals/{id}", "/api/v1/principals/ann", Server),
     post("/api/v1/principals/{id}/disable", "/api/v1/principals/ann/disable", Server, ""),
     post("/api/v1/principals/{id}/enable", "/api/v1/principals/ann/enable", Server, ""),
+    get("/api/v1/realms", "/api/v1/realms", Server),
+    get("/api/v1/realms/{name}", "/api/v1/realms/default", Server),
     get("/api/v1/audit", "/api/v1/audit", Server),
     get("/api/v1/audit/head", "/api/v1/audit/head", Server),
     get("/api/v1/audit/verify", "/api/v1/audit/verify", Server),
