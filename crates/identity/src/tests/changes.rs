@@ -128,7 +128,7 @@ async fn each_change_is_in_the_audit_with_who_made_it_and_without_a_text() {
     let entries = stage.store.entries.lock().unwrap().clone();
     let told: Vec<(&str, &str)> = entries
         .iter()
-        .flat_map(|(chain, row)| row.iter().map(|entry| (chain.as_str(), &*entry.act)))
+        .flat_map(|(chain, row)| row.iter().map(move |entry| (chain.as_str(), &*entry.act)))
         .collect();
     let expected = [
         ("acme", "key.create"),

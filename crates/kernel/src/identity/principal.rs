@@ -350,10 +350,8 @@ mod tests {
     #[test]
     fn one_of_the_file_stays_as_the_file_says_and_can_be_disabled_all_the_same() {
         let file = [principal("ann", &["corp:1"])];
-        let other = PrincipalRecord {
-            disabled: Some(Millis(7)),
-            ..record(&principal("ann", &["corp:9"]))
-        };
+        let other =
+            PrincipalRecord { disabled: Some(Millis(7)), ..record(&principal("ann", &["corp:9"])) };
         let alone = PrincipalRecord { principal: None, ..other.clone() };
         for stored in [other, alone] {
             let (roster, clashes) = Roster::combine(&file, [stored].iter());
@@ -372,11 +370,8 @@ mod tests {
         let file = [principal("ann", &["corp:1"])];
         let stored = [record(&principal("ANN", &[])), record(&principal("bob", &["corp:1"]))];
         let (roster, clashes) = Roster::combine(&file, stored.iter());
-        let identity = Clash::Identity {
-            id: "bob".into(),
-            other: "ann".into(),
-            identity: "corp:1".into(),
-        };
+        let identity =
+            Clash::Identity { id: "bob".into(), other: "ann".into(), identity: "corp:1".into() };
         assert_eq!(clashes, [Clash::Ids { id: "ANN".into(), other: "ann".into() }, identity]);
         assert_eq!(&**clashes[1].winner(), "ann");
         assert_eq!(&*roster.of_subject("corp:1").unwrap().principal.id, "ann");

@@ -22,13 +22,7 @@ const PROPERTIES_MAX: usize = 100;
 
 const ALL: &str = "principals";
 const KEYS: &[&str] = &[
-    "kind",
-    "name",
-    "realms",
-    "defaultRealm",
-    "realmOverrides",
-    "dataDomain",
-    "properties",
+    "kind", "name", "realms", "defaultRealm", "realmOverrides", "dataDomain", "properties",
     "identities",
 ];
 const KINDS: &[(&str, PrincipalKind)] =
@@ -51,7 +45,8 @@ pub fn read_text(
     limits: &Limits,
 ) -> Checked<Vec<Arc<Principal>>> {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
-    let node = Node::parse_as(&PRINCIPALS, text, limits).map_err(|found| origin.all_filed(found))?;
+    let node =
+        Node::parse_as(&PRINCIPALS, text, limits).map_err(|found| origin.all_filed(found))?;
     let mut form = Form { reader: Reader::new(&origin, limits), issuers };
     let all = form.all(&Spot::root(&node));
     checked(Some(all), form.reader.mistakes)

@@ -109,10 +109,7 @@ pub(super) const PRINCIPALS: &[Route] = &[
         || post(principals::enable),
         Door(Act::Administer, Of::Server),
     )
-    .says(
-        "enablePrincipal",
-        "Lets a principal do again what its roles permit; for administrators",
-    )
+    .says("enablePrincipal", "Lets a principal do again what its roles permit; for administrators")
     .parameters(&["principalId"])
     .answers(&[principal(200, "the principal, which is not disabled")])
     .refusals(&[&[400, 401, 404], WRITE]),

@@ -43,7 +43,8 @@ fn put(connection: &Connection, record: &PrincipalRecord, expected: Option<u64>)
 
 fn stored_principal(row: &Row<'_>) -> Result<StoredPrincipal> {
     let (id, body): (String, String) = (row.get(0)?, row.get(2)?);
-    let record = serde_json::from_str(&body)
-        .map_err(|error| Trouble::unreadable(format!("principal `{id}` cannot be read: {error}")))?;
+    let record = serde_json::from_str(&body).map_err(|error| {
+        Trouble::unreadable(format!("principal `{id}` cannot be read: {error}"))
+    })?;
     Ok(StoredPrincipal { record, version: count(row, 1)? })
 }
