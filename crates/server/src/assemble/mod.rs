@@ -173,7 +173,6 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let login = login_places(address, &server, &entrance);
     let remote = remote_parts(&system, &limits, supervisor, vault, login);
     let telemetry = observing(setup.alone, variables.as_ref(), &system, &limits);
-    let System { clock, entropy, spawn } = system;
     let engine = Engine::start(engine::Parts {
         store,
         definitions: definitions.clone(),
@@ -188,10 +187,10 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         audit: Some(audit_parts(audit, &keys, project.config.audit, &entrance)),
         schemas: Arc::new(JsonSchemas::default()),
         marks,
-        clock,
+        clock: system.clock,
         zones: Arc::new(SystemZones),
-        entropy,
-        spawn: spawn.clone(),
+        entropy: system.entropy,
+        spawn: system.spawn.clone(),
         limits,
         session_ttls,
     })
@@ -203,14 +202,13 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
-    gateway.watch_arrivals();
     let cursors = Cursors::new(&keys);
     let mut doors =
         Doors::new(engine.clone(), entrance, identity, gateway, backup, cursors, telemetry);
     (doors.usual_agent, doors.sinks) = (agents.default, sinks);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
-    let (first, own) = (extra.shelves, own_shelf(setup.only_extra, &doors));
+    let (own, first, spawn) = (own_shelf(setup.only_extra, &doors), extra.shelves, system.spawn);
     let door = Arc::new(Door::new(doors.clone(), first, own, &keys, spawn.clone(), mcp.lenient));
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (ports, connections_max) = (Vec::new(), CONNECTIONS_MAX);
@@ -340,7 +338,8 @@ fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
     upstreams.prefixes().into_iter().chain(of_store).collect()
 }
 
-/// Starts the stored providers; what cannot be used is reported and left out.
+/// Starts the stored providers, and reacts from now on to what upstreams bring; a provider that
+/// cannot be used is reported and left out.
 async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
     let _changing = gateway.changing.lock().await;
     let mut warnings = Vec::new();
@@ -350,6 +349,7 @@ async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
             Err(mistake) => warnings.push(left_out(mistake)),
         }
     }
+    gateway.watch_arrivals();
     warnings
 }
 
