@@ -13,7 +13,6 @@ use kernel::identity::key::{
 use kernel::identity::principal::Roster;
 use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
-use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use serde_json::json;
@@ -21,6 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
 
 pub use crate::maker::Maker;
+pub use crate::new_key::{Expiry, NewKey};
 
 /// How many keys there are at most, those that were revoked included: all are held in memory.
 pub const KEYS_MAX: usize = 50_000;
@@ -30,34 +30,6 @@ pub const NAME_CHARS_MAX: usize = 200;
 /// How often last uses are stored.
 const STORE_USES_MS: u64 = 60 * 1_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-
-/// A key that is to be made.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// What people call it.
-    pub name: String,
-    /// The principal whose it is to be: it has that one's roles, and none of its own.
-    pub of: Option<Arc<str>>,
-    /// The realms that it may enter, and its roles there. A principal's key without any may enter
-    /// those that the principal may enter now.
-    pub realms: Grants,
-    /// The most that it allows; none is no ceiling.
-    pub scopes: Option<Scopes>,
-    /// When it stops to be good.
-    pub expires: Expiry,
-}
-
-/// When a key stops to be good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Expiry {
-    /// After as many days as keys usually have.
-    #[default]
-    Usual,
-    /// Then.
-    At(Millis),
-    /// Only when it is revoked.
-    Never,
-}
 
 /// A key that was made, or got another text.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@ mod jwt;
 mod issuer;
 mod snapshot;
 mod maker;
+mod new_key;
 pub mod keys;
 mod verified;
 mod claims;

@@ -385,7 +385,7 @@ pub fn mistakes(clashes: &[Clash]) -> Vec<Mistake> {
 
 fn tell(clashes: &[Clash]) {
     for clash in clashes {
-        tracing::warn!("two principals cannot be told apart: {clash}");
+        tracing::warn!("the names or identities of two principals clash: {clash}");
     }
 }
 

@@ -105,13 +105,14 @@ fn filters() -> Vec<(&'static str, Value)> {
 }
 
 fn audits() -> Vec<(&'static str, Value)> {
+    let chains = ["realm", "server"];
     vec![
         (
             "auditChain",
             query(
                 "chain",
                 "Whose audit: of the realm, or of the server, which needs the role `admin` in `*`.",
-                json!({"type": "string", "enum": ["realm", "server"], "default": "realm"}),
+                json!({"type": "string", "enum": chains, "default": chains[0]}),
             ),
         ),
         ("ofAct", query("act", "Only of this act.", text())),
