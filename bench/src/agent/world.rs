@@ -238,6 +238,7 @@ fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Par
         tools: vec![ToolSource::new("the benchmark", tools)],
         rules: ToolRules::default(),
         awaited: Vec::new(),
+        upstreams_of: None,
         models,
         observers: Vec::new(),
         policy: Arc::new(AllowAll),

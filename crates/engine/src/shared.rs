@@ -55,6 +55,9 @@ pub struct Parts {
     pub rules: ToolRules,
     /// Beginnings of the names of tools that may come later, from other servers.
     pub awaited: Vec<String>,
+    /// The only realm that other servers, and what they bring, are there for; none where they are
+    /// there for all.
+    pub upstreams_of: Option<RealmId>,
     /// The models that agents name.
     pub models: Models,
     /// Who sees what it does.
@@ -147,7 +150,8 @@ impl Engine {
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
         let (rules, awaited) = (parts.rules, parts.awaited);
         let registry = Registry::new(parts.tools, rules, awaited, parts.schemas.as_ref())?;
-        let catalog = Arc::new(Catalog::new(registry, parts.schemas.clone(), limits.clone()));
+        let (schemas, owner) = (parts.schemas.clone(), parts.upstreams_of);
+        let catalog = Arc::new(Catalog::new(registry, schemas, limits.clone(), owner));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),
             policy: parts.policy,

@@ -86,7 +86,7 @@ impl Catalog<'_> {
         let read = self.shared.gate.read_plan_to_keep(caller, &source);
         let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
         // It may have the name of a tool that its author does not see, and others do.
-        if let Some(mistake) = self.shared.catalog.misnamed(&plan.id, Author::Operator) {
+        if let Some(mistake) = self.shared.catalog.misnamed(realm, &plan.id, Author::Operator) {
             return Err(invalid_plan(&[mistake]));
         }
         self.may_define(caller, PLAN, plan.id.as_str())?;
@@ -123,7 +123,7 @@ impl Catalog<'_> {
             let catalog = &self.shared.catalog;
             let read = catalog.read(realm, &definition.body, &coming, Author::Operator);
             let read = read.and_then(|(plan, _)| {
-                let misnamed = catalog.misnamed(&plan.id, Author::Operator);
+                let misnamed = catalog.misnamed(realm, &plan.id, Author::Operator);
                 misnamed.map_or(Ok(plan), |mistake| Err(vec![mistake]))
             });
             match read {

@@ -52,7 +52,7 @@ impl Shared {
 
     /// The server that a tool is of, as far as the tool is there still.
     pub(crate) fn upstream_of(&self, tool: &ToolName) -> Option<Upstream> {
-        self.gate.catalog.tool(tool.as_str())?.tool.upstream()
+        self.gate.catalog.registry.tool(tool.as_str())?.tool.upstream()
     }
 
     /// It came back. One that wants something first has not ended yet.

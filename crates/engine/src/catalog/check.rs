@@ -27,7 +27,7 @@ pub fn check_files(files: &ProjectFiles, around: Around) -> Result<Vec<Mistake>,
     let Around { tools, rules, awaited, limits } = around;
     let schemas = Arc::new(JsonSchemas::default());
     let registry = Registry::new(tools, rules, awaited, schemas.as_ref())?;
-    let catalog = Catalog::new(registry, schemas, limits);
+    let catalog = Catalog::new(registry, schemas, limits, None);
     let (_, warnings) = catalog.read_files(&RealmId::from("local"), files)?;
     Ok(warnings)
 }

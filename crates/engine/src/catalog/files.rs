@@ -46,8 +46,9 @@ impl Catalog {
         files: &[PlanFile],
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let ids: Vec<PlanId> = files.iter().map(named_id).collect();
-        let (plans, mistakes) =
-            self.around(realm, &ids, Author::Operator, |around| self.read_plans(files, around));
+        let (plans, mistakes) = self.around(realm, &ids, Author::Operator, |around| {
+            self.read_plans(realm, files, around)
+        });
         let mistakes = sound(mistakes)?;
         let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
         self.insert(realm, plans.into_iter());
@@ -58,6 +59,7 @@ impl Catalog {
     /// Reads plans that came as files, without adding them, and says all that is wrong with them.
     fn read_plans(
         &self,
+        realm: &RealmId,
         files: &[PlanFile],
         around: &Surroundings<'_>,
     ) -> (Vec<Plan>, Vec<Mistake>) {
@@ -75,7 +77,7 @@ impl Catalog {
         }
         mistakes.extend(twice(&plans));
         for (file, plan) in &plans {
-            let misnamed = self.misnamed(&plan.id, Author::Operator);
+            let misnamed = self.misnamed(realm, &plan.id, Author::Operator);
             mistakes.extend(misnamed.map(|mistake| in_file(mistake, &file.file)));
         }
         (plans.into_iter().map(|(_, plan)| plan).collect(), mistakes)
@@ -94,14 +96,16 @@ impl Catalog {
         names.extend(self.known(realm, |known| known.agents.unfiled()));
         let coming: Vec<PlanId> = files.plans.iter().map(named_id).collect();
         let others = Others {
+            realm,
             plan: &|id| coming.contains(id) || self.stays(realm, id, &names),
             agent: &|name| names.contains(name),
             agent_names: &|| names.clone(),
         };
-        let (plans, found) =
-            self.among(&others, Author::Operator, |around| self.read_plans(&files.plans, around));
+        let (plans, found) = self.among(&others, Author::Operator, |around| {
+            self.read_plans(realm, &files.plans, around)
+        });
         mistakes.extend(found);
-        let (pipelines, found) = self.read_pipelines(&files.pipelines, others.plan);
+        let (pipelines, found) = self.read_pipelines(realm, &files.pipelines, others.plan);
         mistakes.extend(found);
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
@@ -117,7 +121,7 @@ impl Catalog {
             known.pipelines = files.pipelines;
             known.changed();
             if has_other_plans {
-                known.specs = self.as_tools(&known.plans);
+                known.specs = self.as_tools(realm, &known.plans);
             }
             has_other_agents || has_other_plans
         });

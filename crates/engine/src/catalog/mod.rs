@@ -67,8 +67,9 @@ impl Author<'_> {
     }
 }
 
-/// The plans and agents that a plan may name.
+/// The plans and agents of a realm that a plan there may name.
 struct Others<'a> {
+    realm: &'a RealmId,
     plan: &'a dyn Fn(&PlanId) -> bool,
     agent: &'a dyn Fn(&AgentName) -> bool,
     agent_names: &'a dyn Fn() -> Vec<AgentName>,
@@ -79,6 +80,8 @@ pub(crate) struct Catalog {
     pub(crate) registry: Registry,
     schemas: Arc<dyn Schemas>,
     limits: Arc<Limits>,
+    /// The only realm that the servers behind this one are there for; none where they are for all.
+    upstreams_of: Option<RealmId>,
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
     /// Grows with every change of what there is.
     version: watch::Sender<u64>,
@@ -110,9 +113,19 @@ impl RealmPlans {
 }
 
 impl Catalog {
-    pub(crate) fn new(registry: Registry, schemas: Arc<dyn Schemas>, limits: Arc<Limits>) -> Self {
-        let version = watch::Sender::new(1);
-        Self { registry, schemas, limits, realms: RwLock::default(), version }
+    pub(crate) fn new(
+        registry: Registry,
+        schemas: Arc<dyn Schemas>,
+        limits: Arc<Limits>,
+        upstreams_of: Option<RealmId>,
+    ) -> Self {
+        let (realms, version) = (RwLock::default(), watch::Sender::new(1));
+        Self { registry, schemas, limits, upstreams_of, realms, version }
+    }
+
+    /// Whether the servers behind this one are there for a realm.
+    pub(crate) fn has_upstreams(&self, realm: &RealmId) -> bool {
+        self.upstreams_of.as_ref().is_none_or(|owner| owner == realm)
     }
 
     /// A number that grows with every change of what there is.
@@ -158,12 +171,25 @@ impl Catalog {
         self.known(realm, |known| known.specs.get(id).cloned())
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
-        self.registry.tool(name)
+    /// A tool that is there for a realm.
+    pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
+        self.registry.tool(name).filter(|listed| self.is_for(realm, listed))
     }
 
-    pub(crate) fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        self.registry.book().tools.values().map(|listed| listed.tool.spec().clone()).collect()
+    /// The tools that are there for a realm.
+    pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
+        let book = self.registry.book();
+        let own = book.tools.values().filter(|listed| self.is_for(realm, listed));
+        own.map(|listed| listed.tool.spec().clone()).collect()
+    }
+
+    /// Whether a tool of this name may come later to a realm.
+    pub(crate) fn awaits(&self, realm: &RealmId, name: &str) -> bool {
+        self.has_upstreams(realm) && self.registry.awaits(name)
+    }
+
+    fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
+        !listed.is_remote || self.has_upstreams(realm)
     }
 
     /// What a source brings now, in place of what it brought before; what of it is left out.
@@ -171,8 +197,8 @@ impl Catalog {
         let mistakes = self.registry.replace(source, self.schemas.as_ref());
         // A plan reaches as far as its tools do.
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        for known in realms.values_mut() {
-            known.specs = self.as_tools(&known.plans);
+        for (realm, known) in realms.iter_mut() {
+            known.specs = self.as_tools(realm, &known.plans);
         }
         drop(realms);
         self.tell();
@@ -211,11 +237,16 @@ impl Catalog {
         })
     }
 
-    /// Why a plan cannot be kept under this id, if so: a plan is a tool as well, and one name is
-    /// one tool's.
-    pub(crate) fn misnamed(&self, id: &PlanId, author: Author<'_>) -> Option<Mistake> {
+    /// Why a plan of a realm cannot be kept under this id, if so: a plan is a tool as well, and one
+    /// name is one tool's.
+    pub(crate) fn misnamed(
+        &self,
+        realm: &RealmId,
+        id: &PlanId,
+        author: Author<'_>,
+    ) -> Option<Mistake> {
         let taken = || {
-            let listed = self.registry.tool(id.as_str())?;
+            let listed = self.tool(realm, id.as_str())?;
             author
                 .sees(Resource::Tool(listed.tool.spec()))
                 .then(|| "it is the name of a tool".to_owned())
@@ -242,19 +273,29 @@ impl Catalog {
             }
             known.changed();
             // A plan's reach is that of all it can reach, so a new plan may change the others' too.
-            known.specs = self.as_tools(&known.plans);
+            known.specs = self.as_tools(realm, &known.plans);
         });
         self.tell();
     }
 
-    /// Plans as tools, those that the rules keep out left out.
-    fn as_tools(&self, plans: &BTreeMap<PlanId, Arc<Plan>>) -> BTreeMap<PlanId, Arc<ToolSpec>> {
+    /// Plans of a realm as tools, those that the rules keep out left out.
+    fn as_tools(
+        &self,
+        realm: &RealmId,
+        plans: &BTreeMap<PlanId, Arc<Plan>>,
+    ) -> BTreeMap<PlanId, Arc<ToolSpec>> {
         let allowed = plans.values().filter(|plan| self.registry.rules().allows(plan.id.as_str()));
-        allowed.map(|plan| (plan.id.clone(), Arc::new(self.as_tool(plans, plan)))).collect()
+        let as_tool = |plan: &Arc<Plan>| Arc::new(self.as_tool(realm, plans, plan));
+        allowed.map(|plan| (plan.id.clone(), as_tool(plan))).collect()
     }
 
     /// A plan as a tool: what it takes, what it answers, and the farthest reach of its steps.
-    fn as_tool(&self, plans: &BTreeMap<PlanId, Arc<Plan>>, plan: &Plan) -> ToolSpec {
+    fn as_tool(
+        &self,
+        realm: &RealmId,
+        plans: &BTreeMap<PlanId, Arc<Plan>>,
+        plan: &Plan,
+    ) -> ToolSpec {
         let mut reach = Reach::Reads;
         let mut seen = BTreeSet::from([&plan.id]);
         let mut to_visit = vec![plan];
@@ -262,7 +303,7 @@ impl Catalog {
             for step in visited.index.keys().filter_map(|id| visited.step(id)) {
                 match &step.kind {
                     StepKind::ToolCall(call) => {
-                        let tool = self.registry.tool(call.tool.as_str());
+                        let tool = self.tool(realm, call.tool.as_str());
                         let known = tool.map(|listed| listed.tool.spec().reach);
                         reach = reach.max(known.unwrap_or(Reach::Writes));
                     }
@@ -306,6 +347,7 @@ impl Catalog {
         let sees_agent = |name: &AgentName| author.sees(Resource::Agent(name.as_str()));
         let has_plan = |id: &PlanId| self.plan(realm, id).is_some() && author.sees(starting(id).1);
         let others = Others {
+            realm,
             plan: &|id| coming.contains(id) || has_plan(id),
             agent: &|name| self.agent(realm, name.as_str()).is_some() && sees_agent(name),
             agent_names: &|| {
@@ -323,8 +365,9 @@ impl Catalog {
         author: Author<'_>,
         work: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
+        let realm = others.realm;
         let tool = |name: &ToolName| {
-            let spec = self.registry.tool(name.as_str())?.tool.spec().clone();
+            let spec = self.tool(realm, name.as_str())?.tool.spec().clone();
             author.sees(Resource::Tool(&spec)).then_some(spec)
         };
         let withheld = |name: &ToolName| match author {
@@ -332,13 +375,14 @@ impl Catalog {
             Author::Caller(_) => false,
         };
         let names = || {
-            let seen = self.specs().into_iter().filter(|spec| author.sees(Resource::Tool(spec)));
+            let all = self.specs(realm).into_iter();
+            let seen = all.filter(|spec| author.sees(Resource::Tool(spec)));
             seen.map(|spec| spec.name.clone()).collect()
         };
         work(&Surroundings {
             tools: &tool,
             withheld: &withheld,
-            awaited: &|name| self.registry.awaits(name.as_str()),
+            awaited: &|name| self.awaits(realm, name.as_str()),
             plans: others.plan,
             agents: others.agent,
             agent_names: others.agent_names,

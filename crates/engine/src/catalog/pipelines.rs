@@ -83,7 +83,7 @@ impl Catalog {
         files: &[PipelineFile],
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let (pipelines, mistakes) =
-            self.read_pipelines(files, &|id| self.plan(realm, id).is_some());
+            self.read_pipelines(realm, files, &|id| self.plan(realm, id).is_some());
         let mistakes = sound(mistakes)?;
         self.change(realm, |known| {
             known.pipelines = pipelines;
@@ -96,13 +96,14 @@ impl Catalog {
     /// is wrong with them.
     pub(super) fn read_pipelines(
         &self,
+        realm: &RealmId,
         files: &[PipelineFile],
         plans: &dyn Fn(&PlanId) -> bool,
     ) -> (Pipelines, Vec<Mistake>) {
         let mut mistakes = Vec::new();
         let mut read: Vec<(Laid, &PipelineFile)> = Vec::new();
         for file in files {
-            match self.read_pipeline(file, plans) {
+            match self.read_pipeline(realm, file, plans) {
                 Ok((laid, warnings)) => {
                     mistakes.extend(warnings);
                     mistakes
@@ -118,6 +119,7 @@ impl Catalog {
 
     fn read_pipeline(
         &self,
+        realm: &RealmId,
         file: &PipelineFile,
         plans: &dyn Fn(&PlanId) -> bool,
     ) -> Result<(Laid, Vec<Mistake>), Vec<Mistake>> {
@@ -128,7 +130,7 @@ impl Catalog {
         };
         let plan = read_made(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
-        mistakes.extend(self.surroundings(&pipeline, file, plans));
+        mistakes.extend(self.surroundings(realm, &pipeline, file, plans));
         let mistakes = sound(mistakes)?;
         let (plan, agent) = (Arc::new(plan), Arc::new(agent));
         Ok((Laid { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
@@ -137,13 +139,14 @@ impl Catalog {
     /// What is wrong between a pipeline and what is around it: tools and plans that are not there.
     fn surroundings(
         &self,
+        realm: &RealmId,
         pipeline: &Pipeline,
         file: &PipelineFile,
         plans: &dyn Fn(&PlanId) -> bool,
     ) -> Vec<Mistake> {
         let mut found = Vec::new();
         for (index, tool) in pipeline.tools.iter().enumerate() {
-            let mistake = self.missing_tool(tool);
+            let mistake = self.missing_tool(realm, tool);
             found.extend(mistake.map(|mistake| (format!("/tools/{index}"), mistake)));
         }
         for (index, handler) in pipeline.handlers.iter().enumerate() {
@@ -166,18 +169,19 @@ impl Catalog {
         found.into_iter().map(place).collect()
     }
 
-    fn missing_tool(&self, tool: &str) -> Option<Mistake> {
-        if self.registry.tool(tool).is_some() {
+    fn missing_tool(&self, realm: &RealmId, tool: &str) -> Option<Mistake> {
+        if self.tool(realm, tool).is_some() {
             return None;
         }
-        if self.registry.awaits(tool) {
+        if self.awaits(realm, tool) {
             let mistake = Mistake::warning(format!("tool `{tool}` is not there yet"));
             return Some(mistake.hint("its server has not listed its tools; see `mcp ls`"));
         }
         let hint = if self.registry.withholds(tool) {
             "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned()
         } else {
-            let names: Vec<ToolName> = self.specs().iter().map(|spec| spec.name.clone()).collect();
+            let specs = self.specs(realm);
+            let names: Vec<ToolName> = specs.iter().map(|spec| spec.name.clone()).collect();
             meant(tool, names.iter().map(ToolName::as_str))
                 .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned())
         };

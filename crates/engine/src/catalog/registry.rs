@@ -33,6 +33,8 @@ impl ToolSource {
 pub(crate) struct Listed {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) spec_hash: ContentHash,
+    /// Whether it is of a server behind this one.
+    pub(crate) is_remote: bool,
     /// What its calls may cost.
     pub(crate) limits: ToolLimits,
     /// One permit for each of its calls that runs, where they are counted.
@@ -217,12 +219,12 @@ pub(crate) fn bad_name(name: &str) -> Option<String> {
 }
 
 fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
-    let spec_hash = tool.spec().hash();
+    let (spec_hash, is_remote) = (tool.spec().hash(), tool.upstream().is_some());
     let places = limits.concurrency.map(|places| {
         let places = usize::try_from(places.get()).unwrap_or(usize::MAX);
         Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
     });
-    Listed { tool, spec_hash, limits, places }
+    Listed { tool, spec_hash, is_remote, limits, places }
 }
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {

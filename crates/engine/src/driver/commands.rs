@@ -422,7 +422,7 @@ impl Driver {
             return Ok(());
         };
         let (shared, tool) = (&self.shared, &call.tool);
-        let Some(listed) = shared.catalog.tool(tool.as_str()) else { return Ok(()) };
+        let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
         match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
             Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
                 shared.gate.note_denied(who, tool, &call.arguments, &why)?;

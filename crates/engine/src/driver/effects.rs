@@ -45,7 +45,7 @@ impl Driver {
     pub(super) async fn judge(&mut self, call: CallId) -> Result<()> {
         let tool = self.open_call(call).map(|open| open.request.tool.clone());
         if let Some(tool) = tool {
-            self.shared.gate.await_tool(&tool).await;
+            self.shared.gate.await_tool(&self.key.realm, &tool).await;
         }
         let Some(session) = &self.session else { return Err(no_session()) };
         let Some(open) = session.calls.get(&call) else { return Ok(()) };

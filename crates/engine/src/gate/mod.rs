@@ -33,7 +33,7 @@ use kernel::tool::call::{
 };
 use kernel::tool::schema::{Misfit, Schemas, sentence};
 use kernel::values::fault::Fault;
-use kernel::values::ids::{CallId, ToolName};
+use kernel::values::ids::{CallId, RealmId, ToolName};
 use outputs::{narrowed, not_as_promised};
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -167,7 +167,7 @@ impl Gate {
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
         let (plan, warnings) = self.read_plan(caller, source)?;
         let sees = |resource: Resource<'_>| self.sees(caller, resource);
-        match self.catalog.misnamed(&plan.id, Author::Caller(&sees)) {
+        match self.catalog.misnamed(&caller.realm, &plan.id, Author::Caller(&sees)) {
             Some(mistake) => Err(vec![mistake]),
             None => Ok((plan, warnings)),
         }
@@ -175,7 +175,7 @@ impl Gate {
 
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
     pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
-        let listed = self.catalog.tool(name)?;
+        let listed = self.catalog.tool(&caller.realm, name)?;
         self.sees(caller, Resource::Tool(listed.tool.spec())).then_some(listed)
     }
 
@@ -273,7 +273,7 @@ impl Gate {
         let mut listed = match self.find(&sending.caller, sending.tool.as_str()) {
             Some(listed) => listed,
             None => {
-                self.await_tool(&sending.tool).await;
+                self.await_tool(&sending.caller.realm, &sending.tool).await;
                 self.still_there(sending)?
             }
         };
@@ -349,7 +349,7 @@ impl Gate {
     /// Whether a call could begin now as far as its rate goes, without counting it; else in how
     /// many milliseconds.
     pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
-        let Some(per_minute) = self.per_minute(tool) else { return Ok(()) };
+        let Some(per_minute) = self.per_minute(&caller.realm, tool) else { return Ok(()) };
         let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
         looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))
     }
@@ -357,22 +357,23 @@ impl Gate {
     /// Counts a call of a plan, whose steps alone pass `start`; else in how many milliseconds it
     /// may begin.
     pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), (Fault, u64)> {
-        let Some(per_minute) = self.per_minute(plan) else { return Ok(()) };
+        let Some(per_minute) = self.per_minute(&caller.realm, plan) else { return Ok(()) };
         let taken = self.rates.take(caller, plan, per_minute, self.clock.now());
         taken.map_err(|retry_ms| (too_soon(plan, per_minute, retry_ms).error.fault, retry_ms))
     }
 
-    fn per_minute(&self, name: &ToolName) -> Option<NonZeroU32> {
-        match self.catalog.tool(name.as_str()) {
+    fn per_minute(&self, realm: &RealmId, name: &ToolName) -> Option<NonZeroU32> {
+        match self.catalog.tool(realm, name.as_str()) {
             Some(listed) => listed.limits.per_minute,
             None => self.catalog.registry.rules().limits(name.as_str()).per_minute,
         }
     }
 
-    /// Waits for a tool that is not there, if it may be one of those that come after the start.
-    pub(crate) async fn await_tool(&self, name: &ToolName) {
-        let is_awaited = || self.catalog.registry.awaits(name.as_str());
-        let is_missing = || self.catalog.tool(name.as_str()).is_none();
+    /// Waits for a tool that is not there for a realm, if it may be one of those that come after
+    /// the start.
+    pub(crate) async fn await_tool(&self, realm: &RealmId, name: &ToolName) {
+        let is_awaited = || self.catalog.awaits(realm, name.as_str());
+        let is_missing = || self.catalog.tool(realm, name.as_str()).is_none();
         if !self.arrivals.are_over() && is_missing() && is_awaited() {
             Box::pin(self.arrivals.wait(self.clock.as_ref())).await;
         }

@@ -108,7 +108,8 @@ impl Gate {
 
     /// Keeps that a caller asked for a tool that is there and that it does not see.
     pub(crate) fn note_unseen(&self, caller: &Caller, request: &CallRequest) -> Result<()> {
-        if self.beside().is_none() || self.catalog.tool(request.tool.as_str()).is_none() {
+        let is_there = || self.catalog.tool(&caller.realm, request.tool.as_str()).is_some();
+        if self.beside().is_none() || !is_there() {
             return Ok(());
         }
         let verdict = &Verdict::Deny("the caller does not see this tool".to_owned());

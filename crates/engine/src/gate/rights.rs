@@ -1,6 +1,8 @@
 //! What a caller may do: the scopes of its credential first, then policy, for every act on every
 //! resource. Handles ask here before they do anything. Where policy allows everything this is a
-//! branch, and nothing is looked up for it.
+//! branch, and nothing is looked up for it. The servers behind this one are there for one realm:
+//! in the others nobody may do anything with them, whatever policy says, and the catalog does not
+//! find their tools.
 
 use crate::catalog::no_plan;
 use crate::catalog::roster::{KnownAgent, TALKS, starting};
@@ -40,28 +42,50 @@ fn covers(caller: &Caller, act: Act) -> bool {
     caller.scopes.is_none_or(|scopes| scopes.allow(act))
 }
 
+/// Whether it is a server behind this one.
+fn is_upstream(resource: &Resource<'_>) -> bool {
+    matches!(resource, Resource::Upstream(_))
+}
+
+/// What is said of a server behind this one that is not there for the caller's realm.
+fn of_another_realm() -> Decision {
+    Verdict::Deny("the server belongs to another realm".to_owned()).into()
+}
+
 impl Gate {
     /// Whether nothing needs to be asked about this act of this caller.
     pub(crate) fn is_free(&self, caller: &Caller, act: Act) -> bool {
-        self.policy.allows_everything() && covers(caller, act)
+        self.policy.allows_everything()
+            && covers(caller, act)
+            && self.catalog.has_upstreams(&caller.realm)
     }
 
     /// What is said of one request. The scopes are a ceiling: they forbid, and grant nothing.
     fn decide(&self, request: &Request<'_>) -> Decision {
-        if covers(request.subject, request.act) {
-            return self.policy.decide(request);
+        if !covers(request.subject, request.act) {
+            let needed = request.act.scope().name();
+            let why = format!("the credential does not have the scope `{needed}`");
+            return Verdict::Deny(why).into();
         }
-        let needed = request.act.scope().name();
-        Verdict::Deny(format!("the credential does not have the scope `{needed}`")).into()
+        if is_upstream(&request.resource) && !self.catalog.has_upstreams(&request.subject.realm) {
+            return of_another_realm();
+        }
+        self.policy.decide(request)
     }
 
     /// What is said of one act on each of these.
     fn decide_all(&self, caller: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
-        if covers(caller, act) {
-            self.policy.decide_all(caller, act, resources)
-        } else {
-            Vec::new()
+        if !covers(caller, act) {
+            return Vec::new();
         }
+        let mut said = self.policy.decide_all(caller, act, resources);
+        if !self.catalog.has_upstreams(&caller.realm) {
+            let judged = said.iter_mut().zip(resources);
+            for (decision, _) in judged.filter(|(_, resource)| is_upstream(resource)) {
+                *decision = of_another_realm();
+            }
+        }
+        said
     }
 
     /// What is said of a call of this tool.
@@ -230,7 +254,7 @@ impl Gate {
             act: Act::Call,
             resource: |spec| Resource::Tool(spec),
             version: &|| self.catalog.version_now(),
-            all: &|| self.catalog.specs(),
+            all: &|| self.catalog.specs(&caller.realm),
         };
         self.listed(caller, listing)
     }

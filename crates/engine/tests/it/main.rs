@@ -9,6 +9,7 @@ mod cases;
 mod control;
 mod gate;
 mod identity;
+mod realms;
 mod registry;
 mod rights;
 mod rules;

@@ -207,6 +207,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         tools,
         rules: ToolRules::default(),
         awaited: Vec::new(),
+        upstreams_of: None,
         models: Models::default(),
         observers: Vec::new(),
         policy: Arc::new(Secretive),

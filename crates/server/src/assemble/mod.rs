@@ -181,6 +181,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         tools: tool_sources(builtin(setup.only_extra, http), extra.tools),
         rules,
         awaited: awaited(&upstreams, &providers),
+        upstreams_of: Some(realm.clone()),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
@@ -202,9 +203,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
-    let cursors = Cursors::new(&keys);
-    let mut doors =
-        Doors::new(engine.clone(), entrance, identity, gateway, backup, cursors, telemetry);
+    let (served, cursors) = (engine.clone(), Cursors::new(&keys));
+    let mut doors = Doors::new(served, entrance, identity, gateway, backup, cursors, telemetry);
     (doors.usual_agent, doors.sinks) = (agents.default, sinks);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);

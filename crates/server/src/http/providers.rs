@@ -1,5 +1,6 @@
 //! `/api/v1/providers`: upstreams that are stored. One is started when it is stored and stopped
-//! when it is removed; what runs is shown by `/api/v1/upstreams`.
+//! when it is removed; what runs is shown by `/api/v1/upstreams`. All upstreams belong to the realm
+//! that every server has, so that none is stored in another one.
 
 use super::condition::{Condition, stale, tagged};
 use crate::gateway::Gateway;
@@ -19,6 +20,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
 use outbound::addresses::{HttpSettings, web_url};
+use project::realm::default_realm;
 use project::upstream_entries::stored::{KIND, entry_of};
 use project::upstream_entries::{Entry, shown_url};
 use serde_json::Value;
@@ -49,6 +51,7 @@ pub(crate) async fn store(
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
 ) -> Result<(StatusCode, Response)> {
+    in_realm_of_upstreams(&caller.realm)?;
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
         doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
@@ -115,12 +118,28 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Upstreams are connected once, with logins and variables of the realm that every server has:
+/// nobody in another realm may add to them.
+fn in_realm_of_upstreams(realm: &RealmId) -> Result<()> {
+    let owner = default_realm();
+    if *realm == owner {
+        return Ok(());
+    }
+    let message = format!("servers behind this one belong to the realm `{owner}`");
+    Err(Failure::new(StatusCode::CONFLICT, "upstreams_of_other_realm", message)
+        .hint(format!("store it in the realm `{owner}`; its tools are there alone")))
+}
+
 /// Takes it out of the store and ends it.
 async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<()> {
     let _changing = gateway.changing.lock().await;
     let deleted = gateway.definitions().delete(realm, KIND, name).await;
     if !deleted.map_err(Refusal::from)? {
         return Err(missing(name));
+    }
+    // What runs under this name is the other realm's.
+    if *realm != default_realm() {
+        return Ok(());
     }
     // A configured one of the same name was never replaced by what was stored.
     gateway.log_out(name).await;

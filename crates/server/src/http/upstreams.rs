@@ -99,7 +99,7 @@ pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
 }
 
 /// The upstreams that this caller may read, judged at once.
-fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
+pub(super) fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
     let members = doors.gateway.members();
     doors.engine.admin().readable(caller, members, |member| Resource::Upstream(&member.facts.name))
 }

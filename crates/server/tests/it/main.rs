@@ -15,6 +15,7 @@ mod sinks;
 mod keys;
 mod api_keys;
 mod principals;
+mod realm_walls;
 mod audit;
 mod tokens;
 mod oidc;

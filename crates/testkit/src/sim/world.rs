@@ -331,6 +331,7 @@ impl Machine {
             tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
             rules: ToolRules::default(),
             awaited: Vec::new(),
+            upstreams_of: None,
             models: self.models(),
             observers: self.observers(),
             policy: self.policy.clone(),

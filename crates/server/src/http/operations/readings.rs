@@ -1,5 +1,7 @@
 //! What `/metrics` says beside the durations: counters and states at one moment.
 
+use crate::gateway::Member;
+use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
 use engine::{Counts, RefusalCode, SinkState};
 use kernel::contracts::StoreFigures;
@@ -64,7 +66,7 @@ impl Reading {
             counts: engine.counts(),
             streams_open: open as u64,
             sinks: engine.feed().sinks(caller).await.unwrap_or_default(),
-            upstreams: upstreams(doors),
+            upstreams: upstreams(doors, caller),
             unwell: engine.healthy().err().map(|refusal| refusal.code),
             store: engine.admin().store_figures(),
             asks: engine.asks().open(caller).await.ok(),
@@ -227,9 +229,9 @@ impl Collector for Reading {
     }
 }
 
-/// All upstreams that are not left alone.
-fn upstreams(doors: &Doors) -> Vec<UpstreamReading> {
-    let read = |member: crate::gateway::Member| {
+/// All upstreams that this caller may read and that are not left alone.
+fn upstreams(doors: &Doors, caller: &Caller) -> Vec<UpstreamReading> {
+    let read = |member: Member| {
         let status = member.upstream?.status();
         Some(UpstreamReading {
             name: member.facts.name,
@@ -238,7 +240,7 @@ fn upstreams(doors: &Doors) -> Vec<UpstreamReading> {
             restarts: status.restarts,
         })
     };
-    doors.gateway.members().into_iter().filter_map(read).collect()
+    readable(doors, caller).into_iter().filter_map(read).collect()
 }
 
 /// Metrics of one name, and the label that tells them apart.

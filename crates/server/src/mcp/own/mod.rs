@@ -453,6 +453,7 @@ mod tests {
             tools: Vec::new(),
             rules: kernel::tool::rules::ToolRules::default(),
             awaited: Vec::new(),
+            upstreams_of: None,
             models: engine::Models::default(),
             observers: Vec::new(),
             policy: Arc::new(Secretive),

@@ -1,0 +1,198 @@
+//! Servers behind this one are there for one realm: in the others they and their tools are like
+//! what does not exist, whatever policy says.
+
+use crate::world::{WAIT_MS, caller, files, parts};
+use engine::{
+    AllowAll, CallReport, Engine, Parts, Refusal, RefusalCode, RunReport, RunRequest, RunSession,
+    RunTarget, ToolSource,
+};
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::contracts::policy::Resource;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::limits::Limits;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
+use kernel::values::caller::Act;
+use kernel::values::ids::RealmId;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Gives back what it got.
+struct Echo {
+    spec: Arc<ToolSpec>,
+    /// The server that it is of.
+    upstream: Option<Upstream>,
+}
+
+impl Tool for Echo {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+    fn upstream(&self) -> Option<Upstream> {
+        self.upstream.clone()
+    }
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Ok(ToolOutput::Value(call.arguments["value"].clone())) })
+    }
+}
+
+fn echo(name: &str, upstream: Option<&str>) -> Arc<dyn Tool> {
+    let spec = Arc::new(ToolSpec {
+        name: name.into(),
+        title: name.into(),
+        description: String::new(),
+        input_schema: Arc::new(json!({"type": "object"})),
+        output_schema: None,
+        reach: Reach::Reads,
+        idempotent: true,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
+    });
+    let upstream = upstream.map(|name| Upstream { name: name.into(), speaks: Speaks::Rest });
+    Arc::new(Echo { spec, upstream })
+}
+
+/// What is listed as `shop.find` from now on, as a tool of a server or one of ours.
+fn shop(engine: &Engine, upstream: Option<&str>) {
+    let source = ToolSource::new("upstream `shop`", vec![echo("shop.find", upstream)]);
+    assert_eq!(engine.tools().replace(source), []);
+}
+
+/// An engine with `math::echo`, and with `shop.find` of a server that is there for the realm of
+/// `caller` alone, where policy is asked or allows everything.
+fn engine(folder: &Path, is_free: bool) -> Engine {
+    let ours = ToolSource::new("us", vec![echo("math::echo", None)]);
+    let parts = Parts {
+        awaited: vec!["shop.".to_owned()],
+        upstreams_of: Some(caller().realm),
+        ..parts(folder, Limits::default(), vec![ours])
+    };
+    let parts = match is_free {
+        true => Parts { policy: Arc::new(AllowAll), ..parts },
+        false => parts,
+    };
+    let engine = Engine::start(parts).unwrap();
+    shop(&engine, Some("shop"));
+    engine
+}
+
+/// The same subject in another realm.
+fn stranger() -> Caller {
+    Caller { realm: RealmId::from("acme"), ..caller() }
+}
+
+fn calling(tool: &str) -> Value {
+    json!({"planId": "own", "steps": [
+        {"id": "call", "type": "tool_call", "toolId": tool, "arguments": {}, "nextStepId": "end"},
+        {"id": "end", "type": "final_response", "message": "ok"},
+    ]})
+}
+
+async fn run(engine: &Engine, who: &Caller, target: RunTarget) -> Result<RunReport, Refusal> {
+    let request = RunRequest {
+        target,
+        input: json!({}),
+        session: RunSession::New,
+        once: None,
+        about: Default::default(),
+    };
+    engine.runs().start(who, request, WAIT_MS).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_other_servers_are_there_for_one_realm() {
+    for is_free in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path(), is_free);
+        let (here, there, tools) = (caller(), stranger(), engine.tools());
+        let listed = |who: &Caller| -> Vec<String> {
+            tools.list(who).iter().map(|spec| spec.name.to_string()).collect()
+        };
+        assert_eq!(listed(&here), ["math::echo", "shop.find"]);
+        assert_eq!(listed(&there), ["math::echo"]);
+        assert_eq!(listed(&there), ["math::echo"], "as it was remembered");
+        assert!(tools.get(&here, "shop.find").is_some());
+        assert!(tools.callable(&there, "shop.find").is_none());
+        let done = tools.call(&here, &"shop.find".into(), json!({"value": 7}), WAIT_MS).await;
+        assert_eq!(done, Ok(CallReport::Done(json!(7))));
+        let told = async |name: &str| {
+            let called = tools.call(&there, &name.into(), json!({}), WAIT_MS).await;
+            let refusal = called.unwrap_err();
+            (refusal.code, refusal.message.replace(name, ""), refusal.hint)
+        };
+        assert_eq!(told("shop.find").await, told("shup.find").await);
+        assert_eq!(told("shop.find").await.0, RefusalCode::NotFound);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_another_realm_do_not_find_them() {
+    for is_free in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path(), is_free);
+        let (here, there) = (caller(), stranger());
+        let done = run(&engine, &here, RunTarget::Inline(calling("shop.find"))).await.unwrap();
+        assert_eq!(done.run.status.name(), "completed");
+        // What may come later is awaited where it can come to.
+        let said = |who: &Caller, tool: &str| {
+            let said = engine.catalog().validate_plan(who, &calling(tool));
+            let words = |found: Vec<Mistake>| -> Vec<String> {
+                found.iter().map(|one| one.to_string().replace(tool, "")).collect()
+            };
+            said.map(words).map_err(words)
+        };
+        assert!(said(&here, "shop.later").is_ok());
+        for tool in ["shop.find", "shop.later"] {
+            assert_eq!(said(&there, tool), said(&there, "shup.find"), "{tool}");
+            assert!(said(&there, tool).is_err(), "{tool}");
+            let refusal = run(&engine, &there, RunTarget::Inline(calling(tool))).await.unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::InvalidPlan, "{tool}");
+        }
+        // A plan that is in the catalog already calls a tool that is not there.
+        shop(&engine, None);
+        let plan = "planId: late\nsteps: [{id: call, type: tool_call, toolId: shop.find, \
+            arguments: {}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+        engine.catalog().load_plans(&there.realm, files(&[plan])).unwrap();
+        shop(&engine, Some("shop"));
+        let report = run(&engine, &there, RunTarget::Plan("late".into())).await.unwrap();
+        let fault = report.run.last_error.unwrap();
+        assert_eq!(fault.name, "ToolNotFoundError");
+        assert!(fault.message.contains("`shop.find`"), "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
+    for is_free in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path(), is_free);
+        let (here, there, admin) = (caller(), stranger(), engine.admin());
+        let (shop, sink) = (Resource::Upstream("shop"), Resource::Sink("out"));
+        for act in [Act::Read, Act::Operate, Act::LogIn] {
+            assert!(admin.permit(&here, act, shop).is_ok(), "{act:?}");
+            let refusal = admin.permit(&there, act, shop).unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::Forbidden(act));
+            assert!(admin.permit(&there, act, sink).is_ok(), "{act:?}");
+        }
+        assert!(admin.reads(&here, shop) && !admin.reads(&there, shop));
+        let read = |who: &Caller| {
+            let both = vec![("shop", true), ("out", false)];
+            admin.readable(who, both, |(name, is_server)| match is_server {
+                true => Resource::Upstream(name),
+                false => Resource::Sink(name),
+            })
+        };
+        assert_eq!(read(&here), [("shop", true), ("out", false)]);
+        assert_eq!(read(&there), [("out", false)]);
+    }
+}

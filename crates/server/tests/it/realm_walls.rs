@@ -1,0 +1,231 @@
+//! Servers behind this one belong to the realm that every server has. In another realm they and
+//! their tools, prompts and resources are like what does not exist, also for administrators.
+
+use crate::api_keys::{ADMIN, get, send};
+use crate::house::{House, refused, request, text};
+use crate::mcp_client::modern;
+use crate::mcp_lists::each;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use project::config::Config;
+use project::folder::Project;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+
+/// How long the upstream may take until its tools are there.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An MCP server with a tool, a prompt and resources.
+async fn far(Json(asked): Json<Value>) -> Response {
+    let id = &asked["id"];
+    let result = match asked["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
+            "serverInfo": {"name": "far", "version": "1"},
+        }),
+        "notifications/initialized" => return StatusCode::ACCEPTED.into_response(),
+        "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
+        "tools/call" => json!({"content": [{"type": "text", "text": "it was called"}]}),
+        "prompts/list" => json!({"prompts": [{"name": "hello", "arguments": [{"name": "who"}]}]}),
+        "prompts/get" => {
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}]})
+        }
+        "resources/list" => json!({"resources": [{"uri": "far://one", "name": "one"}]}),
+        "resources/templates/list" => {
+            json!({"resourceTemplates": [{"uriTemplate": "far://{id}", "name": "any"}]})
+        }
+        "resources/read" => json!({"contents": [{"uri": asked["params"]["uri"], "text": "it"}]}),
+        "completion/complete" => json!({"completion": {"values": ["one"], "hasMore": false}}),
+        _ => {
+            let error = json!({"code": -32601, "message": "there is no such method"});
+            return Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response();
+        }
+    };
+    Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+}
+
+/// A server that asks for credentials and has the realm `acme`, before `far`, whose tools are
+/// there.
+async fn house() -> House {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", post(far));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!(
+        "[server]\nhosts = [\"wp.example.com\"]\n[realms.acme]\nmax_find_limit = 100\n\
+         [mcp.servers.far]\nurl = \"{url}\"\n"
+    );
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let house = House::build(Project { config, ..Project::demo() }, Some(ADMIN)).await;
+    let path = "/api/v1/upstreams/far/check";
+    let checked = send(&house, ADMIN, Method::POST, path, json!({})).await;
+    assert_eq!(checked.body["state"], "ready", "{checked:?}");
+    let known = async {
+        while get(&house, ADMIN, "/api/v1/tools/far.echo").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LIMIT, known).await.expect("waited for `far.echo` to be listed");
+    house
+}
+
+/// The JSON-RPC message that answers this request of the administrator in a realm.
+async fn answered(house: &House, realm: &str, mut request: Request<Body>) -> Value {
+    let bearer = format!("Bearer {ADMIN}");
+    for (name, value) in [("authorization", bearer.as_str()), ("x-realm", realm)] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = house.send(request).await;
+    if answer.body.is_object() {
+        return answer.body;
+    }
+    let last = answer.text.lines().rev().find_map(|line| line.strip_prefix("data:"));
+    serde_json::from_str(last.unwrap_or_else(|| panic!("{answer:?}"))).unwrap()
+}
+
+/// The answer of `/mcp`.
+async fn asked(house: &House, realm: &str, method: &str, params: Value) -> Value {
+    answered(house, realm, modern(method, params)).await
+}
+
+/// The names of the tools that `/api/v1/tools` lists in a realm.
+async fn tools(house: &House, realm: &str) -> Vec<String> {
+    let path = format!("/api/v1/tools?limit=100&realm={realm}");
+    each(&get(house, ADMIN, &path).await.body["items"], "name")
+}
+
+#[tokio::test]
+async fn a_tool_of_an_upstream_is_not_there_in_another_realm() {
+    let house = house().await;
+    assert!(tools(&house, "default").await.contains(&"far.echo".to_owned()));
+    let there = tools(&house, "acme").await;
+    assert!(there.contains(&"math::add".to_owned()), "{there:?}");
+    assert!(!there.iter().any(|name| name.starts_with("far.")), "{there:?}");
+    let listed = async |realm: &str| {
+        let answer = asked(&house, realm, "tools/list", json!({})).await;
+        each(&answer["result"]["tools"], "name").iter().any(|name| name == "far.echo")
+    };
+    assert!(listed("default").await);
+    assert!(!listed("acme").await);
+    let shown = get(&house, ADMIN, "/api/v1/tools/far.echo?realm=acme").await;
+    assert_eq!(shown.refusal(), refused(404, "not_found", &[]));
+    let called = async |realm: &str, tool: &str| {
+        let path = format!("/api/v1/tools/{tool}/call?realm={realm}");
+        send(&house, ADMIN, Method::POST, &path, json!({"arguments": {}})).await
+    };
+    let done = called("default", "far.echo").await;
+    assert!(done.status == 200 && done.text.contains("it was called"), "{done:?}");
+    assert_eq!(called("acme", "far.echo").await.refusal(), refused(404, "not_found", &[]));
+    // In the words of what is nowhere.
+    let missed = async |tool: &str| {
+        let answer = asked(&house, "acme", "tools/call", json!({"name": tool})).await;
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": tool, "params": {}});
+        let rpc = request(Method::POST, "/rpc", Body::from(message.to_string()));
+        let rpc = answered(&house, "acme", rpc).await;
+        [answer, rpc].map(|answer| {
+            let error = &answer["error"];
+            assert!(error.is_object(), "{answer}");
+            (error["code"].clone(), text(&error["message"]).replace(tool, ""))
+        })
+    };
+    assert_eq!(missed("far.echo").await, missed("far.none").await);
+}
+
+#[tokio::test]
+async fn a_plan_of_another_realm_cannot_name_it() {
+    let house = house().await;
+    let plan = |tool: &str| {
+        json!({"plan": {"planId": "it/far", "steps": [
+            {"id": "call", "type": "tool_call", "toolId": tool, "arguments": {},
+             "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": "ok"},
+        ]}})
+    };
+    let started = async |realm: &str, tool: &str| {
+        let path = format!("/api/v1/runs?realm={realm}");
+        send(&house, ADMIN, Method::POST, &path, plan(tool)).await
+    };
+    let run = started("default", "far.echo").await;
+    assert!(run.status == 200 || run.status == 202, "{run:?}");
+    let hidden = started("acme", "far.echo").await;
+    assert_eq!(hidden.body["code"], "invalid_plan", "{hidden:?}");
+    let absent = started("acme", "fur.echo").await;
+    assert_eq!(hidden.refusal(), absent.refusal());
+}
+
+#[tokio::test]
+async fn prompts_and_resources_of_an_upstream_are_not_there_in_another_realm() {
+    let house = house().await;
+    for (method, list, member) in [
+        ("prompts/list", "prompts", "name"),
+        ("resources/list", "resources", "uri"),
+        ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+    ] {
+        let listed = async |realm: &str| {
+            let answer = asked(&house, realm, method, json!({})).await;
+            each(&answer["result"][list], member).iter().any(|item| item.starts_with("far"))
+        };
+        assert!(listed("default").await, "{method}");
+        assert!(!listed("acme").await, "{method}");
+    }
+    let reference = json!({"type": "ref/prompt", "name": "far.hello"});
+    let complete = json!({"ref": reference, "argument": {"name": "who", "value": ""}});
+    for (method, params) in [
+        ("prompts/get", json!({"name": "far.hello"})),
+        ("resources/read", json!({"uri": "far://one"})),
+        ("resources/read", json!({"uri": "far://two"})),
+        ("completion/complete", complete),
+    ] {
+        let here = asked(&house, "default", method, params.clone()).await;
+        assert!(here["result"].is_object(), "{method} {params}: {here}");
+        let there = asked(&house, "acme", method, params.clone()).await;
+        let message = text(&there["error"]["message"]);
+        assert!(message.starts_with("there is no "), "{method} {params}: {there}");
+    }
+}
+
+#[tokio::test]
+async fn upstreams_are_neither_shown_nor_stored_in_another_realm() {
+    let house = house().await;
+    let listed = async |realm: &str| {
+        let path = format!("/api/v1/upstreams?realm={realm}");
+        each(&get(&house, ADMIN, &path).await.body["items"], "name")
+    };
+    assert_eq!(listed("default").await, ["far"]);
+    assert!(listed("acme").await.is_empty());
+    for (method, path) in [
+        (Method::GET, "/api/v1/upstreams/far"),
+        (Method::POST, "/api/v1/upstreams/far/check"),
+        (Method::POST, "/api/v1/upstreams/far/login"),
+        (Method::DELETE, "/api/v1/upstreams/far/login"),
+    ] {
+        let path = format!("{path}?realm=acme");
+        let answer = send(&house, ADMIN, method.clone(), &path, Value::Null).await;
+        assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{method} {path}");
+    }
+    let counted = async |realm: &str| {
+        let answer = get(&house, ADMIN, &format!("/metrics?realm={realm}")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.text.contains("waypost_upstream_up{upstream=\"far\"}")
+    };
+    assert!(counted("default").await);
+    assert!(!counted("acme").await);
+
+    let path = "/api/v1/providers/crm";
+    let body = json!({"providerType": "MCP", "baseUrl": "http://127.0.0.1:1/mcp"});
+    let elsewhere = format!("{path}?realm=acme");
+    let refusal = send(&house, ADMIN, Method::PUT, &elsewhere, body.clone()).await;
+    assert_eq!(refusal.refusal(), refused(409, "upstreams_of_other_realm", &[]));
+    assert!(text(&refusal.body["detail"]).contains("the realm `default`"), "{refusal:?}");
+    let stored = send(&house, ADMIN, Method::PUT, path, body).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let missed = send(&house, ADMIN, Method::DELETE, &elsewhere, Value::Null).await;
+    assert_eq!(missed.refusal(), refused(404, "not_found", &[]));
+    assert_eq!(listed("default").await, ["crm", "far"]);
+}
