@@ -354,10 +354,18 @@ fn definitions_are_put_against_a_version() {
     assert_eq!(get("other"), Ok(None));
     assert_eq!(block_on(definitions.list(&realm(), "plan")), Ok(vec![stored(3, 3)]));
     assert_eq!(block_on(definitions.list(&realm(), "agent")), Ok(Vec::new()));
+    // Versions are not counted, names and kinds are.
+    let agent = Definition { kind: "agent".to_owned(), ..draft(1) };
+    for (realm, definition) in [("a", draft(1)), ("r", agent)] {
+        block_on(definitions.put(&realm.into(), definition, None)).unwrap();
+    }
+    let counts = vec![("a".into(), 1), ("r".into(), 2)];
+    assert_eq!(block_on(definitions.counts()), Ok(counts));
     let delete = |realm: &str| block_on(definitions.delete(&realm.into(), "plan", "math/add"));
     assert_eq!(delete("other"), Ok(false));
     assert_eq!(delete("r"), Ok(true));
     assert_eq!(get("r"), Ok(None));
+    assert_eq!(block_on(definitions.counts()), Ok(vec![("a".into(), 1), ("r".into(), 1)]));
 }
 
 #[test]

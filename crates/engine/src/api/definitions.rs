@@ -54,6 +54,16 @@ impl Catalog<'_> {
         self.shared.catalog.read_files(realm, files)
     }
 
+    /// The same for a realm in which not all of the files need to fit: those that do not are left
+    /// out, with whatever names them. Gives what is wrong with these beside the others.
+    pub fn read_fitting_files(
+        self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> (Filed, Vec<Mistake>) {
+        self.shared.catalog.read_fitting(realm, files)
+    }
+
     /// A project's files bring these now, in place of what they brought before: all at once. Runs
     /// that began keep what they pin, and what is stored stays.
     pub fn set_files(self, realm: &RealmId, files: Filed) {
@@ -69,9 +79,9 @@ impl Catalog<'_> {
         self.shared.gate.read_plan_to_keep(caller, source).map(|(_, warnings)| warnings)
     }
 
-    /// Warnings of rules that fit no tool and no plan of this realm, once its plans are loaded.
-    pub fn idle_rules(self, realm: &RealmId) -> Vec<Mistake> {
-        self.shared.catalog.idle_rules(realm)
+    /// Warnings of rules that fit no tool and no plan of any realm, once all plans are loaded.
+    pub fn idle_rules(self) -> Vec<Mistake> {
+        self.shared.catalog.idle_rules()
     }
 
     /// Stores a plan and adds it to the catalog, if `expected` is the newest version now (0: there

@@ -30,6 +30,21 @@ pub struct ProjectFiles {
     pub pipelines: Vec<PipelineFile>,
 }
 
+impl ProjectFiles {
+    /// Takes out the files that these mistakes are in; all files where none of them is in one.
+    fn leave_out(&mut self, mistakes: &[Mistake]) {
+        let is_wrong = |file: &str| mistakes.iter().any(|one| one.file.as_deref() == Some(file));
+        let count = |files: &Self| files.agents.len() + files.plans.len() + files.pipelines.len();
+        let before = count(self);
+        self.agents.retain(|agent| !is_wrong(&agent.file));
+        self.plans.retain(|plan| !is_wrong(&plan.file));
+        self.pipelines.retain(|pipeline| !is_wrong(&pipeline.file));
+        if count(self) == before {
+            *self = Self::default();
+        }
+    }
+}
+
 /// What files bring that fit together: read, and not in the catalog yet.
 pub struct Filed {
     agents: Vec<Talked>,
@@ -110,6 +125,28 @@ impl Catalog {
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
         Ok((Filed { agents, plans, pipelines }, mistakes))
+    }
+
+    /// The same as far as the files fit into a realm: one that does not, such as a plan with a tool
+    /// that is not there for this realm, is left out, and so is what names it. Gives what is wrong
+    /// with those.
+    pub(crate) fn read_fitting(
+        &self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> (Filed, Vec<Mistake>) {
+        let (mut files, mut left_out) = (files.clone(), Vec::new());
+        // It ends: each time there are fewer files, and without any nothing is wrong.
+        loop {
+            match self.read_files(realm, &files) {
+                Ok((filed, _)) => return (filed, left_out),
+                Err(found) => {
+                    let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
+                    files.leave_out(&wrong);
+                    left_out.extend(wrong);
+                }
+            }
+        }
     }
 
     /// The files bring these now, in place of what they brought before: in one moment for everyone

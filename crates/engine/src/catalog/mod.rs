@@ -205,11 +205,12 @@ impl Catalog {
         mistakes
     }
 
-    /// Warnings of rules that fit no tool and no plan of this realm.
-    pub(crate) fn idle_rules(&self, realm: &RealmId) -> Vec<Mistake> {
-        let plans = self.plans(realm);
-        let ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
-        self.registry.idle_rules(&ids)
+    /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.
+    pub(crate) fn idle_rules(&self) -> Vec<Mistake> {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        let plans = realms.values().flat_map(|known| known.plans.keys());
+        let ids: BTreeSet<&str> = plans.map(PlanId::as_str).collect();
+        self.registry.idle_rules(&ids.into_iter().collect::<Vec<_>>())
     }
 
     pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {

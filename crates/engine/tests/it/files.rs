@@ -7,6 +7,7 @@ use engine::{AgentFile, PipelineFile, ProjectFiles};
 use kernel::ask::Reply;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
+use kernel::tool::call::Caller;
 use kernel::values::ids::{PlanId, RealmId};
 use serde_json::json;
 use std::sync::Arc;
@@ -167,4 +168,35 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
     assert!(!Arc::ptr_eq(&before, &plan()) && version.has_changed().unwrap());
     take(&world, &[OTHER], &[]);
     assert!(engine.catalog().pipelines(&caller()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    let (catalog, there) = (world.engine.catalog(), Caller::new("acme", "ann"));
+    let ids_there = || -> Vec<String> {
+        catalog.plans(&there).iter().map(|plan| plan.id.to_string()).collect()
+    };
+    let lost = "planId: other\nsteps: [{id: a, type: tool_call, toolId: gone.tool, arguments: {}}]";
+    let (filed, left_out) =
+        catalog.read_fitting_files(&there.realm, &with_desk(&[lost, CALLS, NEW], DESK));
+    assert!(ids_there().is_empty(), "they are only read");
+    let mut told: Vec<Option<&str>> =
+        left_out.iter().map(|mistake| mistake.file.as_deref()).collect();
+    told.dedup();
+    assert_eq!(told, [Some("plan0.yaml"), Some("plan1.yaml")], "{left_out:?}");
+    assert!(left_out[0].message.contains("`gone.tool`"), "{left_out:?}");
+    catalog.set_files(&there.realm, filed);
+    assert_eq!(ids_there(), ["greet"]);
+    assert_eq!(catalog.all_pipelines(&there.realm).len(), 1, "its plan is there");
+    assert!(ids(&world).is_empty(), "the other realm has nothing of it");
+
+    // A pipeline goes with the plan of its handler.
+    let without = with_desk(&[&NEW.replace("greet", "hello")], DESK);
+    let (filed, left_out) = catalog.read_fitting_files(&there.realm, &without);
+    catalog.set_files(&there.realm, filed);
+    assert_eq!(left_out[0].file.as_deref(), Some("pipelines/desk.yaml"), "{left_out:?}");
+    assert_eq!(ids_there(), ["hello"]);
+    assert!(catalog.all_pipelines(&there.realm).is_empty());
 }

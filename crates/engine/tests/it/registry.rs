@@ -245,7 +245,7 @@ async fn rules_that_fit_nothing_are_told() {
     };
     let plan = "planId: demo/a\nsteps: [{id: end, type: final_response, message: hi}]";
     let world = World::with_rules(folder.path(), &[plan], rules, Limits::default()).await;
-    let told = world.engine.catalog().idle_rules(&RealmId::from("default"));
+    let told = world.engine.catalog().idle_rules();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,

@@ -109,6 +109,8 @@ pub struct Definition {
 
 /// Stored configuration: plans, agents, providers.
 pub trait Definitions: Send + Sync {
+    /// How many definitions each realm has that has any, by its name. All versions of one are one.
+    fn counts(&self) -> Read<'_, Vec<(RealmId, u64)>>;
     /// All of one kind.
     fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>>;
     /// One, in its newest version.

@@ -2,22 +2,22 @@
 
 use super::error::{AssembleError, ProjectPart, stored, wrong};
 use super::setup::Setup;
-use crate::assemble::pipelines;
-use engine::{AgentFile, Engine, PipelineFile, PlanFile};
+use crate::assemble::{beside, pipelines};
+use engine::{Engine, ProjectFiles};
+use identity::Identity;
 use kernel::contracts::Definitions;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::values::ids::AgentName;
+use kernel::identity::realm::Realms;
+use kernel::values::ids::{AgentName, RealmId};
 use project::agents;
 use project::realm::default_realm;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.
 pub(super) struct Brought {
-    agents: Vec<AgentFile>,
-    plans: Vec<PlanFile>,
-    pipelines: Vec<PipelineFile>,
+    files: ProjectFiles,
     /// The pipelines as far as they can be read, each with its file.
     readable: Vec<(String, Pipeline)>,
     /// Whether models of others are not opened: no one can say which there are.
@@ -30,47 +30,101 @@ pub(super) struct Brought {
 pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
     let readable = setup.project.readable_pipelines();
     let project = &mut setup.project;
-    let brought = Brought {
+    let files = ProjectFiles {
         agents: std::mem::take(&mut project.agents),
         plans: std::mem::take(&mut project.plans),
         pipelines: std::mem::take(&mut project.pipelines),
-        readable,
-        alone: setup.alone,
-        default: project.config.agents.default.clone(),
     };
-    (brought, setup)
+    let (alone, default) = (setup.alone, project.config.agents.default.clone());
+    (Brought { files, readable, alone, default }, setup)
 }
 
-/// Fills the catalog from the project's files and from the store, agents before the plans that name
-/// them, and both before the pipelines. Gives warnings.
+/// Fills the catalog from the project's files and from the store, for every realm that there is:
+/// agents before the plans that name them, and both before the pipelines. Gives warnings.
 pub(super) async fn load(
     engine: &Engine,
     definitions: &dyn Definitions,
+    identity: &Identity,
     brought: Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
-    let realm = default_realm();
-    let known = || -> Vec<Arc<Agent>> {
-        engine.catalog().all_agents(&realm).into_iter().map(|known| known.agent).collect()
-    };
+    let (realm, files) = (default_realm(), &brought.files);
     let models = engine.catalog().model_names();
-    let mut warnings = agents::without_models(&brought.agents, &models, engine.limits());
-    let found = engine.catalog().set_agents_from_files(&realm, brought.agents);
-    warnings.extend(found.map_err(wrong(ProjectPart::Agents))?);
-    let definitions = definitions.list(&realm, agents::KIND).await;
-    let definitions = definitions.map_err(|error| stored(error.into()))?;
-    warnings.extend(agents::idle(&definitions, &known(), &models));
-    engine.catalog().load_stored_agents(&realm).await.map_err(stored)?;
-    warnings.extend(agents::no_default(brought.default.as_ref(), &known()));
-    let found = engine.catalog().load_plans(&realm, brought.plans);
+    let mut warnings = agents::without_models(&files.agents, &models, engine.limits());
+    let loading = Loading { engine, definitions, files, models: &models };
+    warnings.extend(loading.agents(&realm).await?);
+    warnings.extend(agents::no_default(brought.default.as_ref(), &loading.known(&realm)));
+    let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
-    let models = (!brought.alone).then_some(models.as_slice());
-    let misplaced = pipelines::misplaced(&brought.readable, models);
-    match engine.catalog().set_pipelines(&realm, brought.pipelines) {
+    let usable = (!brought.alone).then_some(models.as_slice());
+    let misplaced = pipelines::misplaced(&brought.readable, usable);
+    match engine.catalog().set_pipelines(&realm, files.pipelines.clone()) {
         Ok(found) if misplaced.is_empty() => warnings.extend(found),
         Ok(_) => return Err(wrong(ProjectPart::Pipelines)(misplaced)),
         Err(found) => return Err(wrong(ProjectPart::Pipelines)([misplaced, found].concat())),
     }
-    warnings.extend(engine.catalog().idle_rules(&realm));
+    let realms = identity.directory().realms.clone();
+    for realm in beside::names(&realms) {
+        warnings.extend(loading.beside(realm).await?);
+    }
+    loading.tell_kept(&realms).await?;
+    warnings.extend(engine.catalog().idle_rules());
     Ok(warnings)
+}
+
+/// Brings realms what is theirs.
+struct Loading<'a> {
+    engine: &'a Engine,
+    definitions: &'a dyn Definitions,
+    files: &'a ProjectFiles,
+    /// The names of the models that there are.
+    models: &'a [String],
+}
+
+impl Loading<'_> {
+    /// The agents of a realm.
+    fn known(&self, realm: &RealmId) -> Vec<Arc<Agent>> {
+        let known = self.engine.catalog().all_agents(realm).into_iter();
+        known.map(|known| known.agent).collect()
+    }
+
+    /// Loads a realm's agents, those of the files and those that are stored. Gives warnings.
+    async fn agents(&self, realm: &RealmId) -> Result<Vec<Mistake>, AssembleError> {
+        let (catalog, filed) = (self.engine.catalog(), self.files.agents.clone());
+        let found = catalog.set_agents_from_files(realm, filed);
+        let mut warnings = found.map_err(wrong(ProjectPart::Agents))?;
+        let definitions = self.definitions.list(realm, agents::KIND).await;
+        let definitions = definitions.map_err(|error| stored(error.into()))?;
+        warnings.extend(agents::idle(&definitions, &self.known(realm), self.models));
+        catalog.load_stored_agents(realm).await.map_err(stored)?;
+        Ok(warnings)
+    }
+
+    /// Loads all of a realm beside the one that every server has. Gives warnings.
+    async fn beside(&self, realm: &RealmId) -> Result<Vec<Mistake>, AssembleError> {
+        let warnings = self.agents(realm).await?;
+        // What the files say is told once, for the realm that every server has.
+        let of_store = warnings.into_iter().filter(|warning| warning.file.is_none());
+        let mut warnings: Vec<Mistake> =
+            of_store.map(|warning| beside::said_of(realm, "in", warning)).collect();
+        // Twice: what is stored may name what the files bring, and the other way round.
+        beside::take_files(self.engine, realm, self.files);
+        self.engine.catalog().load_stored_plans(realm).await.map_err(stored)?;
+        warnings.extend(beside::take_files(self.engine, realm, self.files));
+        Ok(warnings)
+    }
+
+    /// Logs what is kept for realms that are not configured any more: it is theirs once they are
+    /// again.
+    async fn tell_kept(&self, realms: &Realms) -> Result<(), AssembleError> {
+        let counts = self.definitions.counts().await.map_err(|error| stored(error.into()))?;
+        for (realm, count) in counts.iter().filter(|(realm, _)| !realms.0.contains_key(realm)) {
+            tracing::info!(
+                %realm,
+                definitions = count,
+                "the realm is not configured: what is stored for it is kept and not loaded"
+            );
+        }
+        Ok(())
+    }
 }

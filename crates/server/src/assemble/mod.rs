@@ -9,6 +9,7 @@ mod error;
 mod access;
 mod held;
 mod behind;
+mod beside;
 mod load;
 mod check;
 pub(crate) mod reload;
@@ -196,7 +197,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         session_ttls,
     })
     .map_err(wrong(ProjectPart::Tools))?;
-    warnings.extend(load(&engine, definitions.as_ref(), brought).await?);
+    warnings.extend(load(&engine, definitions.as_ref(), &identity, brought).await?);
     go_on(&engine, project.config.audit).await?;
     let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
     warnings.extend(left);

@@ -3,7 +3,7 @@
 //! together, or what was served before stays. Runs that began keep what they pin.
 
 use crate::assemble::pipelines::misplaced;
-use crate::assemble::{AssembleError, opened};
+use crate::assemble::{AssembleError, beside, opened};
 use engine::{Engine, Models, ProjectFiles};
 use identity::Identity;
 use kernel::definition::agent::Agent;
@@ -129,6 +129,9 @@ impl Reload {
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
         self.engine.catalog().set_files(&self.realm, files);
+        for realm in beside::names(&self.identity.directory().realms) {
+            warnings.extend(beside::take_files(&self.engine, realm, &parts.files));
+        }
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         if parts.principals != self.taken.principals {

@@ -16,6 +16,7 @@ mod keys;
 mod api_keys;
 mod principals;
 mod realm_walls;
+mod realm_definitions;
 mod audit;
 mod tokens;
 mod oidc;

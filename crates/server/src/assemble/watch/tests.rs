@@ -1,6 +1,8 @@
 //! What a look at a project notices, and when it acts upon it.
 
 use super::*;
+use kernel::tool::call::Caller;
+use serde_json::json;
 
 /// Long after every file of a test was written.
 const LATER: Millis = Millis(i64::MAX);
@@ -162,5 +164,41 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     let wrong = reload.take(source.read().unwrap()).unwrap_err();
     assert!(wrong[0].to_string().starts_with("principals.yaml: error: the file is gone"));
     assert_eq!(roles(), "operator", "what was served stays");
+    assembled.stopper().stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
+    let plan = |id: &str| {
+        format!("planId: {id}\nsteps: [{{id: end, type: final_response, message: x}}]\n")
+    };
+    let place = folder(&[("plans/a/one.yaml", &plan("a/one"))]);
+    let config = Config::parse("waypost.toml", "[realms.acme]\nmax_find_limit = 9\n").unwrap();
+    let source = Source {
+        folder: place.path().to_owned(),
+        config: config.clone(),
+        pipelines: Vec::new(),
+        variables: Arc::new(|_: &str| None),
+    };
+    let data = tempfile::tempdir().unwrap();
+    let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
+    let mut reload = Reload::new(assembled.engine.clone(), assembled.identity(), Parts::default());
+    let catalog = assembled.engine.catalog();
+    let ids = |realm: &str| -> Vec<String> {
+        let plans = catalog.plans(&Caller::new(realm, "ann"));
+        plans.iter().map(|plan| plan.id.to_string()).collect()
+    };
+    let step = json!({"id": "end", "type": "final_response", "message": "stored"});
+    let stored = json!({"planId": "a/stored", "steps": [step]});
+    catalog.register_plan(&Caller::new("acme", "ann"), stored, None).await.unwrap();
+
+    reload.take(source.read().unwrap()).unwrap();
+    assert_eq!(ids("default"), ["a/one"]);
+    assert_eq!(ids("acme"), ["a/one", "a/stored"]);
+    assert!(ids("shop").is_empty(), "there is no such realm");
+    fs::write(place.path().join("plans/a/one.yaml"), plan("a/two")).unwrap();
+    reload.take(source.read().unwrap()).unwrap();
+    assert_eq!(ids("default"), ["a/two"]);
+    assert_eq!(ids("acme"), ["a/stored", "a/two"]);
     assembled.stopper().stop().await;
 }

@@ -9,6 +9,15 @@ use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
 
 impl Definitions for SqliteStore {
+    fn counts(&self) -> Read<'_, Vec<(RealmId, u64)>> {
+        self.readers.read(|connection| {
+            let sql = "SELECT realm, count(*) FROM \
+                 (SELECT DISTINCT realm, kind, name FROM definitions) \
+                 GROUP BY realm ORDER BY realm";
+            many(connection, sql, params![], |row| Ok((RealmId(row.get(0)?), count(row, 1)?)))
+        })
+    }
+
     fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>> {
         let (realm, kind) = (realm.clone(), kind.to_owned());
         self.readers.read(move |connection| {
