@@ -18,9 +18,10 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl Catalog<'_> {
-    /// A number that grows whenever what can be called or prompted changes.
-    pub fn version(self) -> tokio::sync::watch::Receiver<u64> {
-        self.shared.catalog.version()
+    /// A number that grows whenever what can be called or prompted in a realm changes. What is not
+    /// there for the realm does not count.
+    pub fn version(self, realm: &RealmId) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.catalog.version(realm)
     }
 
     /// The plans of the caller's realm.

@@ -97,7 +97,7 @@ impl Catalog {
             known.changed();
         });
         // Agents are prompts of MCP clients, which are notified when there are others.
-        self.tell();
+        self.tell(realm);
     }
 }
 

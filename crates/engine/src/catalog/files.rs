@@ -164,7 +164,7 @@ impl Catalog {
         });
         // No one is notified of a change of pipelines alone: no list shows what they come down to.
         if is_listed {
-            self.tell();
+            self.tell(realm);
         }
     }
 

@@ -2,7 +2,7 @@
 //! definitions, ever: a tool exists as code, plan, file or upstream. Whether a caller may see or
 //! use it is the gate's.
 
-use crate::catalog::registry::{Listed, Registry, ToolSource, bad_name};
+use crate::catalog::registry::{Listed, Registry, bad_name};
 use crate::catalog::roster::{Roster, TALKS, starting};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;
@@ -19,6 +19,7 @@ use kernel::tool::schema::Schemas;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
@@ -26,6 +27,7 @@ pub mod schema;
 pub mod models;
 pub mod registry;
 pub mod roster;
+mod versions;
 mod agents;
 mod pipelines;
 mod files;
@@ -83,8 +85,8 @@ pub(crate) struct Catalog {
     /// The only realm that the servers behind this one are there for; none where they are for all.
     upstreams_of: Option<RealmId>,
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
-    /// Grows with every change of what there is.
-    version: watch::Sender<u64>,
+    /// Grows with every change in any realm: lists that were judged before it are not kept.
+    version: AtomicU64,
 }
 
 #[derive(Default)]
@@ -102,6 +104,8 @@ struct RealmPlans {
     pipelines: pipelines::Pipelines,
     /// Grows with every change: a closure of what was there before it is not kept.
     changes: u64,
+    /// Grows with every change of what is listed here, and wakes those who wait for one.
+    listed: watch::Sender<u64>,
 }
 
 impl RealmPlans {
@@ -119,28 +123,13 @@ impl Catalog {
         limits: Arc<Limits>,
         upstreams_of: Option<RealmId>,
     ) -> Self {
-        let (realms, version) = (RwLock::default(), watch::Sender::new(1));
+        let (realms, version) = (RwLock::default(), AtomicU64::new(1));
         Self { registry, schemas, limits, upstreams_of, realms, version }
     }
 
     /// Whether the servers behind this one are there for a realm.
     pub(crate) fn has_upstreams(&self, realm: &RealmId) -> bool {
         self.upstreams_of.as_ref().is_none_or(|owner| owner == realm)
-    }
-
-    /// A number that grows with every change of what there is.
-    pub(crate) fn version(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
-    }
-
-    /// That number now.
-    pub(crate) fn version_now(&self) -> u64 {
-        *self.version.borrow()
-    }
-
-    /// Wakes those who wait for a change of what there is.
-    fn tell(&self) {
-        self.version.send_modify(|version| *version += 1);
     }
 
     /// What this finds of a realm; nothing where the realm has nothing.
@@ -190,19 +179,6 @@ impl Catalog {
 
     fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
         !listed.is_remote || self.has_upstreams(realm)
-    }
-
-    /// What a source brings now, in place of what it brought before; what of it is left out.
-    pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
-        let mistakes = self.registry.replace(source, self.schemas.as_ref());
-        // A plan reaches as far as its tools do.
-        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
-        for (realm, known) in realms.iter_mut() {
-            known.specs = self.as_tools(realm, &known.plans);
-        }
-        drop(realms);
-        self.tell();
-        mistakes
     }
 
     /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.
@@ -276,7 +252,7 @@ impl Catalog {
             // A plan's reach is that of all it can reach, so a new plan may change the others' too.
             known.specs = self.as_tools(realm, &known.plans);
         });
-        self.tell();
+        self.tell(realm);
     }
 
     /// Plans of a realm as tools, those that the rules keep out left out.

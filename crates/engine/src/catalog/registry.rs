@@ -170,6 +170,13 @@ impl Registry {
         self.book().brought.get(name).cloned()
     }
 
+    /// Whether a source brings a tool that is not of a server behind this one.
+    pub(crate) fn brings_own(&self, source: &str) -> bool {
+        let book = self.book();
+        let mut brought = book.brought.iter().filter(|(_, from)| &***from == source);
+        brought.any(|(name, _)| book.tools.get(name).is_some_and(|listed| !listed.is_remote))
+    }
+
     /// Whether the rules keep a tool of this name out.
     pub(crate) fn withholds(&self, name: &str) -> bool {
         self.book().withheld.contains(name)

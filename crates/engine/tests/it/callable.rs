@@ -75,7 +75,7 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
 async fn a_new_plan_changes_the_catalogs_version() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[INNER]).await;
-    let mut version = world.engine.catalog().version();
+    let mut version = world.engine.catalog().version(&caller().realm);
     version.mark_unchanged();
     let source = json!({"planId": "a", "steps": [{"id": "e", "type": "final_response",
         "message": "x"}]});

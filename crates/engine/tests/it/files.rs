@@ -66,7 +66,7 @@ async fn a_run_that_waits_keeps_its_plan_and_the_next_takes_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OLD, OTHER]).await;
     let waiting = world.run("greet", json!({}), "a").await;
-    let version = world.engine.catalog().version();
+    let version = world.engine.catalog().version(&realm());
     take(&world, &[NEW], &[]);
     assert!(version.has_changed().unwrap(), "whoever lists plans is told");
     assert_eq!(ids(&world), ["greet"], "the other's file is gone");
@@ -139,7 +139,7 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OTHER]).await;
     let engine = &world.engine;
-    let version = engine.catalog().version();
+    let version = engine.catalog().version(&realm());
     let Err(mistakes) = engine.catalog().read_files(&realm(), &with_desk(&[NEW, CALLS], DESK))
     else {
         panic!("a plan is named that is not there")
@@ -158,7 +158,7 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
     assert_eq!(engine.catalog().pipelines(&caller()).len(), 1);
 
     // Plans that say the same are the same, and nobody is told of a pipeline.
-    let version = engine.catalog().version();
+    let version = engine.catalog().version(&realm());
     let plan = || engine.catalog().plan(&caller(), &PlanId::from("greet")).unwrap();
     let before = plan();
     take_all(&world, &with_desk(&[OTHER, NEW], &DESK.replace("/desk", "/table")));

@@ -196,3 +196,41 @@ async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
         assert_eq!(read(&there), [("out", false)]);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_realm_hears_only_of_what_is_there_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), true);
+    let (here, there, catalog) = (caller(), stranger(), engine.catalog());
+    let mut versions = [&here, &there].map(|who| catalog.version(&who.realm));
+    let mut heard = || {
+        versions.each_mut().map(|version| {
+            let is_new = version.has_changed().unwrap();
+            version.mark_unchanged();
+            is_new
+        })
+    };
+    assert_eq!(heard(), [false, false]);
+    shop(&engine, Some("shop"));
+    assert_eq!(heard(), [true, false], "the server is there for one realm");
+    // A server without tools may have other prompts and resources now.
+    for _ in 0..2 {
+        assert_eq!(engine.tools().replace(ToolSource::new("upstream `shop`", Vec::new())), []);
+        assert_eq!(heard(), [true, false]);
+    }
+    shop(&engine, None);
+    assert_eq!(heard(), [true, true], "a tool of ours comes");
+    shop(&engine, Some("shop"));
+    assert_eq!(heard(), [true, true], "and goes");
+
+    let plan = "planId: own\nsteps: [{id: end, type: final_response, message: ok}]";
+    catalog.load_plans(&there.realm, files(&[plan])).unwrap();
+    assert_eq!(heard(), [false, true]);
+    catalog.register_plan(&here, calling("math::echo"), None).await.unwrap();
+    assert_eq!(heard(), [true, false]);
+    let agent = json!({"refName": "desk", "llmConfigRef": "any"});
+    catalog.register_agent(&there, agent, None).await.unwrap();
+    assert_eq!(heard(), [false, true]);
+    catalog.remove_agent(&there, &"desk".into()).await.unwrap();
+    assert_eq!(heard(), [false, true]);
+}

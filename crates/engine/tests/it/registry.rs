@@ -275,7 +275,7 @@ async fn tools_of_another_server_come_and_go() {
     assert!(engine.catalog().load_plans(&RealmId::from("default"), files(&[&misspelt])).is_err());
     assert_eq!(engine.tools().callable(&caller(), "late").unwrap().reach, Reach::Writes);
 
-    let mut version = engine.catalog().version();
+    let mut version = engine.catalog().version(&RealmId::from("default"));
     version.mark_unchanged();
     let from_shop = |tools| engine.tools().replace(ToolSource::new("server `shop`", tools));
     assert_eq!(from_shop(vec![plain("shop.find"), plain("shop.sell")]), []);

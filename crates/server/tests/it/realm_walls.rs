@@ -1,9 +1,10 @@
 //! Servers behind this one belong to the realm that every server has. In another realm they and
-//! their tools, prompts and resources are like what does not exist, also for administrators.
+//! their tools, prompts and resources are like what does not exist, also for administrators. Nor is
+//! a change in one realm heard in another.
 
-use crate::api_keys::{ADMIN, get, send};
-use crate::house::{House, refused, request, text};
-use crate::mcp_client::modern;
+use crate::api_keys::{ADMIN, asking, get, send};
+use crate::house::{House, approval, refused, request, text};
+use crate::mcp_client::{self, Events, modern, posted, sent};
 use crate::mcp_lists::each;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -19,6 +20,8 @@ use tokio::time::{sleep, timeout};
 
 /// How long the upstream may take until its tools are there.
 const LIMIT: Duration = Duration::from_secs(30);
+/// How long nothing may be heard after others have heard of a change.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// An MCP server with a tool, a prompt and resources.
 async fn far(Json(asked): Json<Value>) -> Response {
@@ -75,13 +78,18 @@ async fn house() -> House {
     house
 }
 
-/// The JSON-RPC message that answers this request of the administrator in a realm.
-async fn answered(house: &House, realm: &str, mut request: Request<Body>) -> Value {
+/// This request as the administrator sends it in a realm.
+fn in_realm(realm: &str, mut request: Request<Body>) -> Request<Body> {
     let bearer = format!("Bearer {ADMIN}");
     for (name, value) in [("authorization", bearer.as_str()), ("x-realm", realm)] {
         request.headers_mut().insert(name, value.parse().unwrap());
     }
-    let answer = house.send(request).await;
+    request
+}
+
+/// The JSON-RPC message that answers it.
+async fn answered(house: &House, realm: &str, request: Request<Body>) -> Value {
+    let answer = house.send(in_realm(realm, request)).await;
     if answer.body.is_object() {
         return answer.body;
     }
@@ -228,4 +236,58 @@ async fn upstreams_are_neither_shown_nor_stored_in_another_realm() {
     let missed = send(&house, ADMIN, Method::DELETE, &elsewhere, Value::Null).await;
     assert_eq!(missed.refusal(), refused(404, "not_found", &[]));
     assert_eq!(listed("default").await, ["crm", "far"]);
+}
+
+/// Streams of what a client in a realm hears: one that it listens on, and one of a session.
+async fn hearing(house: &House, realm: &str) -> [Events; 2] {
+    let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true,
+        "resourcesListChanged": true}});
+    let listen = in_realm(realm, modern("subscriptions/listen", wanted));
+    let mut listening = Events::of(house.open(listen).await);
+    let first = listening.next().await.unwrap().data;
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let hello = posted(&[], &mcp_client::asked(0, "initialize", hello));
+    let begun = house.send(in_realm(realm, hello)).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let session = begun.header("mcp-session-id");
+    let headers = [("mcp-session-id", session), ("accept", "text/event-stream")];
+    let open = in_realm(realm, sent(Method::GET, &headers, Body::empty()));
+    [listening, Events::of(house.open(open).await)]
+}
+
+/// All of these hear once that lists changed.
+async fn hear(streams: &mut [Events]) {
+    for stream in streams {
+        for list in ["tools", "prompts", "resources"] {
+            let heard = stream.next().await.unwrap().data;
+            assert_eq!(heard["method"], format!("notifications/{list}/list_changed"), "{heard}");
+        }
+    }
+}
+
+/// None of these hears anything.
+async fn hear_nothing(streams: &mut [Events]) {
+    for stream in streams {
+        let heard = timeout(QUIET, stream.next()).await;
+        assert!(heard.is_err(), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_in_one_realm_is_no_news_in_another() {
+    let house = asking("[realms.acme]\nmax_find_limit = 100").await;
+    let (mut here, mut there) = (hearing(&house, "default").await, hearing(&house, "acme").await);
+    let stored = async |realm: &str| {
+        let path = format!("/api/v1/plans/it%2Fapproval?realm={realm}");
+        let answer = send(&house, ADMIN, Method::PUT, &path, approval()).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    };
+    stored("default").await;
+    hear(&mut here).await;
+    hear_nothing(&mut there).await;
+    stored("acme").await;
+    hear(&mut there).await;
+    hear_nothing(&mut here).await;
 }

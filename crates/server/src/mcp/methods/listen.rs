@@ -10,6 +10,7 @@ use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::sessions::{Session, WATCHED_MAX, Wish};
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::contracts::shelf::Changes;
+use kernel::values::ids::RealmId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -47,8 +48,8 @@ impl Filter {
         resource_subscriptions: Vec::new(),
     };
 
-    /// The news of this, as far as it is wanted. One number grows with every change of what
-    /// there is, and plans are tools, prompts and resources: all three lists changed.
+    /// The news of this, as far as it is wanted. One number grows with every change of what is
+    /// there for a realm, and plans are tools, prompts and resources: all three lists changed.
     fn told(&self, heard: Heard) -> Vec<(&'static str, Map<String, Value>)> {
         match heard {
             Heard::Lists => [
@@ -81,7 +82,7 @@ pub(crate) async fn listen(exchange: Exchange) -> Answered {
         return Err(RpcError::invalid_params(message));
     }
     let mut closing = door.doors.closing();
-    let mut news = News::new(door);
+    let mut news = News::new(door, &exchange.caller.realm);
     let mut kept = Vec::new();
     let uris = std::mem::take(&mut filter.resource_subscriptions);
     // All at once, and each for itself: a server that is slow or away takes nothing from the rest.
@@ -138,10 +139,15 @@ pub(crate) async fn unsubscribe(exchange: Exchange, session: Arc<Session>) -> An
     Ok(Outcome::empty())
 }
 
-/// Tells a session's client the news, until the session is gone or the server closes.
-pub(crate) async fn herald(door: Arc<Door>, outbox: Outbox, mut wishes: mpsc::Receiver<Wish>) {
+/// Tells a session's client the news of its realm, until the session is gone or the server closes.
+pub(crate) async fn herald(
+    door: Arc<Door>,
+    realm: RealmId,
+    outbox: Outbox,
+    mut wishes: mpsc::Receiver<Wish>,
+) {
     let mut closing = door.doors.closing();
-    let mut news = News::new(&door);
+    let mut news = News::new(&door, &realm);
     drop(door);
     loop {
         let wish = {
@@ -169,7 +175,7 @@ pub(crate) async fn herald(door: Arc<Door>, outbox: Outbox, mut wishes: mpsc::Re
 /// What was heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Heard {
-    /// What there is has changed.
+    /// What is there for the realm has changed.
     Lists,
     /// The resource at this URI has.
     Updated(String),
@@ -182,9 +188,9 @@ struct News {
 }
 
 impl News {
-    /// News of what there is from now on.
-    fn new(door: &Door) -> Self {
-        Self { catalog: door.doors.engine.catalog().version(), watched: BTreeMap::new() }
+    /// News of what is there for a realm from now on.
+    fn new(door: &Door, realm: &RealmId) -> Self {
+        Self { catalog: door.doors.engine.catalog().version(realm), watched: BTreeMap::new() }
     }
 
     /// News of this resource, too.

@@ -306,7 +306,7 @@ struct PlanChanges {
 impl PlanChanges {
     fn of(engine: &Engine, caller: &Caller, id: PlanId) -> Option<Self> {
         // Watched before it is read, so that no change is lost between the two.
-        let versions = engine.catalog().version();
+        let versions = engine.catalog().version(&caller.realm);
         let known = Some(visible_plan(engine, caller, &id)?);
         Some(Self { engine: engine.clone(), caller: caller.clone(), id, known, versions })
     }

@@ -254,7 +254,8 @@ impl Arrival<'_> {
         door.sessions
             .add(&session)
             .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))?;
-        let herald = listen::herald(door.clone(), session.news(), wishes);
+        let realm = self.caller.realm.clone();
+        let herald = listen::herald(door.clone(), realm, session.news(), wishes);
         door.spawn.task("mcp session", Box::pin(herald));
         let greeting = Ok(hello::greeting(client.version));
         let message = written(&asked.id, client.version, &greeting);

@@ -181,7 +181,8 @@ impl Pipe {
         let client = hello::greeted(asked.what.params, self.door.lenient)?;
         let news = Outbox::new(Arc::new(self.way(None)));
         let (session, wishes) = Session::begin(&self.door.doors, &self.caller, &client, Some(news));
-        let herald = listen::herald(self.door.clone(), session.news(), wishes);
+        let realm = self.caller.realm.clone();
+        let herald = listen::herald(self.door.clone(), realm, session.news(), wishes);
         self.door.spawn.task("mcp session", Box::pin(herald));
         self.session = Some(session);
         let greeting = Ok(hello::greeting(client.version));

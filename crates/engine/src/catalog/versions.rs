@@ -1,0 +1,49 @@
+//! Numbers that grow when something changes: one for all realms, which lists that were judged
+//! follow, and one for each realm, which clients there wait for. What is not there for a realm is
+//! no news in it.
+
+use super::Catalog;
+use crate::catalog::registry::ToolSource;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::RealmId;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use tokio::sync::watch;
+
+impl Catalog {
+    /// A number that grows with every change of what is there for a realm.
+    pub(crate) fn version(&self, realm: &RealmId) -> watch::Receiver<u64> {
+        self.change(realm, |known| known.listed.subscribe())
+    }
+
+    /// A number that grows with every change in any realm.
+    pub(crate) fn version_now(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Wakes those who wait for a change of what is there for a realm.
+    pub(super) fn tell(&self, realm: &RealmId) {
+        // First: who is woken must not get a list that was judged before.
+        self.version.fetch_add(1, Ordering::AcqRel);
+        self.known(realm, |known| known.listed.send_modify(|version| *version += 1));
+    }
+
+    /// What a source brings now, in place of what it brought before; what of it is left out.
+    pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
+        let name = source.name.clone();
+        let had_own = self.registry.brings_own(&name);
+        let mistakes = self.registry.replace(source, self.schemas.as_ref());
+        // A server behind this one changes nothing for the realms that it is not there for.
+        let is_for_all = had_own || self.registry.brings_own(&name);
+        let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
+        self.version.fetch_add(1, Ordering::AcqRel);
+        for (realm, known) in realms.iter_mut() {
+            if is_for_all || self.has_upstreams(realm) {
+                // A plan reaches as far as its tools do.
+                known.specs = self.as_tools(realm, &known.plans);
+                known.listed.send_modify(|version| *version += 1);
+            }
+        }
+        mistakes
+    }
+}
