@@ -60,8 +60,8 @@ fn realm<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
         if text == DEFAULT_REALM {
             return Ok(());
         }
-        let what = format!("there is no realm `{text}`");
-        let hint = format!("the one realm is `{DEFAULT_REALM}`; leave `realm` out");
+        let what = format!("a sink cannot get the events of the realm `{text}`");
+        let hint = format!("sinks belong to the realm `{DEFAULT_REALM}`; leave `realm` out");
         Err(Mistake::error(what).hint(hint))
     })
 }

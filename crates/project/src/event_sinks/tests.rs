@@ -162,7 +162,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "[events.sinks.a]\nfrom = \"begin\"\n",
         "waypost.toml:2:8: error: `from` cannot be `begin`; hint: it is `now`",
     ),
-    ("[events.sinks.a]\nrealm = \"shop\"\n", "waypost.toml:2:9: error: there is no realm `shop`"),
+    (
+        "[events.sinks.a]\nrealm = \"shop\"\n",
+        "waypost.toml:2:9: error: a sink cannot get the events of the realm `shop`",
+    ),
     (
         "[events.sinks.\"a.b\"]\ntype = \"stdout\"\n",
         "waypost.toml:1:15: error: `a.b` cannot be the name of a sink",

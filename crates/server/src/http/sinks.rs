@@ -99,12 +99,13 @@ async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<()> {
     Err(not_found("sink", name, names, "`GET /api/v1/sinks` lists them"))
 }
 
-/// What is configured of the sink of this name, if it is.
+/// What is configured of the sink of this name, if it is. One of another realm is like one that
+/// does not exist.
 async fn configured<'d>(doors: &'d Doors, caller: &Caller, name: &str) -> Result<&'d SinkFacts> {
+    listed(doors, caller, name).await?;
     if let Some(facts) = doors.sinks.iter().find(|facts| facts.name == name) {
         return Ok(facts);
     }
-    listed(doors, caller, name).await?;
     let message = format!("sink `{name}` is not configured: nothing is sent to it");
     Err(Failure::new(StatusCode::CONFLICT, "sink_unconfigured", message)
         .hint(format!("add `[events.sinks.{name}]` to the settings and start again")))

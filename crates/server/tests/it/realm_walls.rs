@@ -291,3 +291,24 @@ async fn a_change_in_one_realm_is_no_news_in_another() {
     hear(&mut there).await;
     hear_nothing(&mut here).await;
 }
+
+#[tokio::test]
+async fn a_sink_of_another_realm_is_like_none() {
+    let settings = "[realms.acme]\nmax_find_limit = 100\n\
+        [events.sinks.lines]\ntype = \"file\"\npath = \"events.jsonl\"";
+    let house = asking(settings).await;
+    let resumed = async |realm: &str, sink: &str| {
+        let path = format!("/api/v1/sinks/{sink}/resume?realm={realm}");
+        send(&house, ADMIN, Method::POST, &path, json!({})).await
+    };
+    let done = resumed("default", "lines").await;
+    assert_eq!((done.status, &done.body["name"]), (200, &json!("lines")), "{done:?}");
+    let missed = async |sink: &str| {
+        let answer = resumed("acme", sink).await;
+        assert_eq!(answer.refusal(), refused(404, "not_found", &[]), "{sink}");
+        ["detail", "hint"].map(|member| text(&answer.body[member]).replace(sink, ""))
+    };
+    assert_eq!(missed("lines").await, missed("words").await);
+    let listed = get(&house, ADMIN, "/api/v1/sinks?realm=acme").await;
+    assert_eq!(listed.body["items"], json!([]), "{listed:?}");
+}
