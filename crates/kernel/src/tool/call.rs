@@ -5,6 +5,7 @@ mod blobs;
 
 pub use blobs::{BlobError, CallBlobs, KeepBlobs, Pieces};
 
+use crate::values::canonical;
 use crate::values::datum::BlobRef;
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
@@ -137,7 +138,14 @@ fn is_false(value: &bool) -> bool {
 impl ToolSpec {
     /// The hash that a started call pins.
     pub fn hash(&self) -> ContentHash {
-        ContentHash::of(serde_json::to_string(self).unwrap_or_default().as_bytes())
+        let sorted = |schema: &Arc<Value>| Arc::new(canonical::sorted(schema));
+        let spec = Self {
+            input_schema: sorted(&self.input_schema),
+            output_schema: self.output_schema.as_ref().map(sorted),
+            listed: self.listed.as_ref().map(sorted),
+            ..self.clone()
+        };
+        ContentHash::of(serde_json::to_string(&spec).unwrap_or_default().as_bytes())
     }
 
     /// The reach of one call: `http::request` with GET reads, with POST writes.
@@ -467,5 +475,21 @@ mod tests {
         let text = serde_json::to_string(&now).unwrap();
         assert!(text.ends_with(r#","policy":"7"}}"#), "{text}");
         assert_eq!(serde_json::from_str::<Judgement>(&text).unwrap(), now);
+    }
+
+    #[test]
+    fn a_hash_does_not_depend_on_the_order_of_keys() {
+        let written = concat!(
+            r#"{"name":"a","title":"","description":"","#,
+            r#""inputSchema":{"type":"object","properties":{"b":{},"a":{}}},"#,
+            r#""reach":"reads","idempotent":true,"listed":{"y":1,"x":2}}"#,
+        );
+        let hashed = concat!(
+            r#"{"name":"a","title":"","description":"","#,
+            r#""inputSchema":{"properties":{"a":{},"b":{}},"type":"object"},"#,
+            r#""reach":"reads","idempotent":true,"listed":{"x":2,"y":1}}"#,
+        );
+        let spec: ToolSpec = serde_json::from_str(written).unwrap();
+        assert_eq!(spec.hash(), ContentHash::of(hashed.as_bytes()));
     }
 }

@@ -1,4 +1,5 @@
-//! JSON in one spelling (RFC 8785), so that a digest over it means the same everywhere.
+//! JSON in one spelling (RFC 8785), so that a digest over it means the same everywhere; and JSON in
+//! the spelling that hashes of definitions are made of.
 
 use crate::values::ids::ContentHash;
 use serde_json::{Number, Value};
@@ -13,6 +14,14 @@ pub fn text(value: &Value) -> String {
 /// sha256 over the canonical text.
 pub fn digest(value: &Value) -> ContentHash {
     ContentHash::of(text(value).as_bytes())
+}
+
+/// The value with the keys of every object in the order of their bytes. Hashes that are stored are
+/// made of its text, so that they do not depend on the order in which maps of a build keep keys.
+pub fn sorted(value: &Value) -> Value {
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted
 }
 
 fn write(value: &Value, out: &mut String) {
@@ -111,6 +120,15 @@ mod tests {
         assert_eq!(
             text(&json!({"b": [1, {"z": null, "a": "x"}], "a": true})),
             r#"{"a":true,"b":[1,{"a":"x","z":null}]}"#
+        );
+    }
+
+    #[test]
+    fn a_sorted_value_is_written_with_its_numbers_as_they_are() {
+        let value = json!({"b": [1.0, {"\u{ff61}": 1, "\u{10000}": 2, "z": 0.5}], "a": 1});
+        assert_eq!(
+            sorted(&value).to_string(),
+            "{\"a\":1,\"b\":[1.0,{\"z\":0.5,\"\u{ff61}\":1,\"\u{10000}\":2}]}"
         );
     }
 }

@@ -8,6 +8,7 @@ mod left_out;
 mod pending;
 
 use kernel::tool::call::{Abilities, Given, ToolOutput, Want, Wants};
+use kernel::values::canonical;
 use kernel::values::ids::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -120,7 +121,7 @@ const PAGE_NAME_BYTES_MAX: usize = 256;
 /// with these parameters. A question that is not the same has another key, so that no answer is
 /// given to it that was meant for another: a page with another name there must be opened again.
 pub(crate) fn key(number: u32, want: &Want, params: &Value) -> String {
-    let hash = ContentHash::of(json!(want).to_string().as_bytes());
+    let hash = ContentHash::of(canonical::sorted(&json!(want)).to_string().as_bytes());
     let short: String = hash.as_str().chars().take(8).collect();
     let name = params["elicitationId"].as_str().filter(|name| {
         let is_page = matches!(want, Want::Url { .. });

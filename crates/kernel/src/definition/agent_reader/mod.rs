@@ -12,6 +12,7 @@ use crate::definition::plan::source::{Node, NodeKind, Subject, child_pointer};
 use crate::expression::template::{fill, names};
 use crate::limits::Limits;
 use crate::tool::rules::Pattern;
+use crate::values::canonical;
 use crate::values::ids::{AgentName, ContentHash};
 use crate::values::names::is_plain_name;
 use serde_json::{Map, Value, json};
@@ -149,7 +150,7 @@ impl Form<'_> {
             approve: approve.unwrap_or_default(),
             limits,
             zone,
-            hash: ContentHash::of(source.to_string().as_bytes()),
+            hash: ContentHash::of(canonical::sorted(&source).to_string().as_bytes()),
             source: Arc::new(source),
         })
     }

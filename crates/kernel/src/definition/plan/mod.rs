@@ -5,6 +5,7 @@ use crate::expression::condition::Condition;
 use crate::expression::pointer::Pointer;
 use crate::expression::template::Template;
 use crate::tool::call::Pace;
+use crate::values::canonical;
 use crate::values::ids::{AgentName, ContentHash, ContextKey, PlanId, StepId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -462,5 +463,5 @@ fn hash_of(source: &Value) -> ContentHash {
         fields.remove("examples");
         fields.remove("description");
     }
-    ContentHash::of(pinned.to_string().as_bytes())
+    ContentHash::of(canonical::sorted(&pinned).to_string().as_bytes())
 }
