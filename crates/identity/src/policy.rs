@@ -4,11 +4,11 @@
 use crate::Identity;
 use crate::snapshot::Snapshot;
 use kernel::ask::OWNER;
-use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::roles::{Role, Target};
 use kernel::tool::call::Verdict;
-use kernel::values::caller::{Act, Caller, LOCAL};
+use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
 
 /// Decides by the built-in roles.
@@ -56,12 +56,12 @@ impl Policy for RolePolicy {
 fn decide(snapshot: &Snapshot, request: &Request<'_>) -> Decision {
     let Request { act, subject, resource, .. } = request;
     let directory = &*snapshot.directory;
-    let target = target(directory, resource, *act, subject);
+    let target = resource.known_to(directory).target(*act, directory.who(&subject.subject));
     let verdict = match permits(directory, subject, *act, target) {
         true => Verdict::Allow,
         false => Verdict::Deny(format!("no role of the caller permits `{}` here", act.name())),
     };
-    Decision { verdict, obligations: Vec::new(), version: Some(snapshot.version.clone()) }
+    Decision { version: Some(snapshot.version.clone()), ..Decision::from(verdict) }
 }
 
 /// Whether the roles of this caller in its realm permit it. The same as the roles of
@@ -75,35 +75,4 @@ fn permits(directory: &Directory, caller: &Caller, act: Act, target: Target) -> 
         let mut held = grants.0.iter().filter(|(realms, _)| realms.fits(&caller.realm));
         held.any(|(_, roles)| roles.permit(act, target))
     })
-}
-
-/// What a resource is to the built-in roles.
-fn target(directory: &Directory, resource: &Resource<'_>, act: Act, caller: &Caller) -> Target {
-    let is_own = |facts: &SessionFacts<'_>| is_own(directory, facts, &caller.subject);
-    match resource {
-        Resource::Tool(_)
-        | Resource::Plan(_)
-        | Resource::InlinePlan
-        | Resource::Agent(_)
-        | Resource::Pipeline(_) => Target::Catalog,
-        // Its prompts and resources are there to be used, as its tools are.
-        Resource::Upstream(_) if act == Act::Read => Target::Catalog,
-        Resource::Session(facts) if is_own(facts) => Target::OwnSession,
-        Resource::Session(_) => Target::OtherSession,
-        Resource::Ask { session, .. } if is_own(session) => Target::OwnAsk,
-        Resource::Ask { .. } => Target::OtherAsk,
-        Resource::Blob(_) => Target::Blob,
-        Resource::Definition { .. } => Target::Definition,
-        Resource::Upstream(_) | Resource::Sink(_) => Target::Neighbour,
-        Resource::Principal(_) | Resource::Server => Target::Server,
-    }
-}
-
-/// Whether a session is the subject's own, by whichever of its identities. What local mode left has
-/// no owner, and belongs to the principal that is `local` too. A case without one is its
-/// pipeline's.
-fn is_own(directory: &Directory, facts: &SessionFacts<'_>, subject: &str) -> bool {
-    let left = || facts.pipeline.is_none().then_some(LOCAL);
-    let owner = facts.owner.or_else(left);
-    owner.is_some_and(|owner| owner == subject || directory.who(owner) == directory.who(subject))
 }

@@ -1,6 +1,8 @@
 //! What policy is asked, and what it answers: may this caller do this to that? One question has one
 //! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
 
+use crate::identity::directory::Directory;
+use crate::identity::roles::Target;
 use crate::tool::call::{ToolSpec, Verdict};
 use crate::values::caller::{Act, Caller};
 use serde_json::Value;
@@ -86,6 +88,43 @@ impl<'a> SessionFacts<'a> {
     }
 }
 
+impl<'a> Resource<'a> {
+    /// The same as this directory knows it: whose a session is by whichever identity of its owner.
+    #[must_use]
+    pub fn known_to(self, directory: &'a Directory) -> Self {
+        let known = |facts: SessionFacts<'a>| {
+            facts.owned_by(directory.owner(facts.owner, facts.pipeline.is_some()))
+        };
+        match self {
+            Self::Session(facts) => Self::Session(known(facts)),
+            Self::Ask { kind, session } => Self::Ask { kind, session: known(session) },
+            _ => self,
+        }
+    }
+
+    /// What it is to the built-in roles where this subject does this to it.
+    pub fn target(&self, act: Act, subject: &str) -> Target {
+        let is_own = |facts: &SessionFacts<'_>| facts.owner == Some(subject);
+        match self {
+            Self::Tool(_)
+            | Self::Plan(_)
+            | Self::InlinePlan
+            | Self::Agent(_)
+            | Self::Pipeline(_) => Target::Catalog,
+            // Its prompts and resources are there to be used, as its tools are.
+            Self::Upstream(_) if act == Act::Read => Target::Catalog,
+            Self::Session(facts) if is_own(facts) => Target::OwnSession,
+            Self::Session(_) => Target::OtherSession,
+            Self::Ask { session, .. } if is_own(session) => Target::OwnAsk,
+            Self::Ask { .. } => Target::OtherAsk,
+            Self::Blob(_) => Target::Blob,
+            Self::Definition { .. } => Target::Definition,
+            Self::Upstream(_) | Self::Sink(_) => Target::Neighbour,
+            Self::Principal(_) | Self::Server => Target::Server,
+        }
+    }
+}
+
 /// As messages name it.
 impl fmt::Display for Resource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,6 +175,8 @@ pub struct Decision {
     pub obligations: Vec<Obligation>,
     /// The version of the policies that said so.
     pub version: Option<Arc<str>>,
+    /// The ids of the policies that decided; none where no policy permits it.
+    pub policies: Vec<Arc<str>>,
 }
 
 impl Decision {
@@ -157,7 +198,7 @@ impl Decision {
 
 impl From<Verdict> for Decision {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, obligations: Vec::new(), version: None }
+        Self { verdict, obligations: Vec::new(), version: None, policies: Vec::new() }
     }
 }
 

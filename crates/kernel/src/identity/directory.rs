@@ -6,6 +6,7 @@ use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::principal::{KnownPrincipal, Roster};
 use crate::identity::realm::Realms;
 use crate::identity::roles::{Role, Roles};
+use crate::values::caller::LOCAL;
 use crate::values::ids::RealmId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -88,6 +89,16 @@ impl Directory {
         self.principals.of_subject(subject).map_or(subject, |known| &*known.principal.id)
     }
 
+    /// Whose a session with this owner is. What local mode left has none, and belongs to the
+    /// principal that is `local` too; a case without one is its pipeline's.
+    pub fn owner<'a>(&'a self, owner: Option<&'a str>, is_case: bool) -> Option<&'a str> {
+        match owner {
+            Some(owner) => Some(self.who(owner)),
+            None if is_case => None,
+            None => self.principals.of_subject(LOCAL).map(|known| &*known.principal.id),
+        }
+    }
+
     /// Whether this subject is a principal that is disabled, and may do nothing.
     pub fn is_disabled(&self, subject: &str) -> bool {
         self.principals.of_subject(subject).is_some_and(|known| known.disabled.is_some())
@@ -127,7 +138,6 @@ mod tests {
     use super::*;
     use crate::identity::grants::RealmPattern;
     use crate::identity::principal::{Principal, PrincipalRecord};
-    use crate::values::caller::LOCAL;
     use crate::values::ids::Millis;
 
     const GOOD: &str = "aaaaaaaaaa";
@@ -247,6 +257,10 @@ mod tests {
         let subjects = ["ann", "corp:ann", LOCAL, "corp:bob", "corp:zoe"];
         let who = subjects.map(|subject| directory.who(subject));
         assert_eq!(who, ["ann", "ann", "ann", "bob", "corp:zoe"]);
+        assert_eq!(directory.owner(Some("corp:ann"), false), Some("ann"));
+        assert_eq!(directory.owner(None, false), Some("ann"), "what local mode left");
+        assert_eq!(directory.owner(None, true), None, "a case is its pipeline's");
+        assert_eq!(self::directory().owner(None, false), None);
     }
 
     #[test]
