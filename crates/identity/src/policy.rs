@@ -3,10 +3,9 @@
 
 use crate::Identity;
 use crate::snapshot::Snapshot;
-use kernel::ask::OWNER;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
 use kernel::identity::directory::{ADMIN, Directory};
-use kernel::identity::roles::{Role, Target};
+use kernel::identity::roles::{Role, Target, answerers};
 use kernel::tool::call::Verdict;
 use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
@@ -38,14 +37,8 @@ impl Policy for RolePolicy {
         resources.iter().map(judged).collect()
     }
 
-    /// Those whose role permits it for every ask, and where a role permits it for one's own, the
-    /// subject that the run acts for.
     fn answerers(&self) -> Option<Vec<String>> {
-        let permits = |role: &Role, target| role.permits(Act::Answer, target);
-        let own = Role::ALL.iter().any(|role| permits(role, Target::OwnAsk));
-        let all = Role::ALL.iter().filter(|role| permits(role, Target::OtherAsk));
-        let all = all.map(|role| format!("role:{}", role.name()));
-        Some(own.then(|| OWNER.to_owned()).into_iter().chain(all).collect())
+        Some(answerers(Role::ALL))
     }
 
     fn version(&self) -> Option<Arc<str>> {

@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("outbound", &["kernel"]),
     ("identity", &["kernel", "outbound"]),
+    ("policy", &["kernel"]),
     ("demo", &["kernel", "wire"]),
     ("engine", &["kernel"]),
     ("tools", &["kernel", "wire", "outbound"]),
@@ -29,14 +30,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "kernel", "wire", "outbound", "identity", "demo", "engine", "tools", "upstreams",
-            "stores", "llms", "sinks", "telemetry", "project",
+            "kernel", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
+            "upstreams", "stores", "llms", "sinks", "telemetry", "project",
         ],
     ),
     (
         "waypost",
         &[
-            "kernel", "identity", "wire", "outbound", "identity", "demo", "engine", "tools",
+            "kernel", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
             "upstreams", "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),

@@ -220,6 +220,16 @@ pub enum Answerer {
     Principal(Arc<str>),
 }
 
+/// As asks and policies write it.
+impl fmt::Display for Answerer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(name) => write!(f, "role:{name}"),
+            Self::Principal(name) => write!(f, "principal:{name}"),
+        }
+    }
+}
+
 /// Who may do what. The scopes of the caller are no concern of it: they are looked at before.
 pub trait Policy: Send + Sync {
     /// What it says of one request.

@@ -127,6 +127,13 @@ impl Directory {
             || self.claims.contains_key(subject)
     }
 
+    /// Whether this subject can still do something: it is known, and neither a principal that is
+    /// disabled nor a key that was revoked.
+    pub fn is_active(&self, subject: &str) -> bool {
+        let is_revoked = self.key_of(subject).is_some_and(|key| key.revoked.is_some());
+        self.is_known(subject) && !self.is_disabled(subject) && !is_revoked
+    }
+
     /// The key that this subject is.
     pub fn key_of(&self, subject: &str) -> Option<&Arc<ApiKey>> {
         self.keys.get(subject.strip_prefix(SUBJECT_PREFIX)?)
@@ -254,6 +261,12 @@ mod tests {
         }
         assert!(directory.is_disabled("bob") && directory.is_disabled("corp:bob"));
         assert!(!directory.is_disabled("ann") && !directory.is_disabled("key:aaaaaaaaaa"));
+        for active in ["ann", "corp:ann", LOCAL, ADMIN, "key:aaaaaaaaaa"] {
+            assert!(directory.is_active(active), "{active}");
+        }
+        for ended in ["bob", "corp:bob", "corp:zoe", "key:cccccccccc"] {
+            assert!(!directory.is_active(ended), "{ended}");
+        }
         let subjects = ["ann", "corp:ann", LOCAL, "corp:bob", "corp:zoe"];
         let who = subjects.map(|subject| directory.who(subject));
         assert_eq!(who, ["ann", "ann", "ann", "bob", "corp:zoe"]);

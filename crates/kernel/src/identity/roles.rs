@@ -1,5 +1,6 @@
 //! The built-in roles, and what each permits.
 
+use crate::ask::OWNER;
 use crate::values::caller::Act;
 use crate::values::words::named;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,16 @@ fn is_for_approvers(act: Act, target: Target) -> bool {
         Target::OwnSession | Target::OtherSession | Target::Blob => act == Act::Read,
         Target::Catalog | Target::Definition | Target::Neighbour | Target::Server => false,
     }
+}
+
+/// Who may answer what runs ask by these roles, as an inbox shows it: those whose role permits it
+/// for every ask, and where a role permits it for one's own, the subject that the run acts for.
+pub fn answerers(roles: &[Role]) -> Vec<String> {
+    let permits = |role: &Role, target| role.permits(Act::Answer, target);
+    let own = roles.iter().any(|role| permits(role, Target::OwnAsk));
+    let all = roles.iter().filter(|role| permits(role, Target::OtherAsk));
+    let all = all.map(|role| format!("role:{}", role.name()));
+    own.then(|| OWNER.to_owned()).into_iter().chain(all).collect()
 }
 
 /// Names of roles: built-in ones, and others that only policies know.

@@ -1,0 +1,173 @@
+//! A question in the words of Cedar: who asks, what is done, to what, and what else is known.
+
+use crate::reads::{ARGUMENTS, NOW};
+use crate::schema::{Kind, TOOL_ACTION, identity};
+use cedar_policy::{
+    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
+};
+use kernel::contracts::policy::{Request as Asked, Resource, SessionFacts, Trigger};
+use kernel::identity::roles::Roles;
+use kernel::tool::call::{Reach, ToolSpec};
+use kernel::values::caller::Act;
+use kernel::values::ids::Millis;
+use std::collections::{HashMap, HashSet};
+
+/// Attributes of an entity.
+type Attributes = HashMap<String, RestrictedExpression>;
+
+/// The names of all types of entities, read once.
+#[derive(Debug)]
+pub(crate) struct Names(Vec<EntityTypeName>);
+
+impl Names {
+    pub(crate) fn new() -> Result<Self, String> {
+        let names = Kind::ALL.iter().map(|kind| kind.name().parse::<EntityTypeName>());
+        names.collect::<Result<Vec<_>, _>>().map(Self).map_err(|error| error.to_string())
+    }
+
+    fn uid(&self, kind: Kind, id: &str) -> EntityUid {
+        EntityUid::from_type_name_and_id(self.0[kind as usize].clone(), EntityId::new(id))
+    }
+
+    fn reference(&self, kind: Kind, id: &str) -> RestrictedExpression {
+        RestrictedExpression::new_entity_uid(self.uid(kind, id))
+    }
+
+    /// The entities of a question: who asks, with its roles, and what it is done to. Nothing where
+    /// Cedar does not take them, so that nothing can be evaluated.
+    pub(crate) fn entities(&self, asked: &Asked<'_>, roles: &Roles) -> Option<Entities> {
+        let (caller, resource) = (asked.subject, &asked.resource);
+        let realm = self.uid(Kind::Realm, caller.realm.as_str());
+        let mut known = Attributes::new();
+        let reference = RestrictedExpression::new_entity_uid(realm.clone());
+        known.insert("realm".to_owned(), reference);
+        if let Some(actor) = &caller.actor {
+            known.insert("actor".to_owned(), self.reference(Kind::Subject, actor));
+        }
+        let held: HashSet<EntityUid> =
+            roles.iter().map(|role| self.uid(Kind::Role, role)).collect();
+        let subject = self.uid(Kind::Subject, &caller.subject);
+        let (kind, name) = identity(resource);
+        let mut entities = vec![
+            Entity::new(subject, known, held).ok()?,
+            Entity::new(self.uid(kind, &name), self.attributes(resource), HashSet::from([realm]))
+                .ok()?,
+        ];
+        if kind == Kind::Tool {
+            let group = HashSet::from([self.uid(Kind::Action, Act::Call.name())]);
+            entities.push(Entity::new_no_attrs(self.tool_action(&name), group));
+        }
+        Entities::from_entities(entities, None).ok()
+    }
+
+    /// The question itself, for policies that do not name the tool's own action.
+    pub(crate) fn request(&self, asked: &Asked<'_>, context: Context) -> Option<Request> {
+        let action = self.uid(Kind::Action, asked.act.name());
+        self.with_action(asked, action, context)
+    }
+
+    /// The question itself, for policies that name the own action of this tool.
+    pub(crate) fn tool_request(
+        &self,
+        asked: &Asked<'_>,
+        tool: &str,
+        context: Context,
+    ) -> Option<Request> {
+        self.with_action(asked, self.tool_action(tool), context)
+    }
+
+    fn with_action(
+        &self,
+        asked: &Asked<'_>,
+        action: EntityUid,
+        context: Context,
+    ) -> Option<Request> {
+        let subject = self.uid(Kind::Subject, &asked.subject.subject);
+        let (kind, name) = identity(&asked.resource);
+        Request::new(subject, action, self.uid(kind, &name), context, None).ok()
+    }
+
+    fn tool_action(&self, tool: &str) -> EntityUid {
+        self.uid(Kind::Action, &format!("{TOOL_ACTION}{tool}"))
+    }
+
+    fn attributes(&self, resource: &Resource<'_>) -> Attributes {
+        match resource {
+            Resource::Tool(spec) => of_tool(spec),
+            Resource::Plan(_) => one("inline", RestrictedExpression::new_bool(false)),
+            Resource::InlinePlan => one("inline", RestrictedExpression::new_bool(true)),
+            Resource::Session(facts) => self.of_session(facts),
+            Resource::Ask { kind, session } => {
+                let mut known = one("kind", text(kind));
+                // The members of a map have different names, so they always make a record.
+                if let Ok(facts) = RestrictedExpression::new_record(self.of_session(session)) {
+                    known.insert("session".to_owned(), facts);
+                }
+                known
+            }
+            Resource::Definition { kind, name } => {
+                Attributes::from([("kind".to_owned(), text(kind)), ("name".to_owned(), text(name))])
+            }
+            _ => Attributes::new(),
+        }
+    }
+
+    fn of_session(&self, facts: &SessionFacts<'_>) -> Attributes {
+        let mut known = one("space", text(facts.space));
+        let entities = [
+            ("owner", Kind::Subject, facts.owner),
+            ("plan", Kind::Plan, facts.plan),
+            ("agent", Kind::Agent, facts.agent),
+            ("pipeline", Kind::Pipeline, facts.pipeline),
+        ];
+        for (name, kind, id) in entities {
+            if let Some(id) = id {
+                known.insert(name.to_owned(), self.reference(kind, id));
+            }
+        }
+        known
+    }
+}
+
+/// What else is known of a question. Time is there only where a policy reads it.
+pub(crate) fn context(
+    trigger: Trigger,
+    now: Option<Millis>,
+    arguments: Option<RestrictedExpression>,
+) -> Option<Context> {
+    let word = match trigger {
+        Trigger::Door => "door",
+        Trigger::Run => "run",
+    };
+    let mut members = vec![("trigger".to_owned(), text(word))];
+    if let Some(now) = now {
+        let moment = RestrictedExpression::new_datetime(now.rfc3339());
+        members.push((NOW.to_owned(), moment));
+    }
+    if let Some(arguments) = arguments {
+        members.push((ARGUMENTS.to_owned(), arguments));
+    }
+    Context::from_pairs(members).ok()
+}
+
+fn of_tool(spec: &ToolSpec) -> Attributes {
+    let reach = match spec.reach {
+        Reach::Reads => "reads",
+        Reach::Writes => "writes",
+        Reach::Runs => "runs",
+    };
+    let tags = spec.tags.iter().map(|tag| text(tag));
+    Attributes::from([
+        ("reach".to_owned(), text(reach)),
+        ("idempotent".to_owned(), RestrictedExpression::new_bool(spec.idempotent)),
+        ("tags".to_owned(), RestrictedExpression::new_set(tags)),
+    ])
+}
+
+fn one(name: &str, value: RestrictedExpression) -> Attributes {
+    Attributes::from([(name.to_owned(), value)])
+}
+
+fn text(value: &str) -> RestrictedExpression {
+    RestrictedExpression::new_string(value.to_owned())
+}

@@ -1,0 +1,472 @@
+//! Policy files: texts in, policies out, each with its place, its effect and what it applies to.
+//! What Cedar would accept and Waypost has no meaning for, such as a template or an annotation that
+//! is not known, is a mistake here. Whether a policy fits the schema is asked later.
+
+use crate::reads::{ARGUMENTS, NOW, Reads, named_action, named_arguments, reads};
+use crate::schema::{Kind, TOOL_ACTION};
+use crate::text::{Piece, annotation_at, pieces, position};
+use cedar_policy::ffi::DetailedError;
+use cedar_policy::{
+    ActionConstraint, Effect as CedarEffect, EntityUid, Policy, PolicyId, PolicySet,
+    PrincipalConstraint, ResourceConstraint, Template,
+};
+use kernel::contracts::policy::{Answerer, Obligation};
+use kernel::definition::plan::mistake::{Mistake, Position, meant};
+use kernel::values::caller::Act;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+const ID: &str = "id";
+const ASK: &str = "ask";
+const APPROVERS: &str = "approvers";
+const OTHER: &str = "other";
+const DESCRIPTION: &str = "description";
+/// The annotations that mean something.
+const ANNOTATIONS: [&str; 5] = [ID, ASK, APPROVERS, OTHER, DESCRIPTION];
+
+/// One policy of a file.
+#[derive(Debug)]
+pub(crate) struct FilePolicy {
+    /// The text of `@id`, else its file and line.
+    pub(crate) id: Arc<str>,
+    pub(crate) source: Source,
+    pub(crate) effect: Effect,
+    /// Whom its head names, where that is one role or one subject.
+    pub(crate) who: Option<Answerer>,
+    pub(crate) actions: Actions,
+    pub(crate) resources: Resources,
+    pub(crate) reads: Reads,
+    /// The arguments that it names, each by the names that lead to it.
+    pub(crate) arguments: Vec<Vec<String>>,
+    /// The policy alone.
+    pub(crate) whole: PolicySet,
+    /// The same without the clauses that read arguments: to whom it could apply with some
+    /// arguments. Only where it reads any.
+    pub(crate) bare: Option<PolicySet>,
+}
+
+/// Where a policy stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<str>,
+    /// The text of the whole file.
+    text: Arc<str>,
+    /// The byte of the file at which the policy begins.
+    start: usize,
+}
+
+/// What a policy does where it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Permit,
+    Forbid,
+    /// A `forbid` with `@ask`: a person may allow it.
+    Ask(Asking),
+}
+
+/// What is asked where such a policy holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asking {
+    pub(crate) why: String,
+    pub(crate) obligations: Vec<Obligation>,
+}
+
+/// The actions of a policy's head.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Actions {
+    is_any: bool,
+    acts: Vec<Act>,
+    /// Whether it names something that is no action. Validation reports it.
+    has_unknown: bool,
+    /// The tools whose own actions it names.
+    pub(crate) tools: BTreeSet<String>,
+}
+
+impl Actions {
+    fn of(constraint: &ActionConstraint) -> Self {
+        let named = match constraint {
+            ActionConstraint::Any => return Self { is_any: true, ..Self::default() },
+            ActionConstraint::Eq(one) => std::slice::from_ref(one),
+            ActionConstraint::In(several) => several.as_slice(),
+        };
+        let ids = named.iter().map(|action| action.id().unescaped());
+        let mut found = Self::default();
+        for id in ids {
+            match id.strip_prefix(TOOL_ACTION) {
+                Some(tool) => {
+                    found.tools.insert(tool.to_owned());
+                }
+                None => match Act::from_name(id) {
+                    Some(act) => found.acts.push(act),
+                    None => found.has_unknown = true,
+                },
+            }
+        }
+        found
+    }
+
+    /// Whether it could apply to this act, tools with actions of their own aside.
+    pub(crate) fn cover(&self, act: Act) -> bool {
+        self.is_any || self.acts.contains(&act)
+    }
+
+    fn are_calls(&self) -> bool {
+        !self.is_any && self.acts.iter().all(|act| *act == Act::Call)
+    }
+
+    fn are_tools(&self) -> bool {
+        !self.is_any && self.acts.is_empty() && !self.has_unknown && !self.tools.is_empty()
+    }
+}
+
+/// The resources of a policy's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Resources {
+    Any,
+    /// All of one type, by its name.
+    Kind(String),
+    /// One, by the name of its type and its own.
+    One {
+        kind: String,
+        id: String,
+    },
+}
+
+impl Resources {
+    fn of(constraint: ResourceConstraint) -> Self {
+        let one = |uid: &EntityUid| Self::One {
+            kind: uid.type_name().to_string(),
+            id: uid.id().unescaped().to_owned(),
+        };
+        // Resources are in their realm and in nothing else, beside themselves.
+        let is_realm = |uid: &EntityUid| uid.type_name().basename() == Kind::Realm.name();
+        match constraint {
+            ResourceConstraint::Any => Self::Any,
+            ResourceConstraint::In(uid) if is_realm(&uid) => Self::Any,
+            ResourceConstraint::In(uid) | ResourceConstraint::Eq(uid) => one(&uid),
+            ResourceConstraint::Is(kind) => Self::Kind(kind.to_string()),
+            ResourceConstraint::IsIn(kind, uid) if is_realm(&uid) => Self::Kind(kind.to_string()),
+            ResourceConstraint::IsIn(_, uid) => one(&uid),
+        }
+    }
+}
+
+impl Source {
+    /// A mistake at this byte of the policy.
+    pub(crate) fn place(&self, mistake: Mistake, offset: usize) -> Mistake {
+        let mut placed = mistake.at(position(&self.text, self.start + offset), "");
+        placed.file = Some(self.file.to_string());
+        placed
+    }
+
+    /// What Cedar says of the policy, where it says it.
+    pub(crate) fn reported(
+        &self,
+        error: &DetailedError,
+        mistake: fn(String) -> Mistake,
+    ) -> Mistake {
+        let offset = error.source_locations.first().map_or(0, |label| label.loc.start);
+        let found = mistake(error.message.clone());
+        let found = match &error.help {
+            Some(help) => found.hint(help.clone()),
+            None => found,
+        };
+        self.place(found, offset)
+    }
+
+    pub(crate) fn begin(&self) -> Position {
+        position(&self.text, self.start)
+    }
+}
+
+/// An error; a function and not a constructor, because it takes a text that is owned.
+pub(crate) fn error(message: String) -> Mistake {
+    Mistake::error(message)
+}
+
+/// The same as a warning.
+pub(crate) fn warning(message: String) -> Mistake {
+    Mistake::warning(message)
+}
+
+/// Reads the policies of these files, given by name and text.
+pub(crate) fn read<'f>(
+    files: impl IntoIterator<Item = (&'f str, &'f str)>,
+) -> Result<Vec<FilePolicy>, Vec<Mistake>> {
+    let (mut policies, mut mistakes) = (Vec::new(), Vec::new());
+    for (file, text) in files {
+        let (file, whole): (Arc<str>, Arc<str>) = (file.into(), text.into());
+        for piece in pieces(text) {
+            let source = Source { file: file.clone(), text: whole.clone(), start: piece.start };
+            match Draft::read(&piece, source) {
+                Ok(policy) => policies.push(policy),
+                Err(found) => mistakes.extend(found),
+            }
+        }
+    }
+    mistakes.extend(same_ids(&policies));
+    if mistakes.is_empty() { Ok(policies) } else { Err(mistakes) }
+}
+
+fn same_ids(policies: &[FilePolicy]) -> Vec<Mistake> {
+    let mut first: HashMap<&str, &Source> = HashMap::new();
+    let mut found = Vec::new();
+    for FilePolicy { id, source, .. } in policies {
+        let Some(before) = first.get(&**id) else {
+            first.insert(id, source);
+            continue;
+        };
+        let (file, line) = (&before.file, before.begin().line);
+        let mistake = Mistake::error(format!("two policies have the id `{id}`"))
+            .hint(format!("the other one is in {file}, line {line}; give each an id of its own"));
+        let text = &source.text[source.start..];
+        found.push(source.place(mistake, annotation_at(text, ID)));
+    }
+    found
+}
+
+/// A policy that is being read.
+struct Draft<'t> {
+    text: &'t str,
+    source: Source,
+    policy: Policy,
+    mistakes: Vec<Mistake>,
+}
+
+impl<'t> Draft<'t> {
+    fn read(piece: &Piece<'t>, source: Source) -> Result<FilePolicy, Vec<Mistake>> {
+        let policy = match Policy::parse(None, piece.text) {
+            Ok(policy) => policy,
+            Err(errors) => {
+                if Template::parse(None, piece.text).is_ok() {
+                    let mistake = Mistake::error("a template is not a policy")
+                        .hint("write one policy for each principal or resource, without `?`");
+                    return Err(vec![source.place(mistake, 0)]);
+                }
+                return Err(unreadable(&source, &DetailedError::from(&errors)));
+            }
+        };
+        let draft = Self { text: piece.text, source, policy, mistakes: Vec::new() };
+        draft.finish()
+    }
+
+    fn finish(mut self) -> Result<FilePolicy, Vec<Mistake>> {
+        self.check_annotations();
+        let actions = Actions::of(&self.policy.action_constraint());
+        let resources = Resources::of(self.policy.resource_constraint());
+        let effect = self.effect(&actions);
+        let id = self.id();
+        let who = named(&self.policy.principal_constraint());
+        self.check_resources(&resources);
+        let json = self.policy.to_json().unwrap_or_else(|error| {
+            self.note(Mistake::error(error.to_string()), 0);
+            Value::Null
+        });
+        let clauses = &json["conditions"];
+        let reads = reads(clauses);
+        let arguments = named_arguments(clauses);
+        self.check_reads(reads, &actions, clauses);
+        let policy = self.policy.new_id(PolicyId::new(&id));
+        let bare = if reads.arguments { without_arguments(&policy, json) } else { None };
+        let whole = PolicySet::from_policies([policy]).unwrap_or_else(|error| {
+            self.mistakes.push(self.source.place(Mistake::error(error.to_string()), 0));
+            PolicySet::new()
+        });
+        if !self.mistakes.is_empty() {
+            return Err(self.mistakes);
+        }
+        let source = self.source;
+        Ok(FilePolicy {
+            id,
+            source,
+            effect,
+            who,
+            actions,
+            resources,
+            reads,
+            arguments,
+            whole,
+            bare,
+        })
+    }
+
+    fn note(&mut self, mistake: Mistake, offset: usize) {
+        self.mistakes.push(self.source.place(mistake, offset));
+    }
+
+    fn note_annotation(&mut self, name: &str, mistake: Mistake) {
+        self.note(mistake, annotation_at(self.text, name));
+    }
+
+    fn annotation(&self, name: &str) -> Option<String> {
+        self.policy.annotation(name).map(str::to_owned)
+    }
+
+    fn check_annotations(&mut self) {
+        let names = self.policy.annotations().map(|(name, _)| name.to_owned());
+        let unknown: Vec<String> =
+            names.filter(|name| !ANNOTATIONS.contains(&name.as_str())).collect();
+        for name in unknown {
+            let known = ANNOTATIONS.map(|name| format!("`@{name}`")).join(", ");
+            let hint = meant(&name, ANNOTATIONS);
+            let hint = hint.unwrap_or_else(|| format!("the annotations are {known}"));
+            let mistake = Mistake::error(format!("unknown annotation `@{name}`")).hint(hint);
+            self.note_annotation(&name, mistake);
+        }
+    }
+
+    fn id(&mut self) -> Arc<str> {
+        match self.annotation(ID) {
+            Some(id) if id.trim().is_empty() => {
+                let mistake = Mistake::error("`@id` has no text").hint("write `@id(\"a-name\")`");
+                self.note_annotation(ID, mistake);
+                id.into()
+            }
+            Some(id) => id.into(),
+            None => {
+                let Position { line, column } = self.source.begin();
+                let file = &self.source.file;
+                // Several policies can stand in one line.
+                let is_first = column == 1;
+                let place = if is_first { String::new() } else { format!(":{column}") };
+                format!("{file}:{line}{place}").into()
+            }
+        }
+    }
+
+    fn effect(&mut self, actions: &Actions) -> Effect {
+        let is_permit = self.policy.effect() == CedarEffect::Permit;
+        let obligations = self.obligations();
+        let Some(why) = self.annotation(ASK) else {
+            return if is_permit { Effect::Permit } else { Effect::Forbid };
+        };
+        if is_permit {
+            let mistake = Mistake::error("`@ask` stands on a `permit`")
+                .hint("put it on a `forbid`: what that forbids can then be approved");
+            self.note_annotation(ASK, mistake);
+        } else if !actions.are_calls() {
+            let mistake = Mistake::error("`@ask` needs the action `call`").hint(
+                "only calls of tools can be approved: write `action == Action::\"call\"`, or the \
+                 own action of a tool, `Action::\"call:<tool>\"`",
+            );
+            self.note_annotation(ASK, mistake);
+        }
+        Effect::Ask(Asking { why, obligations })
+    }
+
+    fn obligations(&mut self) -> Vec<Obligation> {
+        let (approvers, other) = (self.annotation(APPROVERS), self.annotation(OTHER));
+        if self.annotation(ASK).is_none() {
+            for (name, given) in [(APPROVERS, &approvers), (OTHER, &other)] {
+                if given.is_some() {
+                    let mistake = Mistake::error(format!("`@{name}` stands without `@ask`"))
+                        .hint("it says who may answer what `@ask` asks; add `@ask(\"why\")`");
+                    self.note_annotation(name, mistake);
+                }
+            }
+        }
+        let mut obligations = Vec::new();
+        if let Some(text) = approvers {
+            match answerers(&text) {
+                Some(answerers) => obligations.push(Obligation::Answerers(answerers)),
+                None => {
+                    let mistake = Mistake::error(format!("`@approvers` cannot be read: `{text}`"))
+                        .hint("write `@approvers(\"role:approver, principal:ann\")`");
+                    self.note_annotation(APPROVERS, mistake);
+                }
+            }
+        }
+        if let Some(text) = other {
+            if !text.is_empty() {
+                let mistake = Mistake::error("`@other` takes no text").hint("write `@other`");
+                self.note_annotation(OTHER, mistake);
+            }
+            obligations.push(Obligation::Other);
+        }
+        obligations
+    }
+
+    /// A policy about a name that nothing can have would never apply.
+    fn check_resources(&mut self, resources: &Resources) {
+        let Resources::One { kind, .. } = resources else { return };
+        let unnamed = Kind::ALL.iter().find(|known| known.name() == kind && !known.is_named());
+        if let Some(unnamed) = unnamed {
+            let name = unnamed.name();
+            let mistake = Mistake::error(format!("policies know no name of a `{name}`"))
+                .hint(format!("write `resource is {name}`, and ask for its attributes"));
+            self.note(mistake, 0);
+        }
+    }
+
+    /// Arguments have a type only where their tool is named, and that must be in the head: there
+    /// the index finds it.
+    fn check_reads(&mut self, reads: Reads, actions: &Actions, clauses: &Value) {
+        if let Some(action) = named_action(clauses, TOOL_ACTION) {
+            let mistake = Mistake::error(format!("the action `{action}` stands in a condition"))
+                .hint(format!("name it in the head: `action == Action::\"{action}\"`"));
+            self.note(mistake, 0);
+        }
+        if reads.arguments && !actions.are_tools() {
+            let mistake = Mistake::error(format!(
+                "the policy reads `context.{ARGUMENTS}`, and its head does not name tools alone"
+            ))
+            .hint(format!(
+                "arguments are typed by their tool: write \
+                 `action == Action::\"{TOOL_ACTION}<tool>\"`; of others it can read \
+                 `context.trigger` and `context.{NOW}`"
+            ));
+            self.note(mistake, 0);
+        }
+    }
+}
+
+/// All that Cedar says of a text that it cannot read.
+fn unreadable(source: &Source, errors: &DetailedError) -> Vec<Mistake> {
+    let told = std::iter::once(errors).chain(&errors.related);
+    let all = told.map(|one| {
+        let mistake = source.reported(one, error);
+        match mistake.hint {
+            Some(_) => mistake,
+            None => mistake.hint("a policy is `permit (..);` or `forbid (..);`, with conditions"),
+        }
+    });
+    all.collect()
+}
+
+/// The role or the subject that the head of a policy names.
+fn named(constraint: &PrincipalConstraint) -> Option<Answerer> {
+    let uid = match constraint {
+        PrincipalConstraint::In(uid)
+        | PrincipalConstraint::Eq(uid)
+        | PrincipalConstraint::IsIn(_, uid) => uid,
+        PrincipalConstraint::Any | PrincipalConstraint::Is(_) => return None,
+    };
+    let name = uid.id().unescaped();
+    match uid.type_name().basename() {
+        kind if kind == Kind::Role.name() => Some(Answerer::Role(name.into())),
+        kind if kind == Kind::Subject.name() => Some(Answerer::Principal(name.into())),
+        _ => None,
+    }
+}
+
+/// Who answers, as `@approvers` has it.
+fn answerers(text: &str) -> Option<Vec<Answerer>> {
+    let one = |word: &str| {
+        let (kind, name) = word.split_once(':')?;
+        match (kind.trim(), name.trim()) {
+            (_, "") => None,
+            ("role", name) => Some(Answerer::Role(name.into())),
+            ("principal", name) => Some(Answerer::Principal(name.into())),
+            _ => None,
+        }
+    };
+    text.split(',').map(one).collect()
+}
+
+/// A policy without the clauses that read arguments.
+fn without_arguments(policy: &Policy, mut json: Value) -> Option<PolicySet> {
+    json.get_mut("conditions")?.as_array_mut()?.retain(|clause| !reads(clause).arguments);
+    let bare = Policy::from_json(Some(policy.id().clone()), json).ok()?;
+    PolicySet::from_policies([bare]).ok()
+}

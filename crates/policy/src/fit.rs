@@ -1,0 +1,131 @@
+//! Whether policies fit the schema. Those that read no arguments are validated once, when they are
+//! read. The others depend on the input schema of a tool, which comes with every call and may have
+//! changed: each of its versions is validated once, when it is first seen.
+
+use crate::arguments::Record;
+use crate::files::{FilePolicy, error, warning};
+use crate::schema::schema;
+use cedar_policy::ffi::DetailedError;
+use cedar_policy::{ValidationMode, ValidationResult, Validator};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::ToolSpec;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// How many input schemas of one name are remembered: each realm may have its own tool of a name.
+const VERSIONS_MAX: usize = 16;
+
+/// The policies that name a tool's own action, held against one input schema.
+#[derive(Debug)]
+pub(crate) struct Fitted {
+    input_schema: Arc<Value>,
+    /// The type of the arguments.
+    pub(crate) arguments: Record,
+    /// The policies that do not fit it, by place, with the reasons.
+    pub(crate) misfits: HashMap<usize, Vec<Mistake>>,
+}
+
+/// The input schemas that were seen, by tool.
+#[derive(Debug, Default)]
+pub(crate) struct Fits(RwLock<HashMap<String, Vec<Arc<Fitted>>>>);
+
+impl Fits {
+    /// How the policies that read the arguments of this tool fit it.
+    pub(crate) fn of(
+        &self,
+        spec: &ToolSpec,
+        policies: &[FilePolicy],
+        tools: &BTreeSet<String>,
+    ) -> Arc<Fitted> {
+        if let Some(known) = self.known(spec) {
+            return known;
+        }
+        let fitted = Arc::new(Fitted::new(spec, policies, tools));
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let versions = all.entry(spec.name.as_str().to_owned()).or_default();
+        if versions.len() >= VERSIONS_MAX {
+            versions.remove(0);
+        }
+        versions.push(fitted.clone());
+        fitted
+    }
+
+    fn known(&self, spec: &ToolSpec) -> Option<Arc<Fitted>> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let versions = all.get(spec.name.as_str())?;
+        let same = |one: &&Arc<Fitted>| Arc::ptr_eq(&one.input_schema, &spec.input_schema);
+        let equal = |one: &&Arc<Fitted>| one.input_schema == spec.input_schema;
+        versions.iter().find(same).or_else(|| versions.iter().find(equal)).cloned()
+    }
+}
+
+impl Fitted {
+    fn new(spec: &ToolSpec, policies: &[FilePolicy], tools: &BTreeSet<String>) -> Self {
+        let (name, arguments) = (spec.name.as_str(), Record::of(&spec.input_schema));
+        let typed = schema(tools, Some((name, &arguments)));
+        let concerned = policies
+            .iter()
+            .enumerate()
+            .filter(|(_, policy)| policy.reads.arguments && policy.actions.tools.contains(name));
+        let validator = typed.map(Validator::new);
+        let mut misfits = HashMap::new();
+        for (place, policy) in concerned {
+            let mistakes = match &validator {
+                Ok(validator) => {
+                    let result = validator.validate(&policy.whole, ValidationMode::Strict);
+                    let found = errors(&result, policy);
+                    if found.is_empty() { gone(&arguments, policy) } else { found }
+                }
+                Err(error) => vec![policy.source.place(unusable(error), 0)],
+            };
+            if !mistakes.is_empty() {
+                misfits.insert(place, mistakes);
+            }
+        }
+        Self { input_schema: spec.input_schema.clone(), arguments, misfits }
+    }
+}
+
+/// The arguments that a policy names and the tool does not have. Cedar takes `has` with any name:
+/// a `forbid` that first asks for an argument would be void after the tool renamed it.
+fn gone(arguments: &Record, policy: &FilePolicy) -> Vec<Mistake> {
+    let missing = policy.arguments.iter().filter(|names| !arguments.has(names));
+    let told = missing.map(|names| {
+        let name = names.join(".");
+        let mistake = Mistake::error(format!("there is no argument `{name}` that has a type"))
+            .hint("compare it with the input schema of the tool");
+        policy.source.place(mistake, 0)
+    });
+    told.collect()
+}
+
+/// Validates the policies that read no arguments: errors and warnings.
+pub(crate) fn validate(policies: &[FilePolicy], tools: &BTreeSet<String>) -> Vec<Mistake> {
+    let validator = match schema(tools, None) {
+        Ok(schema) => Validator::new(schema),
+        Err(error) => return vec![unusable(&error)],
+    };
+    let mut found = Vec::new();
+    for policy in policies.iter().filter(|policy| !policy.reads.arguments) {
+        let result = validator.validate(&policy.whole, ValidationMode::Strict);
+        found.extend(errors(&result, policy));
+        let warnings = result.validation_warnings().map(DetailedError::from);
+        found.extend(warnings.map(|told| policy.source.reported(&told, warning)));
+    }
+    found
+}
+
+fn errors(result: &ValidationResult, policy: &FilePolicy) -> Vec<Mistake> {
+    let told = result.validation_errors().map(DetailedError::from);
+    let hinted = |mistake: Mistake| match mistake.hint {
+        Some(_) => mistake,
+        None => mistake.hint("compare it with the actions, types and attributes of the schema"),
+    };
+    told.map(|told| hinted(policy.source.reported(&told, error))).collect()
+}
+
+fn unusable(error: &str) -> Mistake {
+    Mistake::error(format!("the schema of the policies cannot be used: {error}"))
+        .hint("this is a mistake in Waypost; please report it")
+}

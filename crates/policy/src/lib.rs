@@ -1,0 +1,178 @@
+//! Who may do what, as policy files written in Cedar say: the kernel's contract of policy, decided
+//! by the files and, beside them, by the built-in roles. No IO: texts come in, and roles come
+//! through a snapshot.
+
+mod text;
+mod reads;
+mod arguments;
+mod schema;
+mod entities;
+mod files;
+mod index;
+mod fit;
+pub mod decide;
+mod remembered;
+pub mod cases;
+#[cfg(test)]
+mod tests;
+
+use crate::decide::{Judged, Policies, Question};
+use crate::remembered::{Key, Remembered};
+use kernel::contracts::Clock;
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::directory::Directory;
+use kernel::tool::call::{ToolSpec, Verdict};
+use kernel::values::caller::{Act, Caller};
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Who has which roles now. A closure that returns the directory is one.
+pub trait RoleSource: Send + Sync {
+    /// Everyone who is known, as one value. A later one has a larger number.
+    fn directory(&self) -> Arc<Directory>;
+}
+
+impl<F> RoleSource for F
+where
+    F: Fn() -> Arc<Directory> + Send + Sync,
+{
+    fn directory(&self) -> Arc<Directory> {
+        self()
+    }
+}
+
+/// What policies need beside their files.
+pub struct Parts {
+    /// Who has which roles.
+    pub roles: Arc<dyn RoleSource>,
+    /// Time, for policies that read it.
+    pub clock: Arc<dyn Clock>,
+    /// Whether all built-in roles permit something beside the files; else only `admin` does.
+    pub builtin: bool,
+}
+
+/// Decides by policy files and built-in roles.
+pub struct CedarPolicy {
+    parts: Parts,
+    current: RwLock<Arc<Snapshot>>,
+}
+
+/// All that a decision depends on, arguments and time aside. A change makes another one.
+struct Snapshot {
+    policies: Arc<Policies>,
+    directory: Arc<Directory>,
+    version: Arc<str>,
+    remembered: Remembered,
+}
+
+impl Snapshot {
+    fn new(policies: Arc<Policies>, directory: Arc<Directory>) -> Self {
+        let version = format!("{}.{}", policies.version(), directory.number).into();
+        Self { policies, directory, version, remembered: Remembered::default() }
+    }
+}
+
+impl CedarPolicy {
+    /// By these policies: those of `Policies::read`, of no files at all where there are none.
+    pub fn new(parts: Parts, policies: Policies) -> Self {
+        let snapshot = Snapshot::new(Arc::new(policies), parts.roles.directory());
+        Self { parts, current: RwLock::new(Arc::new(snapshot)) }
+    }
+
+    /// Decides by these policies from now on, and by no other one.
+    pub fn replace(&self, policies: Policies) {
+        let directory = self.snapshot().directory.clone();
+        let next = Arc::new(Snapshot::new(Arc::new(policies), directory));
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// The policies that decide now.
+    pub fn policies(&self) -> Arc<Policies> {
+        self.snapshot().policies.clone()
+    }
+
+    /// What is to be known of the policies beside these tools, see `Policies::warnings`.
+    pub fn warnings<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
+        self.policies().warnings(tools)
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let directory = self.parts.roles.directory();
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if directory.number <= current.directory.number {
+            return current;
+        }
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // Another decision may have been faster, with the same directory or a later one.
+        if directory.number > current.directory.number {
+            *current = Arc::new(Snapshot::new(current.policies.clone(), directory));
+        }
+        current.clone()
+    }
+
+    /// What is said of a request: who asks is the principal that it is, by whichever identity, and
+    /// so is the owner of a session. Who is not known any more is denied everything, whatever a
+    /// policy permits to everybody.
+    fn said(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+        let directory = &*snapshot.directory;
+        if !directory.is_active(&request.subject.subject) {
+            let denied = Verdict::Deny("the caller may not do anything any more".to_owned());
+            return Decision { version: Some(snapshot.version.clone()), ..Decision::from(denied) };
+        }
+        let subject = known(directory, request.subject);
+        let resource = request.resource.known_to(directory);
+        self.decided(snapshot, &Request { subject: &subject, resource, ..*request })
+    }
+
+    fn decided(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+        let key = Key::new(request);
+        if let Some(known) = snapshot.remembered.get(&key) {
+            return known;
+        }
+        let Caller { realm, subject, .. } = request.subject;
+        let roles = snapshot.directory.roles(realm, subject);
+        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
+        let question = Question { request, roles: &roles, now, builtin };
+        let Judged { decision, is_lasting } = snapshot.policies.judge(&question);
+        let decision = Decision { version: Some(snapshot.version.clone()), ..decision };
+        if is_lasting {
+            snapshot.remembered.insert(key, decision.clone());
+        }
+        decision
+    }
+}
+
+impl Policy for CedarPolicy {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        self.said(&self.snapshot(), request)
+    }
+
+    /// All of a list is judged by one snapshot.
+    fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
+        let (snapshot, context) = (self.snapshot(), Context::default());
+        let judged = |resource: &Resource<'_>| {
+            self.said(&snapshot, &Request { act, subject, resource: *resource, context })
+        };
+        resources.iter().map(judged).collect()
+    }
+
+    fn answerers(&self) -> Option<Vec<String>> {
+        Some(self.policies().answerers(self.parts.builtin))
+    }
+
+    /// None where a policy reads time: then an answer is not good for long.
+    fn version(&self) -> Option<Arc<str>> {
+        let snapshot = self.snapshot();
+        (!snapshot.policies.read_time()).then(|| snapshot.version.clone())
+    }
+}
+
+/// A caller as the principal that it is, by whichever of its identities.
+fn known<'c>(directory: &Directory, caller: &'c Caller) -> Cow<'c, Caller> {
+    let principal = directory.principals.of_subject(&caller.subject);
+    match principal.map(|known| &known.principal.id).filter(|id| **id != caller.subject) {
+        Some(id) => Cow::Owned(Caller { subject: id.clone(), ..caller.clone() }),
+        None => Cow::Borrowed(caller),
+    }
+}

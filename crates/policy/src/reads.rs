@@ -1,0 +1,166 @@
+//! What a policy looks at beside who, what and where, as its JSON form shows: the arguments of a
+//! call, and time. On this depends which verdicts may be remembered, and what a policy says while
+//! the arguments are not known.
+
+use serde_json::Value;
+
+/// The member of the context that holds the arguments of a call.
+pub(crate) const ARGUMENTS: &str = "arguments";
+/// The member of the context that is the present moment.
+pub(crate) const NOW: &str = "now";
+
+/// What a policy, or a clause of it, reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reads {
+    pub(crate) arguments: bool,
+    pub(crate) time: bool,
+}
+
+/// What an expression reads, or a list of clauses. One that takes the context as a whole reads
+/// everything.
+pub(crate) fn reads(expression: &Value) -> Reads {
+    let mut found = Reads::default();
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                if is_context(value) {
+                    found = Reads { arguments: true, time: true };
+                }
+                for (operator, operands) in fields {
+                    match member_of_context(operator, operands) {
+                        Some(ARGUMENTS) => found.arguments = true,
+                        Some(NOW) => found.time = true,
+                        Some(_) => {}
+                        None => left.push(operands),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The first action of this kind that an expression names: one whose id begins so.
+pub(crate) fn named_action<'v>(expression: &'v Value, beginning: &str) -> Option<&'v str> {
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                let entity = fields.get("__entity").filter(|entity| entity["type"] == "Action");
+                let id = entity.and_then(|entity| entity["id"].as_str());
+                if let Some(id) = id.filter(|id| id.starts_with(beginning)) {
+                    return Some(id);
+                }
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The members of arguments that an expression names, each by the names that lead to it. One that
+/// it only asks for, with `has`, is among them.
+pub(crate) fn named_arguments(expression: &Value) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                for (operator, operands) in fields {
+                    let path = path(operator, operands).unwrap_or_default();
+                    if let Some((&ARGUMENTS, names)) = path.split_first()
+                        && !names.is_empty()
+                    {
+                        found.push(names.iter().map(|name| (*name).to_owned()).collect());
+                    }
+                }
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The names that lead from the context to what `<left>.<name>` and `<left> has <name>` read.
+fn path<'v>(operator: &str, operands: &'v Value) -> Option<Vec<&'v str>> {
+    if !matches!(operator, "." | "has") {
+        return None;
+    }
+    let left = operands.get("left")?;
+    let mut names = if is_context(left) { Vec::new() } else { path(".", left.get(".")?)? };
+    let last = operands.get("attr")?;
+    match last.as_array() {
+        Some(several) => names.extend(several.iter().filter_map(Value::as_str)),
+        None => names.push(last.as_str()?),
+    }
+    Some(names)
+}
+
+fn is_context(expression: &Value) -> bool {
+    expression.get("Var").and_then(Value::as_str) == Some("context")
+}
+
+/// The member that `context.<member>` and `context has <member>` read.
+fn member_of_context<'v>(operator: &str, operands: &'v Value) -> Option<&'v str> {
+    let is_member = matches!(operator, "." | "has") && is_context(operands.get("left")?);
+    let member = operands.get("attr").filter(|_| is_member)?;
+    // `context has a.b` has a list of names.
+    member.as_str().or_else(|| member.get(0)?.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cedar_policy::Policy;
+
+    fn clauses(condition: &str) -> Value {
+        let text = format!("permit(principal, action, resource) when {{ {condition} }};");
+        Policy::parse(None, text).unwrap().to_json().unwrap()["conditions"].clone()
+    }
+
+    #[test]
+    fn what_is_read_of_the_context_is_found() {
+        let read = |condition: &str| {
+            let Reads { arguments, time } = reads(&clauses(condition));
+            (arguments, time)
+        };
+        assert_eq!(read("context.trigger == \"run\""), (false, false));
+        assert_eq!(read("principal has arguments && resource.now"), (false, false));
+        assert_eq!(read("context.arguments.a"), (true, false));
+        assert_eq!(read("context has arguments"), (true, false));
+        assert_eq!(read("context has arguments.a"), (true, false));
+        assert_eq!(read("context[\"arguments\"].a"), (true, false));
+        assert_eq!(read("!(context.now < context.now)"), (false, true));
+        assert_eq!(read("context == {}"), (true, true));
+        assert_eq!(read("(if true then context else context).a"), (true, true));
+    }
+
+    #[test]
+    fn the_arguments_that_are_named_are_found() {
+        let named = |condition: &str| {
+            let mut found = named_arguments(&clauses(condition));
+            found.sort();
+            found.dedup();
+            found.into_iter().map(|path| path.join(".")).collect::<Vec<_>>()
+        };
+        let guarded = "context.arguments has a && context.arguments.a.b > 1 || context.now == 1";
+        assert_eq!(named(guarded), ["a", "a.b"]);
+        let nested = named("context has arguments.x.y");
+        assert_eq!(nested.last().map(String::as_str), Some("x.y"));
+        assert_eq!(named("[context.arguments.list].contains(resource.a)"), ["list"]);
+    }
+
+    #[test]
+    fn actions_in_conditions_are_found() {
+        let clauses = clauses("action in [Action::\"read\", Action::\"call:pay\"]");
+        assert_eq!(named_action(&clauses, "call:"), Some("call:pay"));
+        assert_eq!(named_action(&clauses, "run"), None);
+    }
+}

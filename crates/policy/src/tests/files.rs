@@ -1,0 +1,170 @@
+//! Mistakes in policy files, each where it stands.
+
+use super::{lines, mistakes, pay, policies};
+use crate::decide::Policies;
+
+const ANY: &str = "(principal, action, resource);";
+
+/// The places of the mistakes, and their messages.
+fn found(text: &str) -> Vec<(u32, u32, String)> {
+    let all = mistakes(text);
+    assert!(all.iter().all(|mistake| mistake.hint.is_some()), "{:?}", lines(&all));
+    all.into_iter().map(|mistake| (mistake.line, mistake.column, mistake.message)).collect()
+}
+
+fn one(text: &str) -> (u32, u32, String) {
+    let mut all = found(text);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+#[test]
+fn every_policy_that_cannot_be_read_is_reported() {
+    let text = format!("permit{ANY}\nallow{ANY}\n\n  forbid(principal, action);\npermit{ANY}");
+    let all = found(&text);
+    let mut at: Vec<u32> = all.iter().map(|(line, _, _)| *line).collect();
+    at.dedup();
+    assert_eq!(at, [2, 4], "{all:?}");
+}
+
+#[test]
+fn a_template_is_a_mistake() {
+    let text = "permit(principal == ?principal, action, resource);";
+    assert_eq!(one(text), (1, 1, "a template is not a policy".to_owned()));
+}
+
+#[test]
+fn an_unknown_annotation_is_a_mistake_with_the_word_that_was_meant() {
+    let text = format!("@id(\"x\")\n  @aks(\"why\")\nforbid{ANY}");
+    assert_eq!(one(&text), (2, 3, "unknown annotation `@aks`".to_owned()));
+    let text = format!("@id(\"x\")\n@descripton(\"why\")\nforbid{ANY}");
+    let hint = mistakes(&text).remove(0).hint;
+    assert_eq!(hint.as_deref(), Some("did you mean `description`?"));
+}
+
+#[test]
+fn ask_stands_on_a_forbid_of_calls() {
+    let permit = "@ask(\"why\")\npermit(principal, action == Action::\"call\", resource);";
+    assert_eq!(one(permit), (1, 1, "`@ask` stands on a `permit`".to_owned()));
+    for action in
+        ["action", "action == Action::\"run\"", "action in [Action::\"call\", Action::\"run\"]"]
+    {
+        let text = format!("@id(\"a\") @ask(\"why\") forbid(principal, {action}, resource);");
+        assert_eq!(one(&text), (1, 10, "`@ask` needs the action `call`".to_owned()));
+    }
+    for action in ["== Action::\"call\"", "in Action::\"call\"", "== Action::\"call:pay\""] {
+        policies(&format!("@ask(\"why\") forbid(principal, action {action}, resource);"));
+    }
+}
+
+#[test]
+fn who_may_answer_is_said_only_where_something_is_asked() {
+    assert_eq!(
+        one(&format!("@other forbid{ANY}")),
+        (1, 1, "`@other` stands without `@ask`".to_owned())
+    );
+    assert_eq!(
+        one(&format!("@approvers(\"role:x\") permit{ANY}")),
+        (1, 1, "`@approvers` stands without `@ask`".to_owned())
+    );
+    for bad in ["", "x", "role:", "role:a,", "team:a", "role:a; role:b"] {
+        let text = format!(
+            "@ask(\"why\") @approvers(\"{bad}\")\n\
+             forbid(principal, action == Action::\"call\", resource);"
+        );
+        let is_refused = mistakes(&text).len() == 1;
+        // The last one is the name of a role that has a semicolon in it.
+        assert_eq!(is_refused, bad != "role:a; role:b", "{bad}");
+    }
+}
+
+#[test]
+fn an_id_is_given_once() {
+    let text = format!("@id(\"a\") permit{ANY}");
+    let read = Policies::read([("a.cedar", text.as_str()), ("b.cedar", text.as_str())]);
+    let all = read.err().unwrap();
+    assert_eq!(
+        lines(&all),
+        ["b.cedar:1:1: error: two policies have the id `a`; hint: the other one is in a.cedar, \
+         line 1; give each an id of its own"]
+    );
+    policies(&format!("permit{ANY} permit{ANY}\npermit{ANY}"));
+}
+
+#[test]
+fn what_does_not_fit_the_schema_is_a_mistake() {
+    let unknown = "permit(principal, action == Action::\"raed\", resource);";
+    assert_eq!(found_at(unknown), [1]);
+    let attribute = "permit(principal, action == Action::\"read\", resource is Session)\n\
+                     when { resource.ownr == principal };";
+    assert_eq!(found_at(attribute), [2]);
+    let unsafe_access = "permit(principal, action == Action::\"read\", resource is Session)\n\
+                         when { resource.owner == principal };";
+    assert_eq!(found_at(unsafe_access), [2]);
+    policies(
+        "permit(principal, action == Action::\"read\", resource is Session)\n\
+         when { resource has owner && resource.owner == principal };",
+    );
+}
+
+/// The lines of what is wrong.
+fn found_at(text: &str) -> Vec<u32> {
+    let all = mistakes(text);
+    let errors = all.iter().filter(|mistake| mistake.is_error());
+    let mut at: Vec<u32> = errors.map(|mistake| mistake.line).collect();
+    at.dedup();
+    at
+}
+
+#[test]
+fn arguments_are_read_only_where_the_head_names_tools() {
+    for head in [
+        "principal, action, resource",
+        "principal, action == Action::\"call\", resource",
+        "principal, action in [Action::\"call\", Action::\"call:pay\"], resource",
+        "principal, action == Action::\"cal:pay\", resource",
+    ] {
+        let text = format!("forbid({head}) when {{ context.arguments.amount > 1 }};");
+        let (_, _, message) = one(&text);
+        assert!(message.contains("does not name tools alone"), "{head}: {message}");
+    }
+    policies(
+        "forbid(principal, action == Action::\"call:pay\", resource)\n\
+         when { context.arguments.amount > 1 };",
+    );
+    let hidden = "forbid(principal, action, resource) when { action == Action::\"call:pay\" };";
+    assert!(one(hidden).2.contains("stands in a condition"));
+}
+
+#[test]
+fn a_session_has_no_name_that_policies_know() {
+    let text = "forbid(principal, action == Action::\"read\", resource == Session::\"a\");";
+    assert_eq!(one(text), (1, 1, "policies know no name of a `Session`".to_owned()));
+}
+
+#[test]
+fn a_policy_about_a_tool_that_is_not_there_waits() {
+    let read = policies(
+        "permit(principal, action == Action::\"call:pay\", resource);\n\
+         forbid(principal, action == Action::\"call:gone\", resource)\n\
+         when { context.arguments.amount > 1 };",
+    );
+    let warned = read.warnings([&pay()]);
+    assert_eq!(
+        lines(&warned),
+        ["a.cedar:2:1: warning: there is no tool `gone`; hint: the policy waits for it; \
+             check the name if it should be there"]
+    );
+}
+
+#[test]
+fn a_policy_that_does_not_fit_its_tool_is_a_warning_and_not_an_error() {
+    let read = policies(
+        "forbid(principal, action == Action::\"call:pay\", resource)\n\
+         when { context.arguments.amuont > 1 };",
+    );
+    let warned = read.warnings([&pay()]);
+    assert!(!warned.is_empty());
+    assert!(warned.iter().all(|mistake| !mistake.is_error() && mistake.line == 2));
+    assert!(warned[0].message.contains("calls of the tool are denied"), "{}", warned[0].message);
+}

@@ -1,0 +1,207 @@
+//! The policy as the gate asks it: roles by snapshot, verdicts that are remembered and end with
+//! their snapshot.
+
+use super::{NOW, pay, policies, said};
+use crate::{CedarPolicy, Parts};
+use futures::future::BoxFuture;
+use kernel::contracts::Clock;
+use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
+use kernel::identity::directory::Directory;
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::{ApiKey, KeyId};
+use kernel::identity::principal::{Principal, Roster};
+use kernel::identity::roles::Roles;
+use kernel::values::caller::{Act, Caller};
+use kernel::values::ids::Millis;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const KEY: &str = "aaaaaaaaaa";
+
+/// A clock that stands still until it is moved.
+struct Still(AtomicI64);
+
+impl Clock for Still {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep_until(&self, _then: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn directory(number: u64, roles: &[&str]) -> Arc<Directory> {
+    let roles: Roles = roles.iter().map(|role| Arc::<str>::from(*role)).collect();
+    let key = ApiKey {
+        id: KeyId(KEY.into()),
+        name: String::new(),
+        of: None,
+        realms: Grants::one(RealmPattern::parse("acme").unwrap(), roles),
+        scopes: None,
+        secrets: Vec::new(),
+        by: "admin".into(),
+        created: Millis(1),
+        expires: None,
+        revoked: None,
+    };
+    let keys = HashMap::from([(key.id.clone(), Arc::new(key))]).into();
+    Arc::new(Directory { number, keys, ..Directory::default() })
+}
+
+struct Stage {
+    policy: CedarPolicy,
+    clock: Arc<Still>,
+    now: Arc<Mutex<Arc<Directory>>>,
+}
+
+impl Stage {
+    fn new(text: &str, roles: &[&str], builtin: bool) -> Self {
+        let now = Arc::new(Mutex::new(directory(1, roles)));
+        let read = now.clone();
+        let clock = Arc::new(Still(AtomicI64::new(NOW.0)));
+        let roles = Arc::new(move || read.lock().unwrap().clone());
+        let parts = Parts { roles, clock: clock.clone(), builtin };
+        Self { policy: CedarPolicy::new(parts, policies(text)), clock, now }
+    }
+
+    fn does(&self, act: Act, resource: Resource<'_>) -> String {
+        let subject = Caller::new("acme", format!("key:{KEY}"));
+        let context = Context::default();
+        said(&self.policy.decide(&Request { act, subject: &subject, resource, context }))
+    }
+}
+
+#[test]
+fn a_role_that_is_given_or_lost_counts_at_the_next_decision() {
+    let stage = Stage::new("", &["viewer"], true);
+    let version = stage.policy.version();
+    assert_eq!(stage.does(Act::Read, Resource::Server), "allow role:viewer");
+    assert_eq!(stage.does(Act::Run, Resource::Plan("a")), "deny");
+    *stage.now.lock().unwrap() = directory(2, &["member"]);
+    assert_eq!(stage.does(Act::Read, Resource::Server), "deny");
+    assert_eq!(stage.does(Act::Run, Resource::Plan("a")), "allow role:member");
+    assert_ne!(stage.policy.version(), version);
+}
+
+#[test]
+fn who_is_revoked_disabled_or_unknown_is_denied_what_everybody_is_permitted() {
+    let stage = Stage::new("@id(\"a\") permit(principal, action, resource);", &[], true);
+    assert_eq!(stage.does(Act::Read, Resource::Server), "allow a");
+    let now = stage.now.lock().unwrap().clone();
+    let revoked = |key: &Arc<ApiKey>| ApiKey { revoked: Some(NOW), ..ApiKey::clone(key) };
+    let keys = now.keys.iter().map(|(id, key)| (id.clone(), Arc::new(revoked(key))));
+    let keys: HashMap<KeyId, Arc<ApiKey>> = keys.collect();
+    let ended = [
+        Directory { number: 2, keys: keys.into(), ..Directory::clone(&now) },
+        Directory { number: 3, keys: Arc::default(), ..Directory::clone(&now) },
+    ];
+    for directory in ended {
+        *stage.now.lock().unwrap() = Arc::new(directory);
+        assert_eq!(stage.does(Act::Read, Resource::Server), "deny");
+    }
+}
+
+#[test]
+fn a_principal_is_named_by_its_id_whatever_identity_it_or_an_owner_had() {
+    let text = "@id(\"own\") permit(principal == Subject::\"ann\", action == Action::\"read\",\n\
+                resource is Session) when { resource has owner && resource.owner == principal };";
+    let stage = Stage::new(text, &[], true);
+    let identities = [Arc::<str>::from("corp:1")].into_iter().collect();
+    let ann = Principal { identities, ..Principal::new("ann", Grants::default()) };
+    let (principals, _) = Roster::combine(&[Arc::new(ann)], std::iter::empty());
+    let now = Directory { number: 2, principals: principals.into(), ..Directory::default() };
+    *stage.now.lock().unwrap() = Arc::new(now);
+    let reads = |subject: &str, owner: Option<&str>| {
+        let (space, plan, agent, pipeline, id) = ("session", None, None, None, None);
+        let facts = SessionFacts { owner, space, plan, agent, pipeline, id };
+        let (subject, context) = (Caller::new("acme", subject), Context::default());
+        let (act, resource) = (Act::Read, Resource::Session(facts));
+        said(&stage.policy.decide(&Request { act, subject: &subject, resource, context }))
+    };
+    for (subject, owner) in [("ann", "ann"), ("ann", "corp:1"), ("corp:1", "ann")] {
+        assert_eq!(reads(subject, Some(owner)), "allow own", "{subject} {owner}");
+    }
+    assert_eq!([reads("ann", Some("bob")), reads("ann", None)], ["deny", "deny"]);
+}
+
+#[test]
+fn policies_are_replaced_as_a_whole() {
+    let stage = Stage::new("@id(\"a\") permit(principal, action, resource);", &[], true);
+    let version = stage.policy.version();
+    assert_eq!(stage.does(Act::Read, Resource::Server), "allow a");
+    stage.policy.replace(policies("@id(\"b\") forbid(principal, action, resource);"));
+    assert_eq!(stage.does(Act::Read, Resource::Server), "deny b");
+    assert_ne!(stage.policy.version(), version);
+}
+
+#[test]
+fn without_built_in_roles_admin_is_left() {
+    for (roles, expected) in [(["operator"], "deny"), (["admin"], "allow role:admin")] {
+        let stage = Stage::new("", &roles, false);
+        assert_eq!(stage.does(Act::Read, Resource::Server), expected);
+    }
+}
+
+#[test]
+fn what_a_policy_says_by_the_clock_is_not_remembered() {
+    let text = "@id(\"a\") permit(principal, action, resource)\n\
+                when { context.now < datetime(\"2026-11-17\") };";
+    let stage = Stage::new(text, &[], true);
+    assert_eq!(stage.does(Act::Read, Resource::Server), "allow a");
+    stage.clock.0.store(NOW.0 + 2 * 86_400_000, Ordering::Relaxed);
+    assert_eq!(stage.does(Act::Read, Resource::Server), "deny");
+    assert_eq!(stage.policy.version(), None);
+}
+
+#[test]
+fn what_a_policy_says_by_the_arguments_is_not_remembered() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
+                when { context.arguments.amount < 10 };";
+    let stage = Stage::new(text, &[], true);
+    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let call = |amount: i64| {
+        let arguments = json!({"amount": amount});
+        let context = Context { arguments: Some(&arguments), ..Context::default() };
+        let resource = Resource::Tool(&spec);
+        let request = Request { act: Act::Call, subject: &subject, resource, context };
+        said(&stage.policy.decide(&request))
+    };
+    assert_eq!([call(1), call(100), call(2)], ["allow a", "deny", "allow a"]);
+}
+
+#[test]
+fn what_is_remembered_of_one_is_not_said_of_another() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"read\", resource is Tool)\n\
+                when { resource.tags.contains(\"money\") };\n\
+                @id(\"b\") permit(principal, action == Action::\"run\", resource is Plan)\n\
+                when { !resource.inline };";
+    let stage = Stage::new(text, &[], true);
+    let (tagged, mut plain) = (pay(), pay());
+    plain.tags.clear();
+    for _ in 0..2 {
+        assert_eq!(stage.does(Act::Read, Resource::Tool(&tagged)), "allow a");
+        assert_eq!(stage.does(Act::Read, Resource::Tool(&plain)), "deny");
+        assert_eq!(stage.does(Act::Run, Resource::Plan("")), "allow b");
+        assert_eq!(stage.does(Act::Run, Resource::InlinePlan), "deny");
+    }
+}
+
+#[test]
+fn a_list_is_judged_like_its_items() {
+    let stage = Stage::new("", &["member"], true);
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let resources = [Resource::Plan("a"), Resource::Server];
+    let all = stage.policy.decide_all(&subject, Act::Read, &resources);
+    let all: Vec<String> = all.iter().map(said).collect();
+    assert_eq!(all, ["allow role:member", "deny"]);
+    let other = Caller::new("other", format!("key:{KEY}"));
+    assert!(!stage.policy.decide_all(&other, Act::Read, &resources)[0].allows());
+}
