@@ -41,6 +41,16 @@ impl Policy for RolePolicy {
         Some(answerers(Role::ALL))
     }
 
+    fn is_named(&self, caller: &Caller, answerer: &str) -> bool {
+        self.identity.snapshot().directory.is_named(&caller.realm, &caller.subject, answerer)
+    }
+
+    fn is_other(&self, caller: &Caller, subject: &str) -> bool {
+        let directory = self.identity.snapshot().directory.clone();
+        let mut who = std::iter::once(&caller.subject).chain(&caller.actor);
+        who.all(|one| directory.is_other(one, subject))
+    }
+
     fn version(&self) -> Option<Arc<str>> {
         Some(self.identity.snapshot().version.clone())
     }

@@ -63,7 +63,8 @@ impl RealmPolicy {
             // What one of both must be asked about is asked about.
             (false, true) => {
                 let obligations = own.obligations.into_iter().chain(other.obligations).collect();
-                Decision { obligations, ..own }
+                let policies = own.policies.into_iter().chain(other.policies).collect();
+                Decision { obligations, policies, ..own }
             }
             (true, _) | (false, false) => other,
         }
@@ -94,6 +95,14 @@ impl Policy for RealmPolicy {
 
     fn answerers(&self) -> Option<Vec<String>> {
         self.inner.answerers()
+    }
+
+    fn is_named(&self, caller: &Caller, answerer: &str) -> bool {
+        self.inner.is_named(caller, answerer)
+    }
+
+    fn is_other(&self, caller: &Caller, subject: &str) -> bool {
+        self.inner.is_other(caller, subject)
     }
 
     fn version(&self) -> Option<Arc<str>> {

@@ -161,6 +161,16 @@ impl Policy for CedarPolicy {
         Some(self.policies().answerers(self.parts.builtin))
     }
 
+    fn is_named(&self, caller: &Caller, answerer: &str) -> bool {
+        self.snapshot().directory.is_named(&caller.realm, &caller.subject, answerer)
+    }
+
+    fn is_other(&self, caller: &Caller, subject: &str) -> bool {
+        let directory = self.snapshot().directory.clone();
+        let mut who = std::iter::once(&caller.subject).chain(&caller.actor);
+        who.all(|one| directory.is_other(one, subject))
+    }
+
     /// None where a policy reads time: then an answer is not good for long.
     fn version(&self) -> Option<Arc<str>> {
         let snapshot = self.snapshot();

@@ -91,19 +91,19 @@ impl Tools<'_> {
         let unrecorded = listed.tool.spec().unrecorded;
         match gate.judge(caller, &listed, arguments, Trigger::Door) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
-            Judgement::Admitted { verdict: Verdict::Deny(why), pins, policy } => {
+            Judgement::Admitted { verdict: Verdict::Deny(why), pins, policy, policies, .. } => {
                 let refusal = denied(caller, tool, &why);
-                let (verdict, version) = (&Verdict::Deny(why), policy.as_ref());
-                let judged = JudgedCall { request: &request, reach: pins.reach, verdict, version };
-                gate.note_call(caller, &judged)?;
+                let (verdict, reach) = (Verdict::Deny(why), pins.reach);
+                let judged = JudgedCall { reach, verdict, version: policy, policies };
+                gate.note_call(caller, &request, judged)?;
                 Err(refusal)
             }
-            Judgement::Admitted { verdict: Verdict::Allow, pins, policy }
+            Judgement::Admitted { verdict: Verdict::Allow, pins, policy, policies, .. }
                 if unrecorded || (pins.reach == Reach::Reads && !slow) =>
             {
-                let (verdict, version) = (&Verdict::Allow, policy.as_ref());
-                let judged = JudgedCall { request: &request, reach: pins.reach, verdict, version };
-                gate.note_call(caller, &judged)?;
+                let (verdict, reach) = (Verdict::Allow, pins.reach);
+                let judged = JudgedCall { reach, verdict, version: policy, policies };
+                gate.note_call(caller, &request, judged)?;
                 // Most servers do not wait, and then the call has no room for it.
                 if gate.is_strict() {
                     Box::pin(gate.settled()).await;

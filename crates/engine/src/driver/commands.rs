@@ -8,12 +8,12 @@ use crate::request::{Resume, RunReport};
 use kernel::ask::reply::{BadReply, check, short_form, wordless};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
-use kernel::contracts::policy::{Resource, Trigger};
+use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
 use kernel::session::Session;
-use kernel::tool::call::{Caller, HowFar, Judgement, Verdict};
+use kernel::tool::call::{Caller, HowFar};
 use kernel::values::caller::Act;
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::ids::{AskId, FrameId, RunId, SessionId};
@@ -368,70 +368,6 @@ impl Driver {
         let message = format!("call `{call}` is rejected without a word");
         Err(Refusal::new(RefusalCode::FeedbackMissing(Box::new(ask.clone())), message)
             .hint("the ask is still open: say in `feedback` why not, or what instead"))
-    }
-
-    /// Edited arguments pass the gate before the reply counts, for who started the run and for who
-    /// edits; if refused, the ask stays open.
-    fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
-        let edits: Vec<_> = match (&ask.body, reply) {
-            (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
-                .iter()
-                .filter_map(|decision| {
-                    let call = calls.iter().find(|call| call.call_id == decision.call_id)?;
-                    Some((call.tool.clone(), decision.arguments.clone()?))
-                })
-                .collect(),
-            (AskBody::Fix { call: Some(call), .. }, Reply::Fix { arguments: Some(edit), .. }) => {
-                vec![(call.tool.clone(), edit.clone())]
-            }
-            _ => Vec::new(),
-        };
-        let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
-        let Some(run) = run else { return Ok(()) };
-        let gate = &self.shared.gate;
-        // The same subject may come with a credential that covers less than the one it began with.
-        let (is_judged, is_told) = (!gate.is_free(editor, Act::Call), editor.admin);
-        let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
-        for who in std::iter::once(&starter).chain(editor) {
-            for (tool, arguments) in &edits {
-                let refused = match gate.admit(who, tool, arguments).0 {
-                    Judgement::Refused(fault) => fault.message,
-                    Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                        gate.note_denied(who, tool, arguments, &why)?;
-                        match is_told {
-                            true => format!("policy refuses `{tool}`: {why}"),
-                            false => format!("policy refuses `{tool}`"),
-                        }
-                    }
-                    Judgement::Admitted { .. } => continue,
-                };
-                return Err(Refusal::new(RefusalCode::EditRefused, refused)
-                    .hint("the ask is still open: send other arguments"));
-            }
-            self.check_given_output(who, ask, reply)?;
-        }
-        Ok(())
-    }
-
-    /// An output that stands in for that of a call is given by those alone who may make the call. A
-    /// tool that is gone keeps nobody from saying what it did.
-    fn check_given_output(&self, who: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
-        let (AskBody::Fix { call: Some(call), .. }, Reply::Fix { output: Some(_), .. }) =
-            (&ask.body, reply)
-        else {
-            return Ok(());
-        };
-        let (shared, tool) = (&self.shared, &call.tool);
-        let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
-        match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
-            Judgement::Admitted { verdict: Verdict::Deny(why), .. } => {
-                shared.gate.note_denied(who, tool, &call.arguments, &why)?;
-                let message = format!("policy refuses `{tool}`, and so an output in its place");
-                Err(Refusal::new(RefusalCode::EditRefused, message)
-                    .hint("the ask is still open: who may call the tool may answer like this"))
-            }
-            Judgement::Admitted { .. } | Judgement::Refused(_) => Ok(()),
-        }
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.

@@ -32,6 +32,7 @@ mod wake;
 mod parked;
 mod report;
 mod adopt;
+mod edits;
 mod commands;
 mod replies;
 pub(crate) mod hold;

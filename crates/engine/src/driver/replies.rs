@@ -78,11 +78,11 @@ impl Driver {
         let owner = run.map(|run| &**run.subject());
         let session = facts(&self.key, run.map(|run| &run.plan)).owned_by(owner);
         let resource = Resource::Ask { kind: ask.body.kind(), session };
-        gate.permit(caller, Act::Answer, resource).map_err(|refusal| {
-            match gate.could_read(caller, resource) {
-                true => refusal,
-                false => Refusal::not_found("ask", ask.id),
-            }
+        let permitted = gate.permit(caller, Act::Answer, resource);
+        let permitted = permitted.and_then(|()| gate.permit_narrowed(caller, ask, run, resource));
+        permitted.map_err(|refusal| match gate.could_read(caller, resource) {
+            true => refusal,
+            false => Refusal::not_found("ask", ask.id),
         })
     }
 

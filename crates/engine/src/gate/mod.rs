@@ -15,13 +15,14 @@ use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};
 use crate::gate::arrivals::Arrivals;
 use crate::gate::judged::JudgedLists;
+use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
 use crate::system::clock::timeout;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use kernel::contracts::policy::{Context, Resource, Trigger};
+use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
@@ -204,7 +205,9 @@ impl Gate {
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
         let context = Context { arguments: Some(arguments), trigger };
         let decision = self.decide_call(caller, listed.tool.spec(), context);
-        Judgement::Admitted { verdict: decision.verdict, pins, policy: decision.version }
+        let answerers = decision.answerers();
+        let Decision { verdict, version: policy, policies, .. } = decision;
+        Judgement::Admitted { verdict, pins, policy, policies, answerers }
     }
 
     /// Known, visible, and the arguments fit the tool's schema and its own check.
@@ -280,13 +283,15 @@ impl Gate {
         let spec = listed.tool.spec();
         let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
         let context = Context { arguments: Some(&sending.arguments), trigger };
-        if let Verdict::Deny(why) = self.decide_call(&sending.caller, spec, context).verdict
+        let Decision { verdict, policies, .. } = self.decide_call(&sending.caller, spec, context);
+        if let Verdict::Deny(why) = verdict
             && !is_on(Switch::DenyIgnoredAtStart)
         {
             // An event says so of a call of a run.
             if trigger == Trigger::Door {
                 let Sending { caller, tool, arguments, .. } = sending;
-                let noted = self.note_denied(caller, tool, arguments, &why);
+                let denied = DeniedCall { tool, arguments, why: &why, policies: &policies };
+                let noted = self.note_denied(caller, &denied);
                 noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
             }
             let message = match sending.caller.admin || sending.place.run.is_some() {

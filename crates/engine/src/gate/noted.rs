@@ -17,16 +17,25 @@ use kernel::values::ids::ToolName;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A direct call that was judged.
-pub(crate) struct JudgedCall<'a> {
-    /// The call.
-    pub(crate) request: &'a CallRequest,
+/// What was decided about a direct call.
+pub(crate) struct JudgedCall {
     /// What it does to the world.
     pub(crate) reach: Reach,
     /// What was decided.
-    pub(crate) verdict: &'a Verdict,
+    pub(crate) verdict: Verdict,
     /// The version of the policies.
-    pub(crate) version: Option<&'a Arc<str>>,
+    pub(crate) version: Option<Arc<str>>,
+    /// Those that decided.
+    pub(crate) policies: Vec<Arc<str>>,
+}
+
+/// A call that is denied after it was allowed, or that a reply wants in place of another one.
+pub(crate) struct DeniedCall<'a> {
+    pub(crate) tool: &'a ToolName,
+    pub(crate) arguments: &'a Value,
+    pub(crate) why: &'a str,
+    /// The policies that decided.
+    pub(crate) policies: &'a [Arc<str>],
 }
 
 impl Gate {
@@ -63,6 +72,7 @@ impl Gate {
             arguments: context.arguments.and_then(|value| digested(trail, value)),
             verdict,
             why,
+            policies: decision.policies.clone(),
             version: decision.version.clone(),
             ..Entry::by(self.clock.now(), subject, act.name(), object_of(resource))
         };
@@ -83,21 +93,27 @@ impl Gate {
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would
     /// become a run is kept like this, too.
-    pub(crate) fn note_call(&self, caller: &Caller, call: &JudgedCall<'_>) -> Result<()> {
+    pub(crate) fn note_call(
+        &self,
+        caller: &Caller,
+        request: &CallRequest,
+        judged: JudgedCall,
+    ) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
-        let is_read = call.reach == Reach::Reads && *call.verdict == Verdict::Allow;
+        let is_read = judged.reach == Reach::Reads && judged.verdict == Verdict::Allow;
         if is_read && !trail.rules().reads {
             return Ok(());
         }
-        let CallRequest { tool, arguments, trace, occasion, .. } = call.request;
-        let (verdict, why) = audited::said(call.verdict);
+        let CallRequest { tool, arguments, trace, occasion, .. } = request;
+        let (verdict, why) = audited::said(&judged.verdict);
         let object = Object::new("tool", tool.as_str());
         let entry = Entry::by(self.clock.now(), caller, Act::Call.name(), object);
         let entry = Entry {
             arguments: digested(trail, arguments),
             verdict,
             why,
-            version: call.version.cloned(),
+            policies: judged.policies,
+            version: judged.version,
             // It says more than the route.
             door: door_of(occasion).or(entry.door),
             trace: trace.or(entry.trace),
@@ -112,26 +128,22 @@ impl Gate {
         if self.beside().is_none() || !is_there() {
             return Ok(());
         }
-        let verdict = &Verdict::Deny("the caller does not see this tool".to_owned());
-        let call = JudgedCall { request, reach: Reach::Writes, verdict, version: None };
-        self.note_call(caller, &call)
+        let verdict = Verdict::Deny("the caller does not see this tool".to_owned());
+        let (reach, version, policies) = (Reach::Writes, None, Vec::new());
+        self.note_call(caller, request, JudgedCall { reach, verdict, version, policies })
     }
 
     /// Keeps that a call was denied that had been allowed, or that a reply wanted in place of
     /// another one.
-    pub(crate) fn note_denied(
-        &self,
-        caller: &Caller,
-        tool: &ToolName,
-        arguments: &Value,
-        why: &str,
-    ) -> Result<()> {
+    pub(crate) fn note_denied(&self, caller: &Caller, denied: &DeniedCall<'_>) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
+        let DeniedCall { tool, arguments, why, policies } = *denied;
         let object = Object::new("tool", tool.as_str());
         let entry = Entry {
             arguments: digested(trail, arguments),
             verdict: Said::Deny,
             why: Some(why.to_owned()),
+            policies: policies.to_vec(),
             ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
         };
         trail.push(caller, entry)

@@ -9,7 +9,7 @@ use crate::catalog::roster::{KnownAgent, TALKS, starting};
 use crate::gate::Gate;
 use crate::gate::judged::{Judged, ListVersion};
 use crate::refusal::{Refusal, RefusalCode, Result};
-use kernel::ask::{Ask, OWNER};
+use kernel::ask::{Answerers, Ask, OWNER};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::contracts::{FeedRow, Policy, SessionAsk, SessionRun};
 use kernel::definition::pipeline::Pipeline;
@@ -139,8 +139,43 @@ impl Gate {
     /// Whether this caller may answer what is asked.
     pub(crate) fn answers(&self, caller: &Caller, asked: &SessionAsk) -> bool {
         let (act, resource, context) = (Act::Answer, ask_of(asked), Context::default());
+        let narrowed = asked.row.ask.answerers.as_ref();
         self.is_free(caller, act)
             || self.decide(&Request { act, subject: caller, resource, context }).allows()
+                && narrowed.is_none_or(|narrowed| self.fits(caller, narrowed))
+    }
+
+    /// Whether this caller is one of those that a policy narrowed an ask to.
+    fn fits(&self, caller: &Caller, narrowed: &Answerers) -> bool {
+        let Answerers { lists, other, involved, is_general } = narrowed;
+        let is_in = |list: &Vec<String>| list.iter().any(|who| self.policy.is_named(caller, who));
+        let is_named = *is_general || lists.iter().all(is_in);
+        let is_other = || involved.iter().all(|one| self.policy.is_other(caller, one));
+        is_named && (!other || is_other())
+    }
+
+    /// Refuses an answer of who is not one of those that a policy narrowed an ask to, of a run as
+    /// it is now.
+    pub(crate) fn permit_narrowed(
+        &self,
+        caller: &Caller,
+        ask: &Ask,
+        run: Option<&Run>,
+        resource: Resource<'_>,
+    ) -> Result<()> {
+        let Some(narrowed) = &ask.answerers else { return Ok(()) };
+        // Someone may have changed something since it was asked.
+        let has_hand = |run: &Run| {
+            run.involved().into_iter().any(|one| !self.policy.is_other(caller, one))
+        };
+        if self.fits(caller, narrowed) && !(narrowed.other && run.is_some_and(has_hand)) {
+            return Ok(());
+        }
+        let refusal = not_narrowed_to(caller, narrowed);
+        let (act, context) = (Act::Answer, Context::default());
+        let denied = Verdict::Deny(refusal.message.clone()).into();
+        self.note(&Request { act, subject: caller, resource, context }, &denied)?;
+        Err(refusal)
     }
 
     /// An ask with those who may answer it, as policy says it in general, unless a policy narrowed
@@ -150,7 +185,8 @@ impl Gate {
         let is_narrowed = answerers.as_ref().is_some_and(|narrowed| !narrowed.lists.is_empty());
         if !is_narrowed && let Some(mut list) = self.policy.answerers() {
             list.retain(|who| who != OWNER || subject.is_some());
-            answerers.get_or_insert_default().lists = vec![list];
+            let answerers = answerers.get_or_insert_default();
+            (answerers.lists, answerers.is_general) = (vec![list], true);
         }
         asked
     }
@@ -420,6 +456,18 @@ fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> R
     let message = format!("`{subject}` may not do this: `{name}` on {resource}");
     let message = if caller.admin { format!("{message}: {why}") } else { message };
     Refusal::new(RefusalCode::Forbidden(act), message).hint("ask an administrator of the realm")
+}
+
+/// Who may answer is shown with the ask, so it may be said here.
+fn not_narrowed_to(caller: &Caller, narrowed: &Answerers) -> Refusal {
+    let name = &caller.subject;
+    let wanted = match narrowed.other {
+        true => "another person than those who had a hand in the run answers it",
+        false => "a policy says who answers it",
+    };
+    let message = format!("`{name}` may not answer this ask: {wanted}");
+    Refusal::new(RefusalCode::Forbidden(Act::Answer), message)
+        .hint("the ask is still open; `mayAnswer` names who may answer it")
 }
 
 fn out_of_scope(caller: &Caller, act: Act) -> Refusal {

@@ -109,7 +109,10 @@ impl Policy for Closing {
     fn decide(&self, request: &Request<'_>) -> Decision {
         let is_closed = self.0.load(Ordering::SeqCst);
         match request.act {
-            Act::Call | Act::Run if is_closed => Verdict::Deny("it is closed".to_owned()).into(),
+            Act::Call | Act::Run if is_closed => {
+                let denied = Decision::from(Verdict::Deny("it is closed".to_owned()));
+                Decision { policies: vec!["closed".into()], ..denied }
+            }
             _ => Decision::allow(),
         }
     }
@@ -133,6 +136,7 @@ async fn what_a_run_may_not_do_any_more_is_kept_with_its_events() {
     let denied = ("ann", "tool", Some("slow::write"), Said::Deny);
     assert_eq!(called.iter().map(told).collect::<Vec<_>>(), [denied]);
     assert_eq!(called[0].run, Some(waits.run.id));
+    assert_eq!(called[0].policies, vec![Arc::<str>::from("closed")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests wait with deadlines")]
 
 mod agents;
+mod approvers;
 mod audit;
 mod blobs;
 mod callable;

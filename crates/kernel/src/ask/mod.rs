@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+pub use crate::values::caller::Answerers;
+
 /// One question to a person: durable, shown and answerable from the moment it is raised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,18 +52,6 @@ pub struct Ask {
 
 /// The subject that a run acts for, among those who may answer what it asks.
 pub const OWNER: &str = "owner";
-
-/// Who may answer an ask, where a policy narrows that.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Answerers {
-    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each. What
-    /// policy says in general may have `owner` in it, for the subject that the run acts for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lists: Vec<Vec<String>>,
-    /// Only someone else: not who started the run, called for it, or changed what it does.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub other: bool,
-}
 
 /// sha256 over exactly what is asked: where, what, on whose behalf. `more` is what the body does
 /// not show, such as the hash of a tool's spec.
@@ -239,6 +229,19 @@ pub enum Reply {
     },
 }
 
+impl Reply {
+    /// Whether it changes what the run does: edited arguments, an output in the place of a call's,
+    /// a form that is filled in. Who gives it has a hand in the run.
+    pub fn changes(&self) -> bool {
+        match self {
+            Self::Approve { decisions } => decisions.iter().any(|one| one.arguments.is_some()),
+            Self::Fill { content } => content.is_some(),
+            Self::Fix { arguments, output, .. } => arguments.is_some() || output.is_some(),
+            Self::Clarify { .. } | Self::Authorize { .. } => false,
+        }
+    }
+}
+
 /// One call's decision inside an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -304,7 +307,7 @@ mod tests {
     fn who_may_answer_is_written_and_read_back() {
         let lists = vec![vec!["role:lead".to_owned(), "principal:eve".to_owned()]];
         let ask = Ask {
-            answerers: Some(Answerers { lists, other: true }),
+            answerers: Some(Answerers { lists, other: true, ..Answerers::default() }),
             subject: Some("ann".into()),
             ..serde_json::from_str(BEFORE).unwrap()
         };
@@ -312,5 +315,25 @@ mod tests {
         let written = r#""answerers":{"lists":[["role:lead","principal:eve"]],"other":true}"#;
         assert!(text.contains(written), "{text}");
         assert_eq!(serde_json::from_str::<Ask>(&text).unwrap(), ask);
+    }
+
+    #[test]
+    fn who_edits_settles_or_fills_in_changes_what_a_run_does() {
+        let changes = |reply: serde_json::Value| {
+            serde_json::from_value::<Reply>(reply).unwrap().changes()
+        };
+        let call = CallId(1);
+        for (decisions, expected) in [
+            (json!([{"callId": call, "approve": true}]), false),
+            (json!([{"callId": call, "approve": true, "arguments": {}}]), true),
+        ] {
+            assert_eq!(changes(json!({"kind": "approve", "decisions": decisions})), expected);
+        }
+        assert!(changes(json!({"kind": "fix", "action": "settle", "output": 1})));
+        assert!(changes(json!({"kind": "fix", "action": "edit", "arguments": {}})));
+        assert!(!changes(json!({"kind": "fix", "action": "retry"})));
+        assert!(changes(json!({"kind": "fill", "content": {}})));
+        assert!(!changes(json!({"kind": "fill", "content": null})));
+        assert!(!changes(json!({"kind": "clarify", "answer": "yes"})));
     }
 }

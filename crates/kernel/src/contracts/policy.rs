@@ -4,7 +4,7 @@
 use crate::identity::directory::Directory;
 use crate::identity::roles::Target;
 use crate::tool::call::{ToolSpec, Verdict};
-use crate::values::caller::{Act, Caller};
+use crate::values::caller::{Act, Answerers, Caller};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -196,6 +196,22 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// Who may approve it, where what must hold beside the verdict narrows that.
+    pub fn answerers(&self) -> Option<Answerers> {
+        let mut narrowed = Answerers::default();
+        for obligation in &self.obligations {
+            match obligation {
+                Obligation::Answerers(list) => {
+                    narrowed.lists.push(list.iter().map(Answerer::to_string).collect());
+                }
+                Obligation::Other => narrowed.other = true,
+            }
+        }
+        (narrowed != Answerers::default()).then_some(narrowed)
+    }
+}
+
 impl From<Verdict> for Decision {
     fn from(verdict: Verdict) -> Self {
         Self { verdict, obligations: Vec::new(), version: None, policies: Vec::new() }
@@ -249,6 +265,17 @@ pub trait Policy: Send + Sync {
     /// who sees it. It is shown, and decides nothing.
     fn answerers(&self) -> Option<Vec<String>> {
         None
+    }
+
+    /// Whether this caller is one whom a list of answerers names, as `role:x` or `principal:y`.
+    fn is_named(&self, caller: &Caller, answerer: &str) -> bool {
+        answerer.strip_prefix("principal:") == Some(&*caller.subject)
+    }
+
+    /// Whether this caller is another person than this subject: not the same one, and not a key of
+    /// the same maker. The admin key is never another.
+    fn is_other(&self, caller: &Caller, subject: &str) -> bool {
+        &*caller.subject != subject
     }
 
     /// Its version: as long as that stays, the same question without arguments has the same answer,

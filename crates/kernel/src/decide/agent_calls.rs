@@ -5,7 +5,7 @@ use super::agent::AgentNext;
 use super::fix::asked_call;
 use super::steps::title;
 use super::{At, Decided};
-use crate::ask::{AskBody, CallDecision, Question, Reply};
+use crate::ask::{Ask, AskBody, CallDecision, Question, Reply};
 use crate::conversation::talk::{CallLine, Settled};
 use crate::definition::agent::Agent;
 use crate::event::{CallRequest, Fact};
@@ -97,7 +97,11 @@ impl<'e> At<'e> {
         let specs = guarded.iter().filter_map(|open| open.pins.as_ref());
         let more = specs.flat_map(|pins| pins.spec.as_str().bytes()).collect();
         let ask = self.ask(self.here(), title, AskBody::Approve { calls }, more);
-        Fact::AskOpened(Box::new(ask))
+        let said = guarded.iter().filter_map(|open| match &open.state {
+            CallState::Judged(Judgement::Admitted { answerers, .. }) => answerers.as_ref(),
+            _ => None,
+        });
+        Fact::AskOpened(Box::new(Ask { answerers: self.narrowed(said), ..ask }))
     }
 
     /// Acts upon a reply to an agent's own question or approval.

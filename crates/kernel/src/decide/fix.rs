@@ -1,7 +1,7 @@
 //! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
 
 use super::{At, Decided};
-use crate::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
+use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
 use crate::definition::plan::{Step, StepKind};
 use crate::event::Fact;
 use crate::expression::pointer::Stop;
@@ -90,6 +90,27 @@ impl At<'_> {
             answerers: None,
             subject: self.run.acts_for().cloned(),
         }
+    }
+
+    /// Who may approve calls of which policy said this: one who is in every list. Where it must be
+    /// another person, everyone who had a hand in the run is noted.
+    pub(super) fn narrowed<'s>(
+        &self,
+        said: impl Iterator<Item = &'s Answerers>,
+    ) -> Option<Answerers> {
+        let mut all = Answerers::default();
+        for Answerers { lists, other, .. } in said {
+            all.other |= *other;
+            for list in lists {
+                if !all.lists.contains(list) {
+                    all.lists.push(list.clone());
+                }
+            }
+        }
+        if all.other {
+            all.involved = self.run.involved().into_iter().cloned().collect();
+        }
+        (all != Answerers::default()).then_some(all)
     }
 
     /// Acts upon a reply.

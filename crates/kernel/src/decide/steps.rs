@@ -46,9 +46,9 @@ impl At<'_> {
     pub(super) fn judged(&self, open: &OpenCall, judgement: &Judgement) -> Decided {
         let call = open.request.call;
         let failed = |fault| Fact::CallFailed { call, how: HowFar::NotSent, fault };
-        let (verdict, pins) = match judgement {
+        let (verdict, pins, answerers) = match judgement {
             Judgement::Refused(fault) => return Ok(Some(failed(fault.clone()))),
-            Judgement::Admitted { verdict, pins, .. } => (verdict, pins),
+            Judgement::Admitted { verdict, pins, answerers, .. } => (verdict, pins, answerers),
         };
         let why = match verdict {
             Verdict::Deny(why) => {
@@ -68,7 +68,8 @@ impl At<'_> {
                 let body = AskBody::Approve { calls: vec![asked_call(open)] };
                 let more = pins.spec.as_str().as_bytes().to_vec();
                 let ask = self.ask(open.request.step.clone(), title, body, more);
-                Ok(Some(Fact::AskOpened(Box::new(ask))))
+                let answerers = self.narrowed(answerers.iter());
+                Ok(Some(Fact::AskOpened(Box::new(Ask { answerers, ..ask }))))
             }
         }
     }

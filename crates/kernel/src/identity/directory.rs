@@ -14,6 +14,11 @@ use std::sync::Arc;
 /// The subject of the admin key.
 pub const ADMIN: &str = "admin";
 
+/// How many makers of keys are followed.
+const MAKERS_MAX: usize = 16;
+/// Who makes keys for everybody, and is no person.
+const MAKERS_OF_ALL: [&str; 2] = [ADMIN, LOCAL];
+
 /// Everyone who is known at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
@@ -132,6 +137,35 @@ impl Directory {
     pub fn is_active(&self, subject: &str) -> bool {
         let is_revoked = self.key_of(subject).is_some_and(|key| key.revoked.is_some());
         self.is_known(subject) && !self.is_disabled(subject) && !is_revoked
+    }
+
+    /// Whether this subject is one whom a list of answerers names, as `role:x` or `principal:y`.
+    pub fn is_named(&self, realm: &RealmId, subject: &str, answerer: &str) -> bool {
+        match answerer.split_once(':') {
+            Some(("role", role)) => self.roles(realm, subject).0.contains(role),
+            Some(("principal", name)) => self.who(name) == self.who(subject),
+            _ => false,
+        }
+    }
+
+    /// Whether one is another person than the other: not the same subject, not a key and who made
+    /// it, and not two keys of one maker. The admin key is never another: anyone may hold it.
+    pub fn is_other(&self, one: &str, than: &str) -> bool {
+        one != ADMIN && self.person(one) != self.person(than)
+    }
+
+    /// Who stands behind a subject: the principal that it is, who made its key, and so on. The keys
+    /// that an administrator makes with the admin key, or without a server, are those of different
+    /// people.
+    fn person<'a>(&'a self, subject: &'a str) -> &'a str {
+        let mut person = self.who(subject);
+        for _ in 0..MAKERS_MAX {
+            match self.key_of(person) {
+                Some(key) if !MAKERS_OF_ALL.contains(&&*key.by) => person = self.who(&key.by),
+                _ => return person,
+            }
+        }
+        person
     }
 
     /// The key that this subject is.
@@ -297,6 +331,38 @@ mod tests {
         for (id, key) in directory.keys.iter() {
             assert_eq!(directory.key_of(&key.subject()).map(|found| &found.id), Some(id));
         }
+    }
+
+    #[test]
+    fn a_key_its_maker_and_other_keys_of_that_maker_are_one_person() {
+        let made = |id: &str, by: &str| ApiKey { by: by.into(), ..key(id) };
+        let keys = [made("a", "corp:ann"), made("b", "key:a"), made("c", ADMIN), made("d", LOCAL)];
+        let keys: HashMap<_, _> =
+            keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
+        let directory = Directory { keys: keys.into(), ..directory() };
+        let people = ["corp:ann", "key:a", "key:b"];
+        for one in people {
+            assert!(people.iter().all(|other| !directory.is_other(one, other)), "{one}");
+            assert!(directory.is_other(one, "key:c") && directory.is_other(one, ADMIN), "{one}");
+        }
+        assert!(directory.is_other("key:c", "key:d"), "an administrator makes keys for others");
+        assert!(!directory.is_other(ADMIN, "corp:ann"), "the admin key is never another");
+        let directory = Directory { principals: with_principals().principals, ..directory };
+        for one in people {
+            assert!(!directory.is_other("ann", one), "{one} is the principal's");
+            assert!(directory.is_other("corp:bob", one), "{one}");
+        }
+        assert!(directory.is_named(&"acme".into(), "ann", "principal:corp:ann"));
+    }
+
+    #[test]
+    fn answerers_are_named_by_role_and_by_principal() {
+        let (directory, realm) = (directory(), "acme".into());
+        let named = |subject: &str, who: &str| directory.is_named(&realm, subject, who);
+        assert!(named("corp:ann", "role:viewer") && !named("corp:ann", "role:member"));
+        assert!(named("corp:ann", "principal:corp:ann") && !named("corp:ann", "principal:ann"));
+        assert!(!named("corp:ann", "owner") && !named("corp:ann", "viewer"));
+        assert!(!named("key:cccccccccc", "role:member"), "a revoked key has no role");
     }
 
     #[test]

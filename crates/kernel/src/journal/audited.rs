@@ -43,9 +43,10 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
         Fact::CallJudged { call, judgement } => {
             let mut entry = called(session, event, *call, digest)?;
             match judgement {
-                Judgement::Admitted { verdict, policy, .. } => {
+                Judgement::Admitted { verdict, policy, policies, .. } => {
                     (entry.verdict, entry.why) = said(verdict);
                     entry.version.clone_from(policy);
+                    entry.policies.clone_from(policies);
                 }
                 Judgement::Refused(fault) => deny(&mut entry, fault),
             }

@@ -580,10 +580,7 @@ mod tests {
                 about: None,
             },
             Fact::CallRequested(Box::new(request())),
-            Fact::CallJudged {
-                call: CALL,
-                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins, policy: None },
-            },
+            Fact::CallJudged { call: CALL, judgement: Judgement::admitted(Verdict::Allow, pins) },
             Fact::AskOpened(Box::new(approval())),
             Fact::AskDecided { ask: ASK, decision },
             Fact::CallStarted { call: CALL, grant: Some(ASK) },
@@ -706,7 +703,7 @@ mod tests {
         let mut events = journal();
         let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Reads, idempotent: true };
         let verdict = Verdict::Allow;
-        let judgement = Judgement::Admitted { verdict, pins, policy: None };
+        let judgement = Judgement::admitted(verdict, pins);
         events[3].fact = Fact::CallJudged { call: CALL, judgement };
         events.truncate(4);
         let fact = Fact::CallStarted { call: CALL, grant: None };

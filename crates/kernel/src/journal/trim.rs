@@ -194,10 +194,7 @@ mod tests {
                 about: None,
             },
             Fact::CallRequested(Box::new(request)),
-            Fact::CallJudged {
-                call,
-                judgement: Judgement::Admitted { verdict: Verdict::Allow, pins, policy: None },
-            },
+            Fact::CallJudged { call, judgement: Judgement::admitted(Verdict::Allow, pins) },
             Fact::CallStarted { call, grant: None },
             Fact::CallFinished {
                 call,

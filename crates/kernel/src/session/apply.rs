@@ -12,7 +12,7 @@ use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 impl Session {
@@ -152,6 +152,7 @@ impl Session {
             input: input.clone(),
             by: by.clone(),
             behalf: Behalf { subject: subject.clone(), actor: actor.clone(), scopes: *scopes },
+            hands: BTreeSet::new(),
             root: *frame,
             base: self.context.clone(),
             step: None,

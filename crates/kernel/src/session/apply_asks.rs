@@ -31,6 +31,11 @@ impl Session {
         open.decision = Some(decision.clone());
         let ask = open.ask.clone();
         self.count_closed(&ask);
+        if decision.reply.changes() {
+            self.with_run(ask.run, |run| {
+                run.hands.insert(decision.by.clone());
+            });
+        }
         self.start_time(ask.frame, decision.at);
         self.give(&ask, Some(&decision.reply));
         self.set_ready(ask.frame);

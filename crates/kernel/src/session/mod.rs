@@ -140,6 +140,9 @@ pub struct Run {
     /// For whom it acts, beyond that.
     #[serde(default)]
     pub behalf: Behalf,
+    /// Who changed what it does, by a reply to an ask.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hands: BTreeSet<Arc<str>>,
     /// The root frame.
     pub root: FrameId,
     /// The session's context as of its start.

@@ -4,6 +4,7 @@ use super::{Run, RunStatus};
 use crate::values::caller::{Caller, LOCAL, Scopes};
 use crate::values::ids::{FrameId, RealmId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// For whom a run acts, beyond who started it: the start keeps what held then. Local mode knows
@@ -43,6 +44,13 @@ impl Run {
         let Behalf { actor, scopes, .. } = &self.behalf;
         let caller = Caller::new(realm.clone(), self.subject().clone());
         Caller { actor: actor.clone(), scopes: *scopes, ..caller }
+    }
+
+    /// Everyone who had a hand in it: who started it, for whom and through whom, and who changed
+    /// what it does.
+    pub fn involved(&self) -> BTreeSet<&Arc<str>> {
+        let named = [Some(&self.by), Some(self.subject()), self.behalf.actor.as_ref()];
+        named.into_iter().flatten().chain(&self.hands).collect()
     }
 
     /// The frame that asks whether the run may use more, while it stands still for that.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::tool::teller::{Listener, LogLevel, Teller, Told};
-pub use crate::values::caller::{Caller, Scopes};
+pub use crate::values::caller::{Answerers, Caller, Scopes};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -449,9 +449,22 @@ pub enum Judgement {
         /// The version of the policy that decided, where it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<Arc<str>>,
+        /// The ids of the policies that decided, where it has some.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        policies: Vec<Arc<str>>,
+        /// Who may approve it, where a policy that asks narrows that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answerers: Option<Answerers>,
     },
     /// Unknown, invisible or malformed: nothing is sent.
     Refused(Fault),
+}
+
+impl Judgement {
+    /// Policy said this, and nothing is known of who said it.
+    pub fn admitted(verdict: Verdict, pins: Pins) -> Self {
+        Self::Admitted { verdict, pins, policy: None, policies: Vec::new(), answerers: None }
+    }
 }
 
 #[cfg(test)]
@@ -468,12 +481,15 @@ mod tests {
     fn a_judgement_names_the_policy_that_decided_only_where_that_has_a_version() {
         let before: Judgement = serde_json::from_str(BEFORE).unwrap();
         assert_eq!(serde_json::to_string(&before).unwrap(), BEFORE, "nothing is added");
-        let Judgement::Admitted { verdict, pins, policy: None } = before else {
+        let Judgement::Admitted { verdict, pins, policy: None, .. } = before else {
             panic!("{BEFORE}")
         };
-        let now = Judgement::Admitted { verdict, pins, policy: Some("7".into()) };
+        let (policy, policies) = (Some("7".into()), vec!["large".into()]);
+        let answerers = Some(Answerers { other: true, ..Answerers::default() });
+        let now = Judgement::Admitted { verdict, pins, policy, policies, answerers };
         let text = serde_json::to_string(&now).unwrap();
-        assert!(text.ends_with(r#","policy":"7"}}"#), "{text}");
+        let end = r#","policy":"7","policies":["large"],"answerers":{"other":true}}}"#;
+        assert!(text.ends_with(end), "{text}");
         assert_eq!(serde_json::from_str::<Judgement>(&text).unwrap(), now);
     }
 

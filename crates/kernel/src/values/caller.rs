@@ -98,6 +98,24 @@ impl Caller {
     }
 }
 
+/// Who may answer an ask, where a policy narrows that.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answerers {
+    /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each. What
+    /// policy says in general may have `owner` in it, for the subject that the run acts for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<Vec<String>>,
+    /// Only someone else: not who started the run, called for it, or changed what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other: bool,
+    /// Who these are, as of when it was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub involved: Vec<Arc<str>>,
+    /// Whether the lists are what policy says in general. Then they are shown, and decide nothing.
+    #[serde(skip)]
+    pub is_general: bool,
+}
+
 named! {
     /// What someone does to a resource: policy decides about each.
     Act {

@@ -171,11 +171,8 @@ impl Stage {
                 };
                 let idempotent = name == "write::idempotent";
                 let spec = ContentHash::from("spec");
-                Judgement::Admitted {
-                    verdict,
-                    pins: Pins { spec, reach: reach(&tool), idempotent },
-                    policy: None,
-                }
+                let pins = Pins { spec, reach: reach(&tool), idempotent };
+                Judgement::admitted(verdict, pins)
             }
         };
         self.record(Fact::CallJudged { call, judgement });

@@ -1,0 +1,90 @@
+//! What a reply changes of a call: edited arguments, and an output that stands in for the call's.
+//! Both pass the gate before the reply counts; if refused, the ask stays open.
+
+use super::state::Driver;
+use crate::gate::noted::DeniedCall;
+use crate::refusal::{Refusal, RefusalCode, Result};
+use kernel::ask::{Ask, AskBody, Reply};
+use kernel::contracts::policy::Trigger;
+use kernel::tool::call::{Caller, Judgement, Verdict};
+use kernel::values::caller::Act;
+
+impl Driver {
+    /// Edited arguments pass the gate before the reply counts, for who started the run and for who
+    /// edits; if refused, the ask stays open.
+    pub(super) fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
+        let edits: Vec<_> = match (&ask.body, reply) {
+            (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
+                .iter()
+                .filter_map(|decision| {
+                    let call = calls.iter().find(|call| call.call_id == decision.call_id)?;
+                    Some((call.tool.clone(), decision.arguments.clone()?))
+                })
+                .collect(),
+            (AskBody::Fix { call: Some(call), .. }, Reply::Fix { arguments: Some(edit), .. }) => {
+                vec![(call.tool.clone(), edit.clone())]
+            }
+            _ => Vec::new(),
+        };
+        let gate = &self.shared.gate;
+        let is_others = ask.answerers.as_ref().is_some_and(|narrowed| narrowed.other);
+        if is_others && !edits.is_empty() && !gate.is_free(editor, Act::Answer) {
+            let message = "who edits what another person must approve cannot approve it as well";
+            for (tool, arguments) in &edits {
+                let denied = DeniedCall { tool, arguments, why: message, policies: &[] };
+                gate.note_denied(editor, &denied)?;
+            }
+            return Err(Refusal::new(RefusalCode::EditRefused, message)
+                .hint("the ask is still open: approve it as it is, or reject it and say why"));
+        }
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
+        let Some(run) = run else { return Ok(()) };
+        // The same subject may come with a credential that covers less than the one it began with.
+        let (is_judged, is_told) = (!gate.is_free(editor, Act::Call), editor.admin);
+        let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
+        for who in std::iter::once(&starter).chain(editor) {
+            for (tool, arguments) in &edits {
+                let refused = match gate.admit(who, tool, arguments).0 {
+                    Judgement::Refused(fault) => fault.message,
+                    Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
+                        let policies = &policies;
+                        let denied = DeniedCall { tool, arguments, why: &why, policies };
+                        gate.note_denied(who, &denied)?;
+                        match is_told {
+                            true => format!("policy refuses `{tool}`: {why}"),
+                            false => format!("policy refuses `{tool}`"),
+                        }
+                    }
+                    Judgement::Admitted { .. } => continue,
+                };
+                return Err(Refusal::new(RefusalCode::EditRefused, refused)
+                    .hint("the ask is still open: send other arguments"));
+            }
+            self.check_given_output(who, ask, reply)?;
+        }
+        Ok(())
+    }
+
+    /// An output that stands in for that of a call is given by those alone who may make the call. A
+    /// tool that is gone keeps nobody from saying what it did.
+    fn check_given_output(&self, who: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
+        let (AskBody::Fix { call: Some(call), .. }, Reply::Fix { output: Some(_), .. }) =
+            (&ask.body, reply)
+        else {
+            return Ok(());
+        };
+        let (shared, tool) = (&self.shared, &call.tool);
+        let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
+        match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
+            Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
+                let (arguments, policies) = (&call.arguments, &policies);
+                let denied = DeniedCall { tool, arguments, why: &why, policies };
+                shared.gate.note_denied(who, &denied)?;
+                let message = format!("policy refuses `{tool}`, and so an output in its place");
+                Err(Refusal::new(RefusalCode::EditRefused, message)
+                    .hint("the ask is still open: who may call the tool may answer like this"))
+            }
+            Judgement::Admitted { .. } | Judgement::Refused(_) => Ok(()),
+        }
+    }
+}
