@@ -2,7 +2,7 @@
 //! is expected. They need no server, and no tools where the file describes them.
 
 use crate::decide::{Judged, Policies, Question};
-use kernel::contracts::policy::{Context, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::{Node, NodeKind, Subject};
 use kernel::identity::roles::Roles;
@@ -215,11 +215,42 @@ impl Cases {
         self.cases.iter().filter_map(failed).collect()
     }
 
+    /// What is decided of one case, written as in the file, but without `expect`. Tools that this
+    /// file describes are known.
+    pub fn explain(
+        &self,
+        case: &str,
+        policies: &Policies,
+        setup: &Setup<'_>,
+    ) -> Result<Decision, Vec<Mistake>> {
+        let node = Node::parse_as(&TESTS, case, &Limits::default())?;
+        let mut value = node.to_value();
+        if let Some(fields) = value.as_object_mut() {
+            fields.entry("expect").or_insert_with(|| json!("allow"));
+        }
+        let case: Case = serde_json::from_value(value)
+            .map_err(|error| vec![unread(&error.to_string(), node.begin())])?;
+        let judged = self.judged(&case, policies, setup);
+        judged.map(|judged| judged.decision).map_err(|why| vec![Mistake::error(why)])
+    }
+
     fn failure(&self, case: &Case, policies: &Policies, setup: &Setup<'_>) -> Option<String> {
+        match self.judged(case, policies, setup) {
+            Ok(judged) => case.compared(&judged),
+            Err(why) => Some(why),
+        }
+    }
+
+    fn judged(
+        &self,
+        case: &Case,
+        policies: &Policies,
+        setup: &Setup<'_>,
+    ) -> Result<Judged, String> {
         let spec = match &case.resource {
             On::Tool(name) => match self.tool(name, setup) {
                 Some(spec) => Some(spec),
-                None => return Some(format!("there is no tool `{name}`; describe it in `tools`")),
+                None => return Err(format!("there is no tool `{name}`; describe it in `tools`")),
             },
             _ => None,
         };
@@ -231,7 +262,7 @@ impl Cases {
         let roles: Roles = case.roles.iter().cloned().collect();
         let now = case.now.map_or(setup.now, Millis);
         let question = Question { request: &request, roles: &roles, now, builtin: setup.builtin };
-        case.compared(&policies.judge(&question))
+        Ok(policies.judge(&question))
     }
 
     fn tool<'t>(&'t self, name: &str, setup: &Setup<'t>) -> Option<&'t Arc<ToolSpec>> {

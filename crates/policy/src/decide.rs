@@ -15,6 +15,7 @@ use kernel::identity::roles::{Role, Roles, answerers};
 use kernel::tool::call::{ToolSpec, Verdict};
 use kernel::values::caller::Act;
 use kernel::values::ids::{Hashing, Millis};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -33,6 +34,26 @@ pub struct Policies {
     tools: BTreeSet<String>,
     fits: Fits,
     version: Arc<str>,
+}
+
+/// One policy, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedPolicy {
+    /// The text of `@id`, else its file and line.
+    pub id: Arc<str>,
+    /// Its file.
+    pub file: Arc<str>,
+    /// The line at which it begins.
+    pub line: u32,
+    /// `permit`, `forbid` or `ask`.
+    pub effect: &'static str,
+    /// What is asked, where it asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The tools whose own actions it names.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
 }
 
 /// A question, with what is known at the moment.
@@ -75,6 +96,31 @@ impl Policies {
         Ok((Self { policies, index, names, tools, fits, version }, found))
     }
 
+    /// Whether there is no policy at all, so that roles alone decide.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// How many policies there are.
+    pub fn len(&self) -> usize {
+        self.policies.len()
+    }
+
+    /// All of them, in the order of files and lines.
+    pub fn listed(&self) -> Vec<ListedPolicy> {
+        let listed = |policy: &FilePolicy| {
+            let (effect, why) = match &policy.effect {
+                Effect::Permit => ("permit", None),
+                Effect::Forbid => ("forbid", None),
+                Effect::Ask(asking) => ("ask", Some(asking.why.clone())),
+            };
+            let (id, file) = (policy.id.clone(), policy.source.file.clone());
+            let (line, tools) = (policy.source.begin().line, policy.actions.tools.clone());
+            ListedPolicy { id, file, line, effect, why, tools }
+        };
+        self.policies.iter().map(listed).collect()
+    }
+
     /// What changes with every change of a text.
     pub fn version(&self) -> &Arc<str> {
         &self.version
@@ -85,8 +131,8 @@ impl Policies {
         self.policies.iter().any(|policy| policy.reads.time)
     }
 
-    /// Who may answer what runs ask, as far as roles and the heads of permits say it: a permit whose
-    /// condition says who it is for is not among them.
+    /// Who may answer what runs ask, as far as roles and the heads of permits say it: a permit
+    /// whose condition says who it is for is not among them.
     pub fn answerers(&self, builtin: bool) -> Vec<String> {
         let mut all = answerers(counting(builtin));
         let permits = |policy: &&FilePolicy| {

@@ -20,9 +20,8 @@ use crate::decide::{Judged, Policies, Question};
 use crate::remembered::{Key, Remembered};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
-use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::directory::Directory;
-use kernel::tool::call::{ToolSpec, Verdict};
+use kernel::tool::call::Verdict;
 use kernel::values::caller::{Act, Caller};
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -92,11 +91,6 @@ impl CedarPolicy {
         self.snapshot().policies.clone()
     }
 
-    /// What is to be known of the policies beside these tools, see `Policies::warnings`.
-    pub fn warnings<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
-        self.policies().warnings(tools)
-    }
-
     fn snapshot(&self) -> Arc<Snapshot> {
         let directory = self.parts.roles.directory();
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -126,20 +120,28 @@ impl CedarPolicy {
     }
 
     fn decided(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+        // Roles alone are looked up as fast as what is remembered.
+        if snapshot.policies.is_empty() {
+            return self.judged(snapshot, request).decision;
+        }
         let key = Key::new(request);
         if let Some(known) = snapshot.remembered.get(&key) {
             return known;
         }
-        let Caller { realm, subject, .. } = request.subject;
-        let roles = snapshot.directory.roles(realm, subject);
-        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
-        let question = Question { request, roles: &roles, now, builtin };
-        let Judged { decision, is_lasting } = snapshot.policies.judge(&question);
-        let decision = Decision { version: Some(snapshot.version.clone()), ..decision };
+        let Judged { decision, is_lasting } = self.judged(snapshot, request);
         if is_lasting {
             snapshot.remembered.insert(key, decision.clone());
         }
         decision
+    }
+
+    fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Judged {
+        let Caller { realm, subject, .. } = request.subject;
+        let roles = snapshot.directory.roles(realm, subject);
+        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
+        let judged = snapshot.policies.judge(&Question { request, roles: &roles, now, builtin });
+        let version = Some(snapshot.version.clone());
+        Judged { decision: Decision { version, ..judged.decision }, ..judged }
     }
 }
 

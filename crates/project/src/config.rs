@@ -2,6 +2,7 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none. A limit that earlier releases let an operator set is a warning.
 
+use crate::decisions::{AuditConfig, PolicyConfig};
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
@@ -20,7 +21,6 @@ use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroU32;
 use tools::HttpSettings;
 
 pub use crate::public_url::PublicUrl;
@@ -50,6 +50,8 @@ pub struct Config {
     pub models: Vec<ModelEntry>,
     /// `[agents]`.
     pub agents: AgentsConfig,
+    /// `[policy]`.
+    pub policy: PolicyConfig,
     /// `[events.sinks.<name>]`.
     pub sinks: Vec<SinkEntry>,
     /// `[auth.issuers.<name>]`.
@@ -98,24 +100,6 @@ pub struct McpConfig {
     /// Takes requests of MCP clients that do not keep to their version; `docs/reference/mcp.md`
     /// says which.
     pub lenient: bool,
-}
-
-/// `[audit]`: what is kept of decisions that are not journaled, and for how long all is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct AuditConfig {
-    /// Whether an answer waits until what was decided for it is written.
-    pub strict: bool,
-    /// Whether allowed reads are kept.
-    pub reads: bool,
-    /// After how many days rows are removed; never where nothing is said.
-    pub keep_days: Option<NonZeroU32>,
-}
-
-impl Default for AuditConfig {
-    fn default() -> Self {
-        Self { strict: false, reads: true, keep_days: None }
-    }
 }
 
 /// `[agents]`.
@@ -258,6 +242,7 @@ struct Settings {
     providers: Kept<Each<ProviderKeys>>,
     models: Kept<Each<ModelKeys>>,
     agents: Kept<AgentsConfig>,
+    policy: Kept<PolicyConfig>,
     events: Kept<EventSettings>,
     auth: Kept<AuthSettings>,
     realms: Kept<Each<RealmKeys>>,
@@ -372,6 +357,7 @@ impl Settings {
             upstreams,
             models,
             agents: self.agents.0,
+            policy: self.policy.0,
             sinks,
             issuers,
             audit: self.audit.0,
@@ -548,22 +534,9 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("providers, models, agents, events, auth, realms, audit"),
+            told[1].ends_with("models, agents, policy, events, auth, realms, audit"),
             "{told:?}"
         );
-    }
-
-    #[test]
-    fn what_the_audit_keeps_is_set() {
-        let text = "[audit]\nstrict = true\nreads = false\nkeep_days = 365\n";
-        let config = Config::parse("waypost.toml", text).unwrap();
-        let keep_days = NonZeroU32::new(365);
-        assert_eq!(config.audit, AuditConfig { strict: true, reads: false, keep_days });
-        let usual = AuditConfig { strict: false, reads: true, keep_days: None };
-        assert_eq!(Config::default().audit, usual);
-        let told = mistakes("[audit]\nread = true\n");
-        assert!(told[0].contains("unknown key `read` in `[audit]`"), "{told:?}");
-        assert_eq!(mistakes("[audit]\nkeep_days = 0\n").len(), 1);
     }
 
     #[test]

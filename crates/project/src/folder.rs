@@ -1,20 +1,23 @@
 //! A project folder: `waypost.toml`, `principals.yaml`, `application.properties`, `.mcp.json`,
-//! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}` and
-//! `pipelines/<name>.{yaml,yml,json}`. The demo is such a folder too, carried inside the binary.
+//! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}`,
+//! `pipelines/<name>.{yaml,yml,json}` and `policies/<name>.cedar`. The demo is such a folder too,
+//! carried inside the binary.
+
+mod single;
 
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
-use crate::realms::{PROPERTIES_FILE, of_properties};
+use crate::policies::PolicyFiles;
 use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
 use engine::{AgentFile, PipelineFile, PlanFile};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
-use kernel::identity::principal_reader;
+use kernel::identity::principal::Principal;
 use kernel::values::ids::{PipelineName, PlanId};
 use llms::config::ModelConfig;
+use single::{clients, policies, principals, properties};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -75,6 +78,8 @@ pub struct Project {
     pub pipelines: Vec<PipelineFile>,
     /// The principals of its file; none where there is no such file.
     pub principals: Option<Vec<Arc<Principal>>>,
+    /// Its policies; none where it has no folder for them.
+    pub policies: Option<PolicyFiles>,
     /// Texts that it has instead of files, by path: rules of models.
     pub texts: BTreeMap<String, String>,
     /// Its folder; empty for what is in none.
@@ -131,12 +136,14 @@ impl Project {
         let plans = kept(loader.load(&PLANS), &mut mistakes);
         let agents = kept(loader.load(&AGENTS), &mut mistakes);
         let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
+        let policies = kept(policies(folder), &mut mistakes);
         kept(properties(folder, &mut config), &mut mistakes);
-        let principals = kept(principals(folder, &mut config), &mut mistakes);
+        let principals = principals(folder, &mut config, policies.as_ref());
+        let principals = kept(principals, &mut mistakes);
         let clients = kept(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
-        let read = Self { config, plans, agents, pipelines, principals, folder, ..Self::default() };
-        (Self { clients, ..read }, mistakes)
+        let read = Self { config, plans, agents, pipelines, policies, folder, ..Self::default() };
+        (Self { principals, clients, ..read }, mistakes)
     }
 
     /// The project without its `.mcp.json`: what can change while it is served.
@@ -146,12 +153,14 @@ impl Project {
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         properties(folder, &mut config)?;
+        let policies = policies(folder)?;
         let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
         Ok(Self {
             plans: loader.load(&PLANS)?,
             agents: loader.load(&AGENTS)?,
             pipelines: loader.load(&PIPELINES)?,
-            principals: principals(folder, &mut config)?,
+            principals: principals(folder, &mut config, policies.as_ref())?,
+            policies,
             folder: folder.to_owned(),
             config,
             ..Self::default()
@@ -269,53 +278,6 @@ fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) 
         });
         T::default()
     })
-}
-
-/// What the folder's `.mcp.json` lists; nothing where there is none.
-fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
-    match text_of(folder, CLIENTS_FILE)? {
-        Some(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
-        None => Ok(foreign::Found::default()),
-    }
-}
-
-/// Adds what the folder's properties file says of realms; the settings go before it.
-fn properties(folder: &Path, config: &mut Config) -> Result<(), ProjectError> {
-    let text = text_of(folder, PROPERTIES_FILE)?.unwrap_or_default();
-    let read = of_properties(&text, PROPERTIES_FILE).map_err(ProjectError::Mistakes)?;
-    for (realm, said) in read {
-        let own = config.realms.entry(realm).or_default();
-        *own = std::mem::take(own).or(said);
-    }
-    Ok(())
-}
-
-/// The principals of the folder's file, all of them or none; their warnings go to the settings'.
-fn principals(
-    folder: &Path,
-    config: &mut Config,
-) -> Result<Option<Vec<Arc<Principal>>>, ProjectError> {
-    let Some(text) = text_of(folder, PRINCIPALS_FILE)? else { return Ok(None) };
-    let issuers: Vec<Arc<str>> = config.issuers.iter().map(|entry| entry.name.clone()).collect();
-    let (issuers, limits) = (Some(issuers.as_slice()), &config.limits);
-    let read = principal_reader::read_text(&text, PRINCIPALS_FILE, issuers, limits);
-    let (principals, warnings) = read.map_err(ProjectError::Mistakes)?;
-    config.warnings.extend(warnings);
-    Ok(Some(principals))
-}
-
-/// The text of a file in the folder; none where there is no such file.
-fn text_of(folder: &Path, file: &str) -> Result<Option<String>, ProjectError> {
-    let path = folder.join(file);
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) if why.kind() == io::ErrorKind::InvalidData => {
-            let message = "it is no text: it is not in UTF-8".to_owned();
-            Err(mistake(file.to_owned(), message, "save it in UTF-8"))
-        }
-        Err(why) => Err(ProjectError::Unreadable { path, why }),
-    }
 }
 
 /// One kind of definitions, all of them in one folder of a project.

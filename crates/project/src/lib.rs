@@ -1,5 +1,6 @@
 //! A project folder as data: its settings and where each comes from, its plans, agents, pipelines,
-//! upstreams, models and sinks. Reading it starts nothing; mistakes come with file, line and hint.
+//! policies, upstreams, models and sinks. Reading it starts nothing; mistakes come with file, line
+//! and hint.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -8,6 +9,7 @@ pub mod realm;
 pub mod layer;
 mod settings;
 pub mod tls;
+pub mod decisions;
 pub mod upstream_entries;
 pub mod public_url;
 mod issuers;
@@ -16,4 +18,5 @@ pub mod models;
 pub mod event_sinks;
 pub mod config;
 pub mod agents;
+pub mod policies;
 pub mod folder;

@@ -141,5 +141,7 @@ fn mistaken(part: ProjectPart, mistakes: &[Mistake]) -> Failure {
             .hint("mend them; `waypost pipeline test FILE` checks one again"),
         ProjectPart::Principals => failure("invalid_principals", "`principals.yaml`")
             .hint("mend it, or change what is stored: `waypost principal ls`"),
+        ProjectPart::Policies => failure("invalid_policy", "the project's policies")
+            .hint("mend them; `waypost policy validate` checks again"),
     }
 }

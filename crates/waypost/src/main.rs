@@ -23,7 +23,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
-use commands::identity::{audit, key, principal, realm, whoami};
+use commands::identity::{audit, key, policy, principal, realm, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
     agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
@@ -118,6 +118,8 @@ enum Command {
     Principal(principal::PrincipalArgs),
     /// List the realms of a server, and show what is set for them
     Realm(realm::RealmArgs),
+    /// List, check, test and explain the policies of a project
+    Policy(policy::PolicyArgs),
     /// Who the server thinks that you are
     Whoami(whoami::WhoamiArgs),
     /// List what was decided, check that it is as it was written, and export it
@@ -178,6 +180,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Up(args) => serve(args.into(), context),
         Command::Serve(args) => serve(args.into(), context),
         Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
+        Command::Policy(args) => policy::run(&args, &context(Some(args.project()))?),
         Command::Doctor(args) => {
             as_client(context(Some(args.project()))?, async |ctx| doctor::run(args, ctx).await)
         }

@@ -36,31 +36,40 @@ const PRINCIPALS: Subject = Subject {
     if_deep: "a principal is not that deep",
 };
 
-/// Reads a file: its text, how mistakes name it, and the issuers at which principals can have
-/// identities, where they are known. Ids and identities that two principals have are mistakes.
+/// What principals may name that is defined elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownNames<'a> {
+    /// The issuers at which they can have identities; none where any is taken.
+    pub issuers: Option<&'a [Arc<str>]>,
+    /// Whether there are policies, which may know roles that are not built in.
+    pub has_policies: bool,
+}
+
+/// Reads a file: its text, how mistakes name it, and what principals may name. Ids and identities
+/// that two principals have are mistakes.
 pub fn read_text(
     text: &str,
     file: &str,
-    issuers: Option<&[Arc<str>]>,
+    names: KnownNames<'_>,
     limits: &Limits,
 ) -> Checked<Vec<Arc<Principal>>> {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
     let node =
         Node::parse_as(&PRINCIPALS, text, limits).map_err(|found| origin.all_filed(found))?;
-    let mut form = Form { reader: Reader::new(&origin, limits), issuers };
+    let mut form = Form { reader: Reader::new(&origin, limits), names };
     let all = form.all(&Spot::root(&node));
     checked(Some(all), form.reader.mistakes)
 }
 
 /// Reads one principal that comes as a value, without its id.
-pub fn read_value(id: &str, value: &Value, issuers: &[Arc<str>]) -> Checked<Principal> {
+pub fn read_value(id: &str, value: &Value, names: KnownNames<'_>) -> Checked<Principal> {
     let (limits, origin) = (Limits::default(), Origin::default());
     if let Some(mistake) = PRINCIPALS.refuses(value, &limits) {
         return Err(vec![mistake]);
     }
     check_id(id).map_err(|bad| vec![Mistake::error(bad.to_string())])?;
     let node = Node::from_value(value);
-    let mut form = Form { reader: Reader::new(&origin, &limits), issuers: Some(issuers) };
+    let mut form = Form { reader: Reader::new(&origin, &limits), names };
     let principal = form.principal(id, &Spot::root(&node));
     checked(principal, form.reader.mistakes)
 }
@@ -69,8 +78,7 @@ pub fn read_value(id: &str, value: &Value, issuers: &[Arc<str>]) -> Checked<Prin
 /// a mistake.
 struct Form<'a> {
     reader: Reader<'a>,
-    /// Those that are known; none where any is taken.
-    issuers: Option<&'a [Arc<str>]>,
+    names: KnownNames<'a>,
 }
 
 /// What principals before this one have, and no other may.
@@ -197,19 +205,21 @@ impl Form<'_> {
         if Role::from_name(name).is_some() {
             return Some(name.into());
         }
-        let what = format!("there is no role `{name}`");
-        let known = || Role::ALL.iter().map(|role| role.name());
-        if let Some(near) = meant(name, known()) {
-            self.reader.note(spot, Mistake::error(what).hint(near));
-            return None;
-        }
-        if !is_plain_name(name) {
-            let hint = "a role is letters, digits, `_`, `.` and `-`";
+        let near = meant(name, Role::ALL.iter().map(|role| role.name()));
+        let plain = is_plain_name(name);
+        if !plain || (near.is_some() && !self.names.has_policies) {
+            let hint = near.unwrap_or_else(|| "a role is letters, digits, `_`, `.` and `-`".into());
+            let what = format!("there is no role `{name}`");
             self.reader.note(spot, Mistake::error(what).hint(hint));
             return None;
         }
-        let mistake = Mistake::warning(format!("`{name}` is not a built-in role"));
-        self.reader.note(spot, mistake.hint("it permits nothing unless a policy names it"));
+        let unnamed = "it permits nothing unless a policy names it".to_owned();
+        // Where there are policies, only what looks like a slip is worth a word.
+        let hint = if self.names.has_policies { near } else { Some(unnamed) };
+        if let Some(hint) = hint {
+            let mistake = Mistake::warning(format!("`{name}` is not a built-in role"));
+            self.reader.note(spot, mistake.hint(hint));
+        }
         Some(name.into())
     }
 
@@ -273,8 +283,8 @@ impl Form<'_> {
             Some(_) => self.subject(spot)?,
             None => self.issued(spot)?,
         };
-        let known = self.issuers.unwrap_or_default();
-        if self.issuers.is_some() && !known.iter().any(|known| **known == *issuer) {
+        let known = self.names.issuers.unwrap_or_default();
+        if self.names.issuers.is_some() && !known.iter().any(|known| **known == *issuer) {
             let near = meant(issuer, known.iter().map(|known| &**known));
             let usual = "name an entry of `[auth.issuers]` in waypost.toml";
             let hint = near.unwrap_or_else(|| usual.to_owned());

@@ -1,6 +1,6 @@
 //! The tests beside the policies.
 
-use super::{NOW, lines, pay, policies};
+use super::{NOW, lines, pay, policies, said};
 use crate::cases::{Cases, Setup};
 use std::sync::Arc;
 
@@ -75,4 +75,20 @@ fn a_file_that_cannot_be_read_is_a_mistake() {
     assert!(wrong[0].starts_with("tests.yaml:2:5: error: unknown variant `dance`"), "{wrong:?}");
     assert!(failures("cases: {}")[0].contains("`cases` is not a list"));
     assert!(failures("cases: []\ntools: []")[0].contains("`tools` is not a map"));
+}
+
+#[test]
+fn one_case_is_explained() {
+    let described = "cases: []\ntools: {lend: {inputSchema: {type: object}}}";
+    let cases = Cases::read("tests.yaml", described).unwrap();
+    let tools = [Arc::new(pay())];
+    let setup = Setup { tools: &tools, realm: "acme".into(), now: NOW, builtin: true };
+    let read = policies(POLICIES);
+    let explained = |case: &str| cases.explain(case, &read, &setup).map(|found| said(&found));
+    let large = "{subject: ann, roles: [clerk], act: call, resource: {tool: pay}, \
+                 arguments: {amount: 600}}";
+    assert_eq!(explained(large), Ok("ask asks".to_owned()));
+    let lend = "{subject: ann, roles: [member], act: call, resource: {tool: lend}}";
+    assert_eq!(explained(lend), Ok("allow role:member".to_owned()));
+    assert!(explained("{subject: ann}").is_err() && explained("[]").is_err());
 }

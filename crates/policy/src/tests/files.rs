@@ -168,3 +168,17 @@ fn a_policy_that_does_not_fit_its_tool_is_a_warning_and_not_an_error() {
     assert!(warned.iter().all(|mistake| !mistake.is_error() && mistake.line == 2));
     assert!(warned[0].message.contains("calls of the tool are denied"), "{}", warned[0].message);
 }
+
+#[test]
+fn policies_are_listed_with_their_places() {
+    let read = policies(
+        "@id(\"a\") permit(principal, action, resource);\n\n\
+         @ask(\"why\") forbid(principal, action == Action::\"call:pay\", resource);",
+    );
+    let listed: Vec<String> = read
+        .listed()
+        .into_iter()
+        .map(|one| format!("{} {} {} {:?} {:?}", one.id, one.line, one.effect, one.why, one.tools))
+        .collect();
+    assert_eq!(listed, ["a 1 permit None {}", "a.cedar:3 3 ask Some(\"why\") {\"pay\"}"]);
+}

@@ -1,6 +1,7 @@
 //! Who may call a server: decided once, when the store is open, since stored keys count.
 
 use super::error::{AssembleError, ProjectPart, stored, wrong};
+use super::policies::FilePolicies;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::forwarded::Between;
 use crate::secrets::vault::System;
@@ -20,6 +21,7 @@ use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
+use policy::CedarPolicy;
 use project::config::ServerConfig;
 use project::realm::default_realm;
 use project::tls::TlsConfig;
@@ -42,13 +44,16 @@ pub(super) struct Asked<'a> {
     pub(super) alone: bool,
 }
 
-/// Who may call.
+/// Who is known, and who may call.
 pub(super) struct Admission {
+    pub(super) identity: Arc<Identity>,
     pub(super) entrance: Entrance,
     /// Who is at the other end of a pipe, where that is known.
     pub(super) client: Option<Visitor>,
     /// Who may do what.
     pub(super) policy: Arc<dyn Policy>,
+    /// The policies of files, where there can be some. In local mode they decide nothing.
+    pub(super) files: Option<Arc<CedarPolicy>>,
 }
 
 /// By what it is known who calls.
@@ -143,28 +148,37 @@ pub(super) fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String 
     format!("{}/mcp", base(server, address))
 }
 
-/// Who may call, or why the server must not start.
-pub(super) fn admission(
+/// Who is known and who may call, or why the server must not start.
+pub(super) async fn admission(
     asked: &Asked<'_>,
-    identity: &Arc<Identity>,
-    now: Millis,
+    by: Known,
+    policies: Option<FilePolicies>,
+    seal: &Keyring,
+    system: &System,
 ) -> Result<Admission, AssembleError> {
     let Asked { address, server, admin_key, .. } = *asked;
+    let identity = known(by, admin_key, seal, system).await?;
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
             that nothing can be run or called there; see `run_as_user_id` in its settings");
     }
-    if asked.access(identity, now)? == Access::Local {
+    let files = policies.map(|policies| policies.opened(&identity, system));
+    if asked.access(&identity, system.clock.now())? == Access::Local {
         let entrance = Entrance::local(address, server, admin_key);
         let client = asked.client(&entrance)?;
-        return Ok(Admission { entrance, client, policy: within(Arc::new(AllowAll), identity) });
+        let policy = within(Arc::new(AllowAll), &identity);
+        return Ok(Admission { identity, entrance, client, policy, files });
     }
     identity.watch_issuers();
     let base = base(server, address);
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
     let client = asked.client(&entrance)?;
-    let policy = within(Arc::new(RolePolicy::new(identity.clone())), identity);
-    Ok(Admission { entrance, client, policy })
+    let policy: Arc<dyn Policy> = match &files {
+        Some(files) => files.clone(),
+        None => Arc::new(RolePolicy::new(identity.clone())),
+    };
+    let policy = within(policy, &identity);
+    Ok(Admission { identity, entrance, client, policy, files })
 }
 
 /// This policy within what is set for realms, where that could refuse something.

@@ -1,7 +1,8 @@
-//! What is behind a server by its files and variables: upstreams, models, sinks. No one is talked
-//! to yet.
+//! What is behind a server by its files and variables: upstreams, models, sinks, policies. No one
+//! is talked to yet.
 
 use super::error::{AssembleError, ProjectPart, wrong};
+use super::policies::FilePolicies;
 use super::setup::Setup;
 use crate::assemble::sinks::Wanted;
 use engine::{Model, Models, Price};
@@ -20,6 +21,8 @@ pub(super) struct Behind {
     pub(super) sinks: Option<Wanted>,
     /// How this server itself is reached.
     pub(super) ourselves: Ourselves,
+    /// Who may do what, where the project is a folder.
+    pub(super) policies: Option<FilePolicies>,
 }
 
 /// The models and sinks of the project, and its upstreams, without those that lead back to this
@@ -29,9 +32,11 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let project = &setup.project;
     let mut upstreams = project.upstreams(variables).map_err(wrong(ProjectPart::Upstreams))?;
     let ourselves = project.ourselves(setup.address);
+    let policies = FilePolicies::of(project).map_err(wrong(ProjectPart::Policies))?;
     if setup.alone {
         let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
-        return Ok(Behind { upstreams, configs: Vec::new(), models, sinks: None, ourselves });
+        let (configs, sinks) = (Vec::new(), None);
+        return Ok(Behind { upstreams, configs, models, sinks, ourselves, policies });
     }
     let models = opened(project.models(variables).map_err(wrong(ProjectPart::Models))?)?;
     let configs = upstreams.configs(variables).map_err(wrong(ProjectPart::Upstreams))?;
@@ -47,7 +52,8 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
         0 => Wanted::on_a_pipe(sinks),
         _ => Wanted::all(sinks),
     };
-    Ok(Behind { upstreams, configs: ahead, models, sinks: Some(sinks), ourselves })
+    let (configs, sinks) = (ahead, Some(sinks));
+    Ok(Behind { upstreams, configs, models, sinks, ourselves, policies })
 }
 
 /// The models that these configure; no one is talked to yet.

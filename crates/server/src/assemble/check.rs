@@ -3,7 +3,7 @@
 
 use super::behind::opened;
 use super::error::AssembleError;
-use crate::assemble::pipelines;
+use crate::assemble::{pipelines, policies};
 use crate::secrets::secret::wrong_secret;
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
@@ -63,6 +63,8 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     }
     let warnings = project.config.warnings.iter().chain(&project.clients.warnings);
     checked.mistakes.extend(warnings.cloned());
+    let policies = checked.keep(policies::read(project.policies.as_ref()));
+    checked.mistakes.extend(policies.into_iter().flat_map(|(_, warnings)| warnings));
     let models = models(&project, variables, &mut checked);
     let sinks = checked.keep(project.sinks(data, variables));
     checked.counts = vec![

@@ -51,6 +51,8 @@ pub enum ProjectPart {
     Pipelines,
     /// The principals.
     Principals,
+    /// The policies.
+    Policies,
 }
 
 impl AssembleError {

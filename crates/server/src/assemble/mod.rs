@@ -6,6 +6,7 @@ pub(crate) mod sinks;
 pub(crate) mod pipelines;
 mod setup;
 mod error;
+pub(crate) mod policies;
 mod access;
 mod held;
 mod behind;
@@ -29,7 +30,7 @@ use crate::routes::router;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::{FileVault, System};
-use access::{Admission, Asked, Known, admission, existing, known, mcp_address};
+use access::{Admission, Asked, Known, admission, existing, mcp_address};
 use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
@@ -45,7 +46,8 @@ use kernel::limits::Limits;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
 use outbound::seal::Keyring;
-use project::config::{AuditConfig, Config, ServerConfig};
+use project::config::{Config, ServerConfig};
+use project::decisions::AuditConfig;
 use project::public_url::PublicUrl;
 use project::realm::default_realm;
 use project::upstream_entries::{Entry, Upstreams};
@@ -144,7 +146,7 @@ impl Stopper {
 
 /// Builds a server on the current tokio runtime and lets it go on with what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
-    let Behind { upstreams, configs, models, sinks, ourselves } = behind(&setup)?;
+    let Behind { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
     let (brought, setup) = brought(setup);
     let place = setup.place();
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
@@ -168,8 +170,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let outlets = opened_sinks(sinks, &system)?;
     let (never_local, alone) = (setup.never_local, setup.alone);
     let asked = Asked { address, server: &server, admin_key, api_key, never_local, alone };
-    let identity = known(by, admin_key, &keys, &system).await?;
-    let Admission { entrance, client, policy } = admission(&asked, &identity, system.clock.now())?;
+    let Admission { identity, entrance, client, policy, files } =
+        admission(&asked, by, policies, &keys, &system).await?;
     let vault = Arc::new(FileVault::open(&data, &keys, system.clone()));
     let login = login_places(address, &server, &entrance);
     let remote = remote_parts(&system, &limits, supervisor, vault, login);
@@ -206,7 +208,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(begin_stored(&gateway, &providers).await);
     let (served, cursors) = (engine.clone(), Cursors::new(&keys));
     let mut doors = Doors::new(served, entrance, identity, gateway, backup, cursors, telemetry);
-    (doors.usual_agent, doors.sinks) = (agents.default, sinks);
+    (doors.usual_agent, doors.sinks, doors.policies) = (agents.default, sinks, files);
     doors.data = std::path::absolute(&data).unwrap_or(data);
     let doors = Arc::new(doors);
     let (own, first, spawn) = (own_shelf(setup.only_extra, &doors), extra.shelves, system.spawn);

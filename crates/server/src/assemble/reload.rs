@@ -1,9 +1,9 @@
 //! What of a project can change while it is served: agents, plans, pipelines, the models that these
-//! name, and principals. Everything is read and checked before anything changes; then it comes in
-//! together, or what was served before stays. Runs that began keep what they pin.
+//! name, principals and policies. Everything is read and checked before anything changes; then it
+//! comes in together, or what was served before stays. Runs that began keep what they pin.
 
 use crate::assemble::pipelines::misplaced;
-use crate::assemble::{AssembleError, beside, opened};
+use crate::assemble::{AssembleError, beside, opened, policies};
 use engine::{Engine, Models, ProjectFiles};
 use identity::Identity;
 use kernel::definition::agent::Agent;
@@ -12,8 +12,10 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
+use policy::CedarPolicy;
 use project::agents;
 use project::folder::Project;
+use project::policies::PolicyFiles;
 use project::realm::default_realm;
 use project::upstream_entries::Variables;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +35,7 @@ pub(crate) struct Parts {
     default: Option<AgentName>,
     /// The principals of the file, where there is one.
     principals: Option<Vec<Arc<Principal>>>,
+    policies: Option<PolicyFiles>,
 }
 
 impl Parts {
@@ -49,8 +52,8 @@ impl Parts {
         };
         let readable = project.readable_pipelines();
         let default = project.config.agents.default.clone();
-        let principals = project.principals.clone();
-        Ok(Self { files, readable, models, rules, default, principals })
+        let (principals, policies) = (project.principals.clone(), project.policies.clone());
+        Ok(Self { files, readable, models, rules, default, principals, policies })
     }
 
     /// The files of its rules, by their paths in the project's folder.
@@ -76,7 +79,8 @@ impl Parts {
         let rules = self.models.iter().filter_map(rules_of);
         let rules = rules.filter(|(file, _)| self.rules.iter().any(|known| known == file));
         let rules = rules.filter_map(|(file, text)| Some((file.to_str()?, text)));
-        agents.chain(plans).chain(pipelines).chain(rules).collect()
+        let policies = self.policies.iter().flat_map(PolicyFiles::texts);
+        agents.chain(plans).chain(pipelines).chain(rules).chain(policies).collect()
     }
 }
 
@@ -91,19 +95,26 @@ pub(crate) struct Reload {
     given: Vec<String>,
     /// The ports of pipelines that are open: all that there were at the start.
     open: BTreeSet<Port>,
+    /// Who decides by the policies of files.
+    policies: Option<Arc<CedarPolicy>>,
 }
 
 /// A pipeline and the port that it wants for itself.
 type Port = (PipelineName, u16);
 
 impl Reload {
-    /// For an engine that serves this, to those who are known.
-    pub(crate) fn new(engine: Engine, identity: Arc<Identity>, taken: Parts) -> Self {
+    /// For an engine that serves this, to those who are known, and by the policies of files.
+    pub(crate) fn new(
+        engine: Engine,
+        identity: Arc<Identity>,
+        policies: Option<Arc<CedarPolicy>>,
+        taken: Parts,
+    ) -> Self {
         let realm = default_realm();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        Self { engine, identity, realm, taken, given, open }
+        Self { engine, identity, realm, taken, given, open, policies }
     }
 
     /// What is served now.
@@ -112,20 +123,28 @@ impl Reload {
     }
 
     /// Serves this from now on: all of it, or nothing of it. Gives warnings, or all mistakes.
-    pub(crate) fn take(&mut self, parts: Parts) -> Result<Vec<Mistake>, Vec<Mistake>> {
+    pub(crate) fn take(&mut self, mut parts: Parts) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let mut wrong = misplaced(&parts.readable, Some(&names));
         wrong.extend(self.wrong_principals(&parts));
         let models = self.models(&parts);
+        let policies = policies::read_again(self.taken.policies.as_ref(), parts.policies.as_ref());
         let read = self.engine.catalog().read_files(&self.realm, &parts.files);
-        let (models, (files, mut warnings)) = match (models, read) {
-            (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
-            (models, read) => {
-                let mistakes = models.err().into_iter().chain(read.err()).flatten();
-                return Err(mistakes.chain(wrong).collect());
+        let (models, policies, (files, mut warnings)) = match (models, policies, read) {
+            (Ok(models), Ok(policies), Ok(read)) if wrong.is_empty() => (models, policies, read),
+            (models, policies, read) => {
+                let mistakes = models.err().into_iter().chain(policies.err()).chain(read.err());
+                return Err(mistakes.flatten().chain(wrong).collect());
             }
         };
+        let (policies, told) = policies;
+        if let (Some(policies), Some(served)) = (policies, &self.policies) {
+            served.replace(policies);
+        }
+        warnings.extend(told);
+        // Where their folder is gone, what it held stays.
+        parts.policies = parts.policies.take().or_else(|| self.taken.policies.clone());
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
         self.engine.catalog().set_files(&self.realm, files);

@@ -12,6 +12,7 @@ use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::{ContentHash, Millis};
 use project::config::Config;
 use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
+use project::policies::{POLICIES_FOLDER, is_policy};
 use project::realms::PROPERTIES_FILE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +35,7 @@ const AGAIN_LOOKS: u32 = 8;
 const NAMES_MAX: usize = 8;
 
 /// Where a project's files are. Rules and pipelines that are elsewhere are known by their names.
-const FOLDERS: [&str; 4] = ["plans", "agents", "pipelines", "rules"];
+const FOLDERS: [&str; 5] = ["plans", "agents", "pipelines", "rules", POLICIES_FOLDER];
 /// What is read only at the start.
 const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 
@@ -75,7 +76,8 @@ impl Watch {
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> Watching {
         let clock = assembled.engine.clock().clone();
-        let reload = Reload::new(assembled.engine.clone(), assembled.identity(), self.served);
+        let (identity, policies) = (assembled.identity(), assembled.doors.policies.clone());
+        let reload = Reload::new(assembled.engine.clone(), identity, policies, self.served);
         let reloads = assembled.doors.reloads.clone();
         let mut watcher = Watcher {
             source: self.source,
@@ -259,8 +261,8 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Adds the files below a folder that are read as plans, agents, pipelines or rules, and folders
-/// that cannot be looked into.
+/// Adds the files below a folder that are read as plans, agents, pipelines, rules or policies, and
+/// folders that cannot be looked into.
 fn gather(folder: &Path, depth: usize, paths: &mut BTreeSet<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
         paths.insert(folder.to_path_buf());
@@ -280,7 +282,7 @@ fn gather(folder: &Path, depth: usize, paths: &mut BTreeSet<PathBuf>) {
             if depth > 1 {
                 gather(&path, depth - 1, paths);
             }
-        } else if is_plan(&path) {
+        } else if is_plan(&path) || is_policy(&path) {
             paths.insert(path);
         }
     }

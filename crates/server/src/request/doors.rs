@@ -19,6 +19,7 @@ use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, Millis, RealmId};
+use policy::CedarPolicy;
 use project::realm::default_realm;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -44,6 +45,8 @@ pub(crate) struct Doors {
     pub(crate) usual_agent: Option<AgentName>,
     /// Where events go, by name.
     pub(crate) sinks: Vec<SinkFacts>,
+    /// The policies of files, where there can be some. In local mode they decide nothing.
+    pub(crate) policies: Option<Arc<CedarPolicy>>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
     /// One permit for each byte that bodies of requests may have together.
@@ -104,6 +107,7 @@ impl Doors {
             cursors,
             usual_agent: None,
             sinks: Vec::new(),
+            policies: None,
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
             logins_begun: logins(),

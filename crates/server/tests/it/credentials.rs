@@ -18,6 +18,7 @@ use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::{Scope, Scopes, Via};
 use project::config::Config;
 use project::folder::Project;
+use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
 use server::{AssembleError, Assembled, HeldKeys, Setup, assemble};
 use std::net::SocketAddr;
@@ -44,8 +45,15 @@ pub struct Guarded {
 
 impl Guarded {
     pub async fn start(settings: &str) -> Self {
+        Self::with_policies(settings, None).await
+    }
+
+    /// The same with the policies of one file.
+    async fn with_policies(settings: &str, policies: Option<&str>) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let assembled = assemble(with_settings(settings, &data, Some(ADMIN_KEY))).await;
+        let mut setup = with_settings(settings, &data, Some(ADMIN_KEY));
+        setup.project.policies = policies.map(policy_files);
+        let assembled = assemble(setup).await;
         let assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
         let identity = assembled.identity();
         let Assembled { router, engine, .. } = assembled;
@@ -110,6 +118,11 @@ fn with_settings(settings: &str, data: &TempDir, admin_key: Option<&str>) -> Set
     let project = Project { config, ..Project::demo() };
     let address: SocketAddr = ADDRESS.parse().unwrap();
     Setup { admin_key: admin_key.map(str::to_owned), ..setup(project, data, address) }
+}
+
+fn policy_files(text: &str) -> PolicyFiles {
+    let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+    PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None }
 }
 
 fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
@@ -221,6 +234,43 @@ async fn scopes_are_a_ceiling() {
     let reply = json!({"action": "accept", "content": {"name": "Ann"}});
     let refusal = guarded.post_as(&uses, &ask, reply).await;
     assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "who may call cannot approve");
+}
+
+#[tokio::test]
+async fn policies_of_files_decide_beside_the_built_in_roles() {
+    let stop = "@id(\"stop\") forbid(principal, action == Action::\"run\",\n\
+                resource == Plan::\"interaction::greeting\");";
+    let guarded = Guarded::with_policies(OPEN, Some(stop)).await;
+    let run = |plan: &str| json!({"planId": plan, "input": {"a": 1, "b": 2}});
+    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    for key in [&member, &admin] {
+        let refusal = guarded.post_as(key, RUNS, run("interaction::greeting")).await;
+        assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "{refusal:?}");
+        let names_policy = refusal.body.to_string().contains("`stop`");
+        assert_eq!(names_policy, key == &admin, "only administrators learn which policy it is");
+        let other = guarded.post_as(key, RUNS, run("math::conditional_add")).await;
+        assert!(other.status < 300, "{other:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_built_in_roles_only_policies_permit() {
+    let settings = format!("{OPEN}[policy]\nbuiltin = false\n");
+    let permit = "permit(principal in Role::\"viewer\", action == Action::\"read\", resource);";
+    let guarded = Guarded::with_policies(&settings, Some(permit)).await;
+    for (role, status) in [(Role::Viewer, 200), (Role::Admin, 200), (Role::Operator, 403)] {
+        let key = guarded.key(role).await;
+        assert_eq!(guarded.get_as(&key, "/metrics").await.status, status, "{role:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_policy_refuses_the_start() {
+    let data = tempfile::tempdir().unwrap();
+    let mut setup = with_settings(OPEN, &data, Some(ADMIN_KEY));
+    setup.project.policies = Some(policy_files("permit(principal, action, resource)"));
+    let error = assemble(setup).await.err().unwrap();
+    assert!(error.to_string().starts_with("policies/a.cedar:1:"), "{error}");
 }
 
 #[tokio::test]

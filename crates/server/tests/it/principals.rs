@@ -6,7 +6,7 @@ use crate::house::{ADDRESS, Answer, House, refused, request, setup, text};
 use axum::body::Body;
 use axum::http::Method;
 use engine::AllowAll;
-use kernel::identity::principal_reader::read_text;
+use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
 use project::config::Config;
 use project::folder::Project;
@@ -21,7 +21,8 @@ fn project(settings: &str) -> Project {
     let settings = format!("[server]\nhosts = [\"wp.example.com\"]\n{settings}");
     let config = Config::parse("waypost.toml", &settings).unwrap();
     let file = "principals:\n  ann:\n    realms: {default: [operator]}\n    name: Ann Lee\n";
-    let read = read_text(file, "principals.yaml", Some(&[]), &Limits::default());
+    let names = KnownNames { issuers: Some(&[]), has_policies: false };
+    let read = read_text(file, "principals.yaml", names, &Limits::default());
     Project { config, principals: Some(read.unwrap().0), ..Project::demo() }
 }
 

@@ -183,7 +183,7 @@ fn layer(path: &Path) -> Result<Option<Layer>> {
 
 /// All settings of the files with their defaults.
 fn defaults() -> Vec<Setting> {
-    let Config { server, limits, audit, .. } = Config::default();
+    let Config { server, limits, policy, audit, .. } = Config::default();
     let admin = match server.admin {
         AdminRule::Local => "local",
         AdminRule::Key => "key",
@@ -198,6 +198,7 @@ fn defaults() -> Vec<Setting> {
         setting("server.public_url".to_owned(), Value::Null),
         setting("server.admin".to_owned(), json!(admin)),
         setting("mcp.lenient".to_owned(), json!(false)),
+        setting("policy.builtin".to_owned(), json!(policy.builtin)),
         setting("audit.strict".to_owned(), json!(audit.strict)),
         setting("audit.reads".to_owned(), json!(audit.reads)),
         // Nothing stands for as long as the server is there.
@@ -399,7 +400,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all(&usual_server(), &none);
-        assert_eq!(all.len(), 13 + Limits::NAMES.len() + 5);
+        assert_eq!(all.len(), 14 + Limits::NAMES.len() + 5);
     }
 
     #[test]

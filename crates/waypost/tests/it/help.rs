@@ -20,8 +20,8 @@ fn every_command_begins_its_help_with_examples() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
         "up", "serve", "init", "demo", "run", "resume", "chat", "plan", "pipeline", "session",
-        "inbox", "tool", "mcp", "key", "principal", "realm", "whoami", "audit", "events", "config",
-        "doctor", "backup", "restore", "completions", "man",
+        "inbox", "tool", "mcp", "key", "principal", "realm", "policy", "whoami", "audit", "events",
+        "config", "doctor", "backup", "restore", "completions", "man",
     ];
     for command in commands {
         let help = waypost(folder.path(), &[command, "--help"]).code(0);

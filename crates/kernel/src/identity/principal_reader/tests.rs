@@ -22,8 +22,14 @@ principals:
 ";
 
 fn read(text: &str) -> Checked<Vec<Arc<Principal>>> {
+    read_beside(text, false)
+}
+
+/// The same, in a project that has policies or none.
+fn read_beside(text: &str, has_policies: bool) -> Checked<Vec<Arc<Principal>>> {
     let issuers = [Arc::<str>::from("corp")];
-    read_text(text, "principals.yaml", Some(&issuers[..]), &Limits::default())
+    let names = KnownNames { issuers: Some(&issuers), has_policies };
+    read_text(text, "principals.yaml", names, &Limits::default())
 }
 
 /// What is wrong with this text, one line each.
@@ -118,13 +124,30 @@ fn a_role_that_only_policies_know_is_taken_with_a_warning() {
 }
 
 #[test]
+fn beside_policies_every_plain_name_can_be_a_role() {
+    let roles = |roles: &str| {
+        let text = format!("principals: {{a: {{realms: {{acme: [{roles}]}}}}}}");
+        read_beside(&text, true)
+    };
+    let (all, warnings) = roles("clerk, member, reviewer").unwrap();
+    assert_eq!(all[0].realms.roles_in(&"acme".into()).0.len(), 3);
+    let told: Vec<String> = warnings.iter().map(Mistake::to_string).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("`reviewer` is not a built-in role; hint: did you mean `viewer`?"));
+    assert!(roles("\"a b\"").is_err());
+}
+
+#[test]
 fn a_value_is_read_like_an_entry_of_the_file() {
     let identity = json!({"issuer": "corp", "sub": "1"});
     let value = json!({"realms": {"acme": ["member"]}, "identities": [identity]});
-    let (read, _) = read_value("ann", &value, &["corp".into()]).unwrap();
+    let corp = [Arc::<str>::from("corp")];
+    let names = KnownNames { issuers: Some(&corp), has_policies: false };
+    let (read, _) = read_value("ann", &value, names).unwrap();
     assert_eq!((&*read.id, read.identities.len()), ("ann", 1));
     let told = |id: &str, value: Value| {
-        let found = read_value(id, &value, &[]).unwrap_err();
+        let names = KnownNames { issuers: Some(&[]), has_policies: false };
+        let found = read_value(id, &value, names).unwrap_err();
         (found[0].pointer.clone(), found[0].message.clone())
     };
     let expected = ("/identities/0".to_owned(), "there is no issuer `corp`".to_owned());

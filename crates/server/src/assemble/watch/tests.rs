@@ -143,7 +143,7 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     let assembled = crate::assemble::assembled_in(data.path()).await;
     let identity = assembled.identity();
     identity.take_principals(project.principals.unwrap());
-    let mut reload = Reload::new(assembled.engine.clone(), identity.clone(), served);
+    let mut reload = Reload::new(assembled.engine.clone(), identity.clone(), None, served);
     let roles = || {
         let roles = identity.directory().roles(&"default".into(), "ann");
         roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -182,7 +182,8 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     };
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
-    let mut reload = Reload::new(assembled.engine.clone(), assembled.identity(), Parts::default());
+    let (engine, identity) = (assembled.engine.clone(), assembled.identity());
+    let mut reload = Reload::new(engine, identity, None, Parts::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
         let plans = catalog.plans(&Caller::new(realm, "ann"));

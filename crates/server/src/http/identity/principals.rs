@@ -18,7 +18,7 @@ use engine::refusal::Refusal;
 use identity::principals::{PrincipalRefusal, SeenPrincipal};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{self, Origin};
-use kernel::identity::principal_reader::read_value;
+use kernel::identity::principal_reader::{KnownNames, read_value};
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value};
 use std::future::ready;
@@ -55,7 +55,10 @@ pub(crate) async fn store(
     Posted(body): Posted<Map<String, Value>>,
 ) -> Result<(StatusCode, Response)> {
     let condition = Condition::of(&headers)?;
-    let read = read_value(&name, &Value::Object(body), &doors.identity.issuer_names());
+    let issuers = doors.identity.issuer_names();
+    let has_policies = doors.policies.as_ref().is_some_and(|served| !served.policies().is_empty());
+    let names = KnownNames { issuers: Some(&issuers), has_policies };
+    let read = read_value(&name, &Value::Object(body), names);
     let (principal, _) = read.map_err(|mistakes| invalid(&mistakes))?;
     let maker = maker(&visitor, &caller);
     let version = doors.identity.principal(&maker, &name).and_then(|seen| seen.version());

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
 use clap::{Args, Subcommand};
-use kernel::identity::principal_reader::read_text;
+use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -121,10 +121,12 @@ async fn store(
     Ok(if kept.is_none() { "created" } else { "updated" })
 }
 
-/// The principals of this file, all of them right. Which issuers there are, only the server knows.
+/// The principals of this file, all of them right. Which issuers and policies there are, only the
+/// server knows.
 fn offered(context: &Context, path: &Path) -> Result<Vec<(String, Value)>> {
     let file = path.display().to_string();
-    let read = read_text(&input::file(path)?, &file, None, &Limits::default());
+    let names = KnownNames { issuers: None, has_policies: true };
+    let read = read_text(&input::file(path)?, &file, names, &Limits::default());
     let (principals, warnings) = read.map_err(|mistakes| {
         let what = "there are mistakes in the principals";
         Failure::new(Exit::Usage, "invalid_principals", what).lines(mistakes)

@@ -1,0 +1,94 @@
+//! The policies of a project: read at the start, and again when their files change, whole or not at
+//! all.
+
+use crate::secrets::vault::System;
+use identity::Identity;
+use kernel::definition::plan::mistake::{Checked, Mistake};
+use policy::decide::Policies;
+use policy::{CedarPolicy, Parts, RoleSource};
+use project::folder::Project;
+use project::policies::{POLICIES_FOLDER, PolicyFiles};
+use std::sync::Arc;
+
+/// The policies that a project begins with.
+pub(super) struct FilePolicies {
+    policies: Policies,
+    builtin: bool,
+}
+
+impl FilePolicies {
+    /// Those of this project; none where it is not a folder, which could get some later.
+    pub(super) fn of(project: &Project) -> Result<Option<Self>, Vec<Mistake>> {
+        let files = project.policies.as_ref();
+        if project.folder.as_os_str().is_empty() && files.is_none() {
+            return Ok(None);
+        }
+        let (policies, warnings) = read(files)?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(Some(Self { policies, builtin: project.config.policy.builtin }))
+    }
+
+    /// Decides by them, and by the roles that are known here.
+    pub(super) fn opened(self, identity: &Arc<Identity>, system: &System) -> Arc<CedarPolicy> {
+        let Self { policies, builtin } = self;
+        let (everyone, clock) = (identity.clone(), system.clock.clone());
+        let roles: Arc<dyn RoleSource> = Arc::new(move || everyone.directory());
+        Arc::new(CedarPolicy::new(Parts { roles, clock, builtin }, policies))
+    }
+}
+
+/// The policies of these files, with warnings; no policies where there are no files.
+pub(crate) fn read(files: Option<&PolicyFiles>) -> Checked<Policies> {
+    Policies::read(files.into_iter().flat_map(PolicyFiles::texts))
+}
+
+/// The policies that files hold that changed: none where the folder is gone, since nothing that was
+/// forbidden may become allowed because someone moves a folder.
+pub(crate) fn read_again(
+    before: Option<&PolicyFiles>,
+    now: Option<&PolicyFiles>,
+) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
+    match (before, now) {
+        (Some(_), None) => {
+            let gone = Mistake::warning("the folder is gone: its policies still hold");
+            let gone = gone.hint("restart to serve without them, or bring it back");
+            Ok((None, vec![Mistake { file: Some(POLICIES_FOLDER.to_owned()), ..gone }]))
+        }
+        (before, now) if before == now => Ok((None, Vec::new())),
+        (_, now) => read(now).map(|(policies, warnings)| (Some(policies), warnings)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use project::policies::PolicyFile;
+
+    fn files(text: &str) -> PolicyFiles {
+        let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+        PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None }
+    }
+
+    #[test]
+    fn what_changed_is_read_whole_or_not_at_all() {
+        let (good, bad) = (files("permit(principal, action, resource);"), files("allow all;"));
+        let (read, warnings) = read_again(Some(&files("")), Some(&good)).unwrap();
+        assert_eq!((read.map(|read| read.len()), warnings.len()), (Some(1), 0));
+        let mistakes = read_again(Some(&good), Some(&bad)).unwrap_err();
+        let told = mistakes[0].to_string();
+        assert!(told.starts_with("policies/a.cedar:1:1: error:"), "{told}");
+    }
+
+    #[test]
+    fn a_folder_that_goes_away_leaves_what_was_forbidden() {
+        let before = files("forbid(principal, action, resource);");
+        let (read, warnings) = read_again(Some(&before), None).unwrap();
+        assert!(read.is_none() && warnings.len() == 1 && !warnings[0].is_error());
+        let (same, _) = read_again(Some(&before), Some(&before.clone())).unwrap();
+        assert!(same.is_none(), "nothing changed");
+        let (first, _) = read_again(None, Some(&before)).unwrap();
+        assert_eq!(first.map(|read| read.len()), Some(1));
+    }
+}

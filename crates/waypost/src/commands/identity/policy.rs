@@ -1,0 +1,187 @@
+//! `waypost policy`: the policies of a project, whether they are right, what their tests say, and
+//! why something is decided. All of it is offline: what a server does follows from its files.
+
+use crate::context::Context;
+use crate::environment::place::project_folder;
+use crate::exit::{Exit, Failure, Result};
+use crate::plans::load_project;
+use crate::terminal::output::table;
+use clap::{Args, Subcommand};
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
+use kernel::contracts::policy::Decision;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::call::{ToolSpec, Verdict};
+use policy::cases::{Cases, Setup};
+use policy::decide::Policies;
+use project::folder::Project;
+use project::policies::PolicyFiles;
+use project::realm::default_realm;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost policy show                 # the policies of this project
+  waypost policy validate             # mistakes with file, line and hint
+  waypost policy test                 # the cases of policies/tests.yaml
+  waypost policy explain '{subject: ann, roles: [clerk], act: call, resource: {tool: pay}}'";
+
+/// What `waypost policy` takes.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// List the policies of a project
+    Show(Place),
+    /// Check policies and say what is wrong, with file, line and column
+    Validate(Place),
+    /// Run the cases of policies/tests.yaml
+    Test(Place),
+    /// Say what is decided of one case, and by which policies
+    Explain {
+        /// The case, as in policies/tests.yaml, without `expect`
+        case: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl PolicyArgs {
+    /// The folder of the project that the command is about.
+    pub(crate) fn project(&self) -> PathBuf {
+        let place = match &self.command {
+            PolicyCommand::Show(place)
+            | PolicyCommand::Validate(place)
+            | PolicyCommand::Test(place)
+            | PolicyCommand::Explain { place, .. } => place,
+        };
+        project_folder(place.dir.as_deref())
+    }
+}
+
+/// Runs `waypost policy`.
+pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
+    let read = Read::of(load_project(&args.project(), &context.environment)?);
+    match &args.command {
+        PolicyCommand::Show(_) => show(context, &read.policies()?),
+        PolicyCommand::Validate(_) => validate(context, &read),
+        PolicyCommand::Test(_) => test(context, &read),
+        PolicyCommand::Explain { case, .. } => explain(context, &read, case),
+    }
+}
+
+/// The policies of a project, and what they are held against.
+struct Read {
+    files: PolicyFiles,
+    /// The built-in tools. Those of other servers are not known here.
+    tools: Vec<Arc<ToolSpec>>,
+    builtin: bool,
+}
+
+impl Read {
+    fn of(project: Project) -> Self {
+        let tools = tools::builtin(project.config.http);
+        Self {
+            files: project.policies.unwrap_or_default(),
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            builtin: project.config.policy.builtin,
+        }
+    }
+
+    fn policies(&self) -> Result<Policies> {
+        let read = Policies::read(self.files.texts());
+        read.map(|(policies, _)| policies).map_err(|mistakes| mistaken(&mistakes))
+    }
+
+    fn cases(&self) -> Result<Cases> {
+        let Some(tests) = &self.files.tests else { return Ok(Cases::default()) };
+        Cases::read(&tests.file, &tests.text).map_err(|mistakes| mistaken(&mistakes))
+    }
+
+    fn setup(&self) -> Setup<'_> {
+        let (tools, builtin) = (self.tools.as_slice(), self.builtin);
+        Setup { tools, realm: default_realm(), now: SystemClock.now(), builtin }
+    }
+}
+
+fn mistaken(mistakes: &[Mistake]) -> Failure {
+    let failure =
+        Failure::new(Exit::Failed, "invalid_policy", "there are mistakes in the policies");
+    failure.lines(mistakes.iter().filter(|mistake| mistake.is_error()))
+}
+
+fn show(context: &Context, policies: &Policies) -> Result<Exit> {
+    let listed = policies.listed();
+    let document = json!({"version": policies.version(), "policies": listed});
+    context.output.either(&document, || {
+        let rows = listed.iter().map(|policy| {
+            let place = format!("{}:{}", policy.file, policy.line);
+            let why = policy.why.clone().unwrap_or_default();
+            vec![policy.id.to_string(), policy.effect.to_owned(), place, why]
+        });
+        context.output.text(&table(&["policy", "effect", "place", "asks"], rows))
+    })
+}
+
+fn validate(context: &Context, read: &Read) -> Result<Exit> {
+    let mistakes = match Policies::read(read.files.texts()) {
+        Ok((policies, mut warnings)) => {
+            warnings.extend(policies.warnings(read.tools.iter().map(AsRef::as_ref)));
+            warnings
+        }
+        Err(mistakes) => mistakes,
+    };
+    let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    let output = context.output;
+    output.either(&json!({"valid": errors == 0, "mistakes": mistakes}), || {
+        mistakes.iter().try_for_each(|mistake| output.text(&mistake.to_string()))
+    })?;
+    let warnings = mistakes.len() - errors;
+    output.talk(&format!("{errors} errors, {warnings} warnings"));
+    Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
+}
+
+fn test(context: &Context, read: &Read) -> Result<Exit> {
+    let (policies, cases) = (read.policies()?, read.cases()?);
+    let failed = cases.run(&policies, &read.setup());
+    let passed = cases.len() - failed.len();
+    let output = context.output;
+    output.either(&json!({"passed": passed, "failed": failed}), || {
+        failed.iter().try_for_each(|mistake| output.text(&mistake.to_string()))?;
+        output.text(&format!("{passed} passed, {} failed", failed.len()))
+    })?;
+    Ok(if failed.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn explain(context: &Context, read: &Read, case: &str) -> Result<Exit> {
+    let (policies, cases) = (read.policies()?, read.cases()?);
+    let unread =
+        |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);
+    let decision = cases.explain(case, &policies, &read.setup()).map_err(unread)?;
+    let answerers = decision.answerers();
+    let Decision { verdict, policies, .. } = decision;
+    let (word, why) = match verdict {
+        Verdict::Allow => ("allow", None),
+        Verdict::Ask(why) => ("ask", Some(why)),
+        Verdict::Deny(why) => ("deny", Some(why)),
+    };
+    let document =
+        json!({"verdict": word, "why": why, "policies": policies, "answerers": answerers});
+    let by = if policies.is_empty() { "no policy".to_owned() } else { policies.join(", ") };
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    context.output.data(&document, &format!("{word} by {by}{why}"))
+}
