@@ -1,10 +1,11 @@
 //! The keys of a server: all of them in memory, checked there, and changed in the store first. A
 //! change is durable before anyone sees it, and everyone sees it before it is acknowledged.
 
+use crate::changes;
 use crate::snapshot::Snapshot;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
-use kernel::identity::audit::{ChainName, Entry, Object};
+use kernel::identity::audit::Entries;
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Exceeds, Grants};
 use kernel::identity::key::{
@@ -15,7 +16,6 @@ use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
-use serde_json::json;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
 
@@ -112,7 +112,7 @@ struct Draft<T> {
     /// What the one who asked gets beside it.
     gives: T,
     /// What the audit keeps of it.
-    entry: Entry,
+    audit: Entries,
 }
 
 impl Keys {
@@ -210,8 +210,8 @@ impl Keys {
             key.check(now)?;
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
-            let entry = entry_of(&maker, &key, "key.rotate", now);
-            Ok(Draft { key, over: Some(version), gives: text, entry })
+            let audit = changes::of_key(&maker, &key, "key.rotate", now);
+            Ok(Draft { key, over: Some(version), gives: text, audit })
         });
         let (stored, text) = rotated.await?;
         Ok(Made { stored, text })
@@ -228,8 +228,8 @@ impl Keys {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
             let now = keys.parts.clock.now();
             key.revoked.get_or_insert(now);
-            let entry = entry_of(&maker, &key, "key.revoke", now);
-            Ok(Draft { key, over: Some(version), gives: (), entry })
+            let audit = changes::of_key(&maker, &key, "key.revoke", now);
+            Ok(Draft { key, over: Some(version), gives: (), audit })
         });
         let (stored, ()) = revoked.await?;
         Ok(stored)
@@ -262,8 +262,8 @@ impl Keys {
             expires,
             ..only_holding(hash_of(text.expose()))
         };
-        let entry = entry_of(maker, &key, "key.create", now);
-        Ok(Draft { key, over: None, gives: text, entry })
+        let audit = changes::of_key(maker, &key, "key.create", now);
+        Ok(Draft { key, over: None, gives: text, audit })
     }
 
     /// A key that this maker may change.
@@ -311,8 +311,7 @@ impl Keys {
 
     /// Stores a key, then lets everyone see it. The caller holds `changing`.
     async fn write<T>(&self, draft: Draft<T>) -> Result<(StoredKey, T), StoreError> {
-        let Draft { key, over, gives, entry } = draft;
-        let audit = vec![(chain_of(&key), vec![entry])];
+        let Draft { key, over, gives, audit } = draft;
         let version = self.parts.store.put_audited(&key, over, audit).await?;
         let next = self.replace(|before| before.with(key.clone(), version));
         let stored = next.stored(&key.id).unwrap_or(StoredKey { key, version, used: None });
@@ -392,20 +391,6 @@ impl Expiry {
             Self::Never => Ok(None),
         }
     }
-}
-
-/// What the audit keeps of a change of a key: nothing that would help to use it.
-fn entry_of(maker: &Maker, key: &ApiKey, act: &'static str, now: Millis) -> Entry {
-    let ApiKey { id, name, of, realms, scopes, expires, .. } = key;
-    let detail = json!({
-        "name": name, "of": of, "realms": realms, "scopes": scopes, "expires": expires,
-    });
-    Entry { detail: Some(detail), ..maker.entry(now, act, Object::new("key", id.to_string())) }
-}
-
-/// The chain of the realm that a key is for; the server's where it is for several.
-fn chain_of(key: &ApiKey) -> ChainName {
-    key.realms.only().map_or_else(ChainName::server, |realm| ChainName::of(&realm))
 }
 
 fn check(maker: &Maker, snapshot: &Snapshot) -> Result<(), KeyRefusal> {

@@ -12,6 +12,7 @@ mod issuer;
 mod snapshot;
 mod maker;
 mod new_key;
+mod changes;
 pub mod keys;
 mod verified;
 mod claims;

@@ -3,12 +3,14 @@
 //! acknowledged; a file replaces all that the file before it said, or nothing.
 
 use crate::Identity;
+use crate::changes;
 use crate::keys::Keys;
 use crate::maker::Maker;
 use kernel::contracts::principals::{Principals as PrincipalStore, StoredPrincipal};
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::child_pointer;
+use kernel::identity::audit::Entries;
 use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::{
@@ -105,6 +107,8 @@ struct Draft {
     record: PrincipalRecord,
     /// The version that it follows; none for a new one.
     over: Option<u64>,
+    /// What the audit keeps of it.
+    audit: Entries,
 }
 
 impl Held {
@@ -192,7 +196,8 @@ impl Principals {
             None if roster.len() >= PRINCIPALS_MAX => return Err(PrincipalRefusal::TooMany),
             None => {}
         }
-        self.reach(principal).is_within(&maker.grants)?;
+        let reach = self.reach(principal);
+        reach.is_within(&maker.grants)?;
         if let Some(clash) = clash(roster, principal) {
             return Err(clash.into());
         }
@@ -201,14 +206,17 @@ impl Principals {
         if expected.is_some_and(|expected| expected != version.unwrap_or_default()) {
             return Err(PrincipalRefusal::Stale);
         }
+        let now = self.clock.now();
+        let act = if before.is_some() { "principal.update" } else { "principal.create" };
+        let audit = changes::of_principal(maker, principal, &reach, act, now);
         let record = PrincipalRecord {
             id: principal.id.clone(),
             principal: Some(principal.clone()),
             disabled: stored.as_ref().and_then(|stored| stored.record.disabled),
             by: maker.subject.clone(),
-            changed: self.clock.now(),
+            changed: now,
         };
-        Ok(Draft { record, over: stored.map(|stored| stored.version) })
+        Ok(Draft { record, over: stored.map(|stored| stored.version), audit })
     }
 
     /// What is written of a principal that is disabled or enabled, wherever it is defined.
@@ -223,12 +231,15 @@ impl Principals {
             Some(stored) => (Some(stored.version), stored.record.principal),
             None => (None, None),
         };
-        let disabled = match to {
-            Switch::Off => Some(known.disabled.unwrap_or(now)),
-            Switch::On => None,
+        let (act, disabled) = match to {
+            Switch::Off => ("principal.disable", Some(known.disabled.unwrap_or(now))),
+            Switch::On => ("principal.enable", None),
         };
+        let reach = self.reach(&known.principal);
+        let audit = changes::of_principal(maker, &known.principal, &reach, act, now);
         let (id, by) = (known.principal.id.clone(), maker.subject.clone());
-        Ok(Draft { record: PrincipalRecord { id, principal, disabled, by, changed: now }, over })
+        let record = PrincipalRecord { id, principal, disabled, by, changed: now };
+        Ok(Draft { record, over, audit })
     }
 
     /// Makes a change in a task of its own: it is done to its end, even if the one who asked does
@@ -269,8 +280,8 @@ impl Principals {
 
     /// Stores a record, then lets everyone see it. The caller holds `changing`.
     async fn write(&self, draft: Draft) -> Result<Arc<str>, StoreError> {
-        let Draft { record, over } = draft;
-        let version = self.store.put_principal(&record, over).await?;
+        let Draft { record, over, audit } = draft;
+        let version = self.store.put_principal(&record, over, audit).await?;
         let id = record.id.clone();
         let mut held = self.held();
         held.stored.insert(id.clone(), StoredPrincipal { record, version });

@@ -8,7 +8,7 @@ use crate::shared::Shared;
 use kernel::contracts::audit::{AuditFilter, ChainState, Found};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Page, Paged, StoreError};
-use kernel::identity::audit::{ChainName, Entries, Entry, Object};
+use kernel::identity::audit::{ChainName, Entry, Object};
 use kernel::identity::chain::{Head, Verified, Verifier};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -96,19 +96,18 @@ impl Audits<'_> {
         let found = trail.audit.chains().await?.into_iter();
         let heads: Map<String, Value> =
             found.map(|state| (state.chain.to_string(), json!(state.head.to_string()))).collect();
-        let now = self.shared.clock.now();
-        let entry = Entry {
-            detail: Some(json!({ "heads": heads })),
-            ..Entry::new(now, SERVER.into(), "server.start", Object::only(SERVER))
-        };
-        self.record(vec![(ChainName::server(), vec![entry])]).await
+        self.note_own("server.start", json!({ "heads": heads })).await
     }
 
-    /// Writes down changes that were made; durable on return. What is stored brings its entries in
-    /// its own commit instead, as a key does.
-    pub async fn record(self, entries: Entries) -> Result<()> {
+    /// Writes down what the server did by itself, such as that it took a change of its files;
+    /// durable on return. What is stored brings its entries in its own commit instead, as a key
+    /// does.
+    pub async fn note_own(self, act: &'static str, detail: Value) -> Result<()> {
         let Some(trail) = &self.shared.gate.trail else { return Ok(()) };
-        Ok(trail.audit.write(entries).await?)
+        let now = self.shared.clock.now();
+        let entry = Entry::new(now, SERVER.into(), act, Object::only(SERVER));
+        let entry = Entry { detail: Some(detail), ..entry };
+        Ok(trail.audit.write(vec![(ChainName::server(), vec![entry])]).await?)
     }
 
     /// Removes rows that are older than so many days, from now on.

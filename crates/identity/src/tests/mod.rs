@@ -185,7 +185,7 @@ struct Memory {
     breaks: AtomicBool,
     /// How often uses were noted.
     noted: watch::Sender<u32>,
-    /// What the audit got with keys.
+    /// What the audit got with keys and principals.
     entries: Mutex<Entries>,
 }
 
@@ -282,6 +282,7 @@ impl Principals for Memory {
         &'a self,
         record: &'a PrincipalRecord,
         version: Option<u64>,
+        audit: Entries,
     ) -> Read<'a, u64> {
         Box::pin(async move {
             let mut principals = self.principals.lock().unwrap();
@@ -291,6 +292,7 @@ impl Principals for Memory {
             let version = version.unwrap_or_default() + 1;
             let stored = StoredPrincipal { record: record.clone(), version };
             principals.insert(record.id.clone(), stored);
+            self.entries.lock().unwrap().extend(audit);
             Ok(version)
         })
     }

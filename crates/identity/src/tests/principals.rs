@@ -138,6 +138,33 @@ async fn principals_of_the_file_are_changed_there_alone() {
 }
 
 #[tokio::test]
+async fn each_change_is_in_the_audit_of_the_realm_or_of_the_server() {
+    let stage = knowing(vec![principal("ann", "*", &[Role::Member])]).await;
+    let eve = Maker { actor: Some("eve".into()), ..root() };
+    stage.put(&eve, principal("bob", "acme", &[Role::Viewer])).await.unwrap();
+    stage.put(&root(), principal("bob", "acme", &[Role::Member])).await.unwrap();
+    stage.put(&maker("other"), principal("bob", "acme", &[])).await.unwrap_err();
+    stage.identity.disable_principal(&root(), "ann").await.unwrap();
+    stage.identity.enable_principal(&root(), "ann").await.unwrap();
+    let entries = stage.store.entries.lock().unwrap().clone();
+    let told: Vec<(&str, &str, Option<&str>)> = entries
+        .iter()
+        .flat_map(|(chain, row)| row.iter().map(move |entry| (chain, entry)))
+        .map(|(chain, entry)| (chain.as_str(), &*entry.act, entry.object.id.as_deref()))
+        .collect();
+    let expected = [
+        ("acme", "principal.create", Some("bob")),
+        ("acme", "principal.update", Some("bob")),
+        ("*", "principal.disable", Some("ann")),
+        ("*", "principal.enable", Some("ann")),
+    ];
+    assert_eq!(told, expected);
+    let first = &entries[0].1[0];
+    assert_eq!((&*first.subject, first.actor.as_deref()), ("admin", Some("eve")));
+    assert_eq!(first.detail.as_ref().unwrap()["realms"]["acme"][0], "viewer");
+}
+
+#[tokio::test]
 async fn a_principal_is_stored_against_the_version_that_was_read() {
     let stage = Stage::open().await;
     let put = async |expected: Option<u64>| {

@@ -50,7 +50,7 @@ impl AuditFilter {
 }
 
 /// The audit of a server. Entries of what is journaled come with the append that they are about
-/// (`Append::audit`), those of a key with the key; all others come here.
+/// (`Append::audit`), those of a key or a principal with that; all others come here.
 pub trait Audit: Send + Sync {
     /// The keys that rows are made with from now on. Nothing is written to a chain before that, and
     /// an append that brings entries is refused.

@@ -1,6 +1,7 @@
 //! Where principals are kept that no file brings, and which of all of them are disabled.
 
 use super::Read;
+use crate::identity::audit::Entries;
 use crate::identity::principal::PrincipalRecord;
 
 /// What is stored of a principal.
@@ -18,11 +19,13 @@ pub trait Principals: Send + Sync {
     /// All of them, by id.
     fn all_principals(&self) -> Read<'_, Vec<StoredPrincipal>>;
 
-    /// Writes one while this version of it is stored, or none where none is named: else `Conflict`.
-    /// Answers with the new version. Durable on return.
+    /// Writes one while this version of it is stored, or none where none is named: else `Conflict`;
+    /// with what the audit keeps of it: both are written or neither is. Answers with the new
+    /// version. Durable on return.
     fn put_principal<'a>(
         &'a self,
         record: &'a PrincipalRecord,
         version: Option<u64>,
+        audit: Entries,
     ) -> Read<'a, u64>;
 }

@@ -18,6 +18,7 @@ use project::folder::Project;
 use project::policies::PolicyFiles;
 use project::realm::default_realm;
 use project::upstream_entries::Variables;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +98,12 @@ pub(crate) struct Reload {
     open: BTreeSet<Port>,
     /// Who decides by the policies of files.
     policies: Option<Arc<CedarPolicy>>,
+    /// What was taken and is not in the audit yet.
+    changes: Vec<(&'static str, Value)>,
 }
+
+/// How many principals an entry of the audit names.
+const NAMED_MAX: usize = 100;
 
 /// A pipeline and the port that it wants for itself.
 type Port = (PipelineName, u16);
@@ -114,7 +120,7 @@ impl Reload {
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        Self { engine, identity, realm, taken, given, open, policies }
+        Self { engine, identity, realm, taken, given, open, policies, changes: Vec::new() }
     }
 
     /// What is served now.
@@ -141,6 +147,8 @@ impl Reload {
         let (policies, told) = policies;
         if let (Some(policies), Some(served)) = (policies, &self.policies) {
             served.replace(policies);
+            let version = served.policies().version().clone();
+            self.changes.push(("policies.reload", json!({ "version": version })));
         }
         warnings.extend(told);
         // Where their folder is gone, what it held stays.
@@ -155,9 +163,20 @@ impl Reload {
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         if parts.principals != self.taken.principals {
             self.identity.take_principals(parts.principals.clone().unwrap_or_default());
+            let changed = differing(&self.taken.principals, &parts.principals);
+            self.changes.push(("principals.reload", json!({ "changed": changed })));
         }
         self.taken = parts;
         Ok(warnings)
+    }
+
+    /// Writes to the audit who may do what since something was taken.
+    pub(crate) async fn record(&mut self) {
+        for (act, detail) in std::mem::take(&mut self.changes) {
+            if let Err(refusal) = self.engine.audits().note_own(act, detail).await {
+                tracing::warn!(error = %refusal.message, "a reload is missing in the audit");
+            }
+        }
     }
 
     /// What keeps these principals from being taken. A file that is gone would lock everyone out
@@ -203,6 +222,20 @@ impl Reload {
         }
         warnings
     }
+}
+
+/// The ids of the principals that are not the same in both, as many as an entry names.
+fn differing<'p>(
+    before: &'p Option<Vec<Arc<Principal>>>,
+    now: &'p Option<Vec<Arc<Principal>>>,
+) -> Vec<&'p str> {
+    let by_id = |all: &'p Option<Vec<Arc<Principal>>>| -> BTreeMap<&'p str, &'p Arc<Principal>> {
+        all.iter().flatten().map(|principal| (&*principal.id, principal)).collect()
+    };
+    let (before, now) = (by_id(before), by_id(now));
+    let ids: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
+    let changed = ids.into_iter().filter(|id| before.get(id) != now.get(id));
+    changed.take(NAMED_MAX).collect()
 }
 
 /// Warnings of ports that pipelines want now or want no more: those that are open were opened at

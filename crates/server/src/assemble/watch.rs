@@ -95,6 +95,7 @@ impl Watch {
             Box::pin(async move {
                 while let Some(now) = due.recv().await {
                     watcher.look(now);
+                    watcher.reload.record().await;
                 }
             }),
         );

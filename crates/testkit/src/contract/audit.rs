@@ -3,6 +3,7 @@
 
 use super::api_keys::new_key;
 use super::driver::{Driver, done, got};
+use super::principals::record;
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
@@ -143,6 +144,20 @@ pub fn a_key_and_its_entries_are_written_together_or_not_at_all(scene: Scene) {
     assert_eq!(state(audit, &ChainName::server()).head.seq, 1);
     assert_eq!(block_on(keys.put_audited(&key, Some(1), about("key.revoke"))), Ok(2));
     assert_eq!(verified(audit, &ChainName::server(), &[]), whole(2));
+}
+
+pub fn a_principal_and_its_entries_are_written_together_or_not_at_all(scene: Scene) {
+    let (audit, principals) = (scene.audit(), scene.principals());
+    audit.begin(Arc::new(TestKeys));
+    let put = |version: Option<u64>, act: &'static str| {
+        let about = vec![(of_realm(), vec![entry(1, "root", act)])];
+        block_on(principals.put_principal(&record("ann", "Ann"), version, about))
+    };
+    assert_eq!(put(None, "principal.create"), Ok(1));
+    assert!(put(None, "principal.create").is_err());
+    assert_eq!(state(audit, &of_realm()).head.seq, 1);
+    assert_eq!(put(Some(1), "principal.disable"), Ok(2));
+    assert_eq!(verified(audit, &of_realm(), &[]), whole(2));
 }
 
 pub fn of_several_lists_all_are_written_or_none(scene: Scene) {

@@ -82,6 +82,7 @@ macro_rules! store_contract {
                 principals_are_listed_by_id_and_are_there_after_a_restart;
             audit: an_append_and_its_entries_are_written_together_or_not_at_all,
                 a_key_and_its_entries_are_written_together_or_not_at_all,
+                a_principal_and_its_entries_are_written_together_or_not_at_all,
                 of_several_lists_all_are_written_or_none,
                 nothing_is_written_to_the_audit_without_keys,
                 chains_are_apart_and_stay_whole_after_a_restart,

@@ -5,11 +5,12 @@ use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::StoreError;
 use kernel::contracts::principals::StoredPrincipal;
+use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;
 use serde_json::json;
 
 /// A principal in which every member has a value.
-fn record(id: &str, name: &str) -> PrincipalRecord {
+pub(super) fn record(id: &str, name: &str) -> PrincipalRecord {
     let principal = json!({
         "id": id,
         "kind": "service",
@@ -38,7 +39,7 @@ fn stored(record: PrincipalRecord, version: u64) -> StoredPrincipal {
 pub fn a_principal_is_written_only_against_the_version_that_is_stored(scene: Scene) {
     let store = scene.principals();
     let put = |name: &str, version: Option<u64>| {
-        block_on(store.put_principal(&record("ann", name), version))
+        block_on(store.put_principal(&record("ann", name), version, Entries::new()))
     };
     let conflict = || Err(StoreError::Conflict("principal ann".to_owned()));
     assert_eq!(put("of none", Some(1)), conflict());
@@ -53,7 +54,7 @@ pub fn a_principal_is_written_only_against_the_version_that_is_stored(scene: Sce
 pub fn principals_are_listed_by_id_and_are_there_after_a_restart(scene: Scene) {
     let alone = PrincipalRecord { principal: None, ..record("bob", "") };
     for record in [record("cyn", "Cyn"), record("ann", "Ann"), alone.clone()] {
-        assert_eq!(got(scene.principals().put_principal(&record, None)), 1);
+        assert_eq!(got(scene.principals().put_principal(&record, None, Entries::new())), 1);
     }
     let all = [stored(record("ann", "Ann"), 1), stored(alone, 1), stored(record("cyn", "Cyn"), 1)];
     assert_eq!(got(scene.principals().all_principals()), all);

@@ -3,6 +3,7 @@
 use super::ModelStore;
 use kernel::contracts::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Read, StoreError};
+use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;
 
 impl Principals for ModelStore {
@@ -14,15 +15,19 @@ impl Principals for ModelStore {
         &'a self,
         record: &'a PrincipalRecord,
         version: Option<u64>,
+        audit: Entries,
     ) -> Read<'a, u64> {
+        let keys = self.audit_keys();
         Box::pin(self.write(move |tables| {
             let stored = tables.principals.get(&record.id);
             if stored.map(|stored| stored.version) != version {
                 return Err(StoreError::Conflict(format!("principal {}", record.id)));
             }
             let version = version.unwrap_or(0) + 1;
+            let rows = tables.audit_rows(keys.as_deref(), &audit)?;
             let written = StoredPrincipal { record: record.clone(), version };
             tables.principals.insert(record.id.clone(), written);
+            tables.keep_audit(rows);
             Ok(version)
         }))
     }

@@ -18,8 +18,8 @@ pub struct AuditEntry {
     /// Who did it, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// What was done: an act such as `call`, or `server.start`, `key.create`, `key.rotate`,
-    /// `key.revoke`, `credential.fail`.
+    /// What was done: an act such as `call`, a change such as `key.create` or `principal.disable`,
+    /// or `server.start`, `principals.reload`, `policies.reload`, `credential.fail`.
     pub act: String,
     /// To what.
     pub object: AuditObject,

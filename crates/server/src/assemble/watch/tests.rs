@@ -1,7 +1,11 @@
 //! What a look at a project notices, and when it acts upon it.
 
 use super::*;
+use kernel::contracts::Page;
+use kernel::contracts::audit::AuditFilter;
+use kernel::identity::audit::ChainName;
 use kernel::tool::call::Caller;
+use project::realm::local_caller;
 use serde_json::json;
 
 /// Long after every file of a test was written.
@@ -155,6 +159,13 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     assert_eq!(parts.names_beside(reload.taken()), ["principals.yaml"]);
     assert_eq!(reload.take(parts).unwrap(), []);
     assert_eq!(roles(), "operator");
+    reload.record().await;
+    let (page, every) = (Page { cursor: None, limit: 1 }, AuditFilter::default());
+    let (audits, server) = (assembled.engine.audits(), ChainName::server());
+    let found = audits.entries(&local_caller(), &server, &every, &page).await.unwrap();
+    let entry = &found.items[0].entry;
+    let told = json!({"changed": ["ann"]});
+    assert_eq!((&*entry.act, entry.detail.as_ref()), ("principals.reload", Some(&told)));
 
     fs::write(&path, of("operatr")).unwrap();
     let wrong = source.read().unwrap_err();

@@ -1,10 +1,12 @@
 //! Principals: one row for each, which a put replaces if it names the version that is there.
 
+use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Read, StoreError};
+use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;
 use rusqlite::{Connection, Row, params};
 
@@ -24,9 +26,14 @@ impl Principals for SqliteStore {
         &'a self,
         record: &'a PrincipalRecord,
         version: Option<u64>,
+        audit: Entries,
     ) -> Read<'a, u64> {
-        let record = record.clone();
-        self.writes.perform(move |connection| put(connection, &record, version))
+        let (record, keys) = (record.clone(), self.audit_keys.clone());
+        self.writes.perform(move |connection| {
+            let version = put(connection, &record, version)?;
+            audit::write_all(connection, &keys, &audit)?;
+            Ok(version)
+        })
     }
 }
 

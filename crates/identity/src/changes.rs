@@ -1,0 +1,39 @@
+//! What the audit keeps of a change of a key or a principal: who made it and where, and what it
+//! reaches; nothing that would help to use a credential.
+
+use crate::maker::Maker;
+use kernel::identity::audit::{ChainName, Entries, Entry, Object};
+use kernel::identity::grants::Grants;
+use kernel::identity::key::ApiKey;
+use kernel::identity::principal::Principal;
+use kernel::values::ids::Millis;
+use serde_json::json;
+
+/// That a key was changed.
+pub(crate) fn of_key(maker: &Maker, key: &ApiKey, act: &'static str, now: Millis) -> Entries {
+    let ApiKey { id, name, of, realms, scopes, expires, .. } = key;
+    let detail = json!({
+        "name": name, "of": of, "realms": realms, "scopes": scopes, "expires": expires,
+    });
+    let entry = maker.entry(now, act, Object::new("key", id.to_string()));
+    vec![(chain_of(realms), vec![Entry { detail: Some(detail), ..entry }])]
+}
+
+/// That a principal was changed, which reaches so far.
+pub(crate) fn of_principal(
+    maker: &Maker,
+    principal: &Principal,
+    reach: &Grants,
+    act: &'static str,
+    now: Millis,
+) -> Entries {
+    let Principal { id, kind, realms, identities, .. } = principal;
+    let detail = json!({"kind": kind, "realms": realms, "identities": identities});
+    let entry = maker.entry(now, act, Object::new("principal", &**id));
+    vec![(chain_of(reach), vec![Entry { detail: Some(detail), ..entry }])]
+}
+
+/// The chain of the realm that something reaches; the server's where it reaches several.
+fn chain_of(reach: &Grants) -> ChainName {
+    reach.only().map_or_else(ChainName::server, |realm| ChainName::of(&realm))
+}
