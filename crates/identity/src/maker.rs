@@ -42,11 +42,7 @@ impl Maker {
 
     /// What the audit keeps of a change that it makes; all else is set by who knows it.
     pub(crate) fn entry(&self, now: Millis, act: &'static str, object: Object) -> Entry {
-        Entry {
-            actor: self.actor.clone(),
-            door: self.via.door().map(str::to_owned),
-            trace: self.via.trace(),
-            ..Entry::new(now, self.subject.clone(), act, object)
-        }
+        let entry = Entry::new(now, self.subject.clone(), act, object);
+        Entry { actor: self.actor.clone(), ..entry.come_by(&self.via) }
     }
 }

@@ -155,22 +155,22 @@ impl Driver {
         self.keep_key(start.claim, start.run, None);
         // Right before the start is recorded: what is written next holds both.
         self.new_tally = start.about.tally;
-        self.record(Fact::RunStarted {
+        let started = Fact::RunStarted {
             run: start.run,
             plan: main.id.clone(),
             closure: start.closure.hash.clone(),
             input: Arc::new(Datum::inline(start.input, Origin::Input)),
-            by: start.caller.subject,
+            by: start.caller.subject.clone(),
             frame: FrameId(frame),
             start: main.start.clone(),
             trace: self.shared.observers.trace_of_run(start.run, start.about.trace),
             metered: true,
             subject: None,
-            actor: start.caller.actor,
+            actor: start.caller.actor.clone(),
             scopes: start.caller.scopes,
             about: start.about.occasion.recorded(),
-        })
-        .await
+        };
+        self.record_by(start.caller, started).await
     }
 
     /// Refuses a run in a session that has one.

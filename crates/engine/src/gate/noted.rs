@@ -7,7 +7,7 @@ use crate::gate::trail::Trail;
 use crate::refusal::Result;
 use crate::request::CallRequest;
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::event::{Event, Occasion};
+use kernel::event::{Event, Fact, Occasion};
 use kernel::identity::audit::{Entry, Mac, Object, Said};
 use kernel::journal::audited;
 use kernel::session::Session;
@@ -54,9 +54,15 @@ impl Gate {
     ) -> Option<Entry> {
         let trail = self.trail.as_ref()?;
         let entry = audited::entry(session, event, &|bytes| trail.digest(bytes))?;
-        Some(match doer {
-            Some(caller) => entry.done_by(caller),
-            None => entry,
+        Some(match (doer, &event.fact) {
+            (Some(caller), Fact::RunStarted { .. }) => {
+                // Its occasion says more than the route, and its span is the run's own.
+                let (door, trace) = (entry.door.clone(), entry.trace);
+                let begun = entry.done_by(caller);
+                Entry { door: door.or(begun.door), trace: trace.or(begun.trace), ..begun }
+            }
+            (Some(caller), _) => entry.done_by(caller),
+            (None, _) => entry,
         })
     }
 

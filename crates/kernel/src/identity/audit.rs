@@ -1,7 +1,7 @@
 //! The audit: what is written down of a decision or a change. How the rows that hold such entries
 //! are chained is in `chain`, and where they lie is a contract.
 
-use crate::values::caller::Caller;
+use crate::values::caller::{Caller, Via};
 use crate::values::ids::{AskId, Millis, RealmId, RunId};
 use crate::values::trace::TraceParent;
 use crate::values::words::named;
@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -182,6 +183,9 @@ pub struct Entry {
     /// The span that it is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+    /// What the request says of itself, by header. Nothing checked it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// What else there is to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
@@ -211,6 +215,7 @@ impl Entry {
             reply: None,
             door: None,
             trace: None,
+            headers: BTreeMap::new(),
             detail: None,
         }
     }
@@ -228,11 +233,17 @@ impl Entry {
     /// The same, with who really called, and where, as far as this caller knows that.
     #[must_use]
     pub fn done_by(self, caller: &Caller) -> Self {
-        let Caller { actor, via, .. } = caller;
+        let actor = caller.actor.clone().or_else(|| self.actor.clone());
+        Self { actor, ..self.come_by(&caller.via) }
+    }
+
+    /// The same with where the request came in and what it says, as far as that is known.
+    #[must_use]
+    pub fn come_by(self, via: &Via) -> Self {
         Self {
-            actor: actor.clone().or(self.actor),
             door: via.door().map(str::to_owned).or(self.door),
             trace: via.trace().or(self.trace),
+            headers: via.headers().cloned().unwrap_or(self.headers),
             ..self
         }
     }

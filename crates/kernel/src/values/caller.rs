@@ -6,6 +6,7 @@ use crate::values::trace::TraceParent;
 use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct Caller {
     pub via: Via,
 }
 
-/// Where a request came in, and the trace that it is a part of. It is for the audit alone: a caller
-/// is the same wherever it calls.
+/// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
+/// the audit alone: a caller is the same wherever it calls.
 #[derive(Debug, Clone, Default)]
 pub struct Via(Option<Arc<Place>>);
 
@@ -42,12 +43,22 @@ pub struct Via(Option<Arc<Place>>);
 struct Place {
     door: String,
     trace: Option<TraceParent>,
+    headers: BTreeMap<String, String>,
 }
 
 impl Via {
     /// By this door: its kind and its route.
     pub fn new(door: String, trace: Option<TraceParent>) -> Self {
-        Self(Some(Arc::new(Place { door, trace })))
+        Self::saying(door, trace, BTreeMap::new())
+    }
+
+    /// The same of a request with headers that say something of it. Nothing checks what.
+    pub fn saying(
+        door: String,
+        trace: Option<TraceParent>,
+        headers: BTreeMap<String, String>,
+    ) -> Self {
+        Self(Some(Arc::new(Place { door, trace, headers })))
     }
 
     /// The door.
@@ -58,6 +69,11 @@ impl Via {
     /// The span of who called.
     pub fn trace(&self) -> Option<TraceParent> {
         self.0.as_ref()?.trace
+    }
+
+    /// What the request says of itself, by header.
+    pub fn headers(&self) -> Option<&BTreeMap<String, String>> {
+        self.0.as_ref().map(|place| &place.headers)
     }
 }
 

@@ -8,8 +8,9 @@ use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
 use crate::request::origin;
 use crate::request::trace;
+use crate::request::way::way_of;
 use axum::body::{Body, HttpBody};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
@@ -17,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::future::{Either, ready, select};
 use identity::Verified;
-use kernel::values::caller::Via;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
 use std::pin::pin;
@@ -29,8 +29,6 @@ const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/ag
 const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
 /// Doors that speak JSON-RPC.
 const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
-/// How much is kept of a path that is no route.
-const ROUTE_CHARS_MAX: usize = 100;
 /// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
@@ -185,24 +183,6 @@ pub(crate) async fn own_frame(
     let OwnFrame { doors, entrance } = &*own;
     let handler = |request, visitor| carrying(request, visitor, next);
     checked(doors, Some(entrance), request, handler).await
-}
-
-/// The door that a request comes in by, as the audit names it: its kind, and its route without the
-/// names in it.
-fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
-    let path = request.uri().path();
-    let kind = match path {
-        _ if is_own => "pipeline",
-        "/mcp" => "mcp",
-        "/rpc" => "rpc",
-        "/run" | "/resume" => "run",
-        _ => "rest",
-    };
-    let door = match request.extensions().get::<MatchedPath>() {
-        Some(matched) => format!("{kind} {}", matched.as_str()),
-        None => format!("{kind} {}", path.chars().take(ROUTE_CHARS_MAX).collect::<String>()),
-    };
-    Via::new(door, trace)
 }
 
 fn shape_of(path: &str) -> Shape {

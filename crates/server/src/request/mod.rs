@@ -11,6 +11,7 @@ pub(crate) mod rate;
 pub(crate) mod doors;
 pub(crate) mod impersonation;
 pub(crate) mod trace;
+pub(crate) mod way;
 pub(crate) mod frame;
 pub(crate) mod body;
 pub(crate) mod params;

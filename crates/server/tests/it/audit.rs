@@ -1,7 +1,8 @@
 //! `/api/v1/audit`: who did what, for those who administer, and whether it is as it was written.
 
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{House, text};
+use crate::house::{House, request, text};
+use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
 
@@ -81,6 +82,30 @@ async fn a_chain_is_verified_against_a_head_that_was_kept() {
     assert!(text(&seen["found"][0]).contains("older copy"), "{seen}");
     let wrong = get(&house, ADMIN, &format!("{AUDIT}/verify?head=1")).await;
     assert_eq!(wrong.status, 400, "{wrong:?}");
+}
+
+#[tokio::test]
+async fn what_a_request_says_of_itself_is_kept_with_what_it_does() {
+    let house = asking(STRICT).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
+    let body = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+    let mut request = request(Method::POST, "/api/v1/runs", Body::from(body.to_string()));
+    let sent = [
+        ("authorization", format!("Bearer {}", key.text)),
+        ("x-agent-session-id", "s-17".to_owned()),
+        ("x-acting-on-behalf-of-userid", "eve".to_owned()),
+    ];
+    for (name, value) in sent {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let started = house.send(request).await;
+    assert_eq!(started.status, 200, "{started:?}");
+    let page = get(&house, ADMIN, &format!("{AUDIT}?act=run")).await.body;
+    let entry = &page["items"][0];
+    let said = json!({"x-acting-on-behalf-of-userid": "eve", "x-agent-session-id": "s-17"});
+    assert_eq!(entry["headers"], said);
+    assert_eq!(entry["subject"], format!("key:{}", key.id), "nothing follows from them");
+    assert_eq!(entry.get("actor"), None);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// One decision or change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +53,10 @@ pub struct AuditEntry {
     /// The span that it is a part of, as a `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// What the request says of itself, by header: `x-acting-on-behalf-of-..` and `x-agent-..`.
+    /// Nothing checks what they say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// What else there is to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,

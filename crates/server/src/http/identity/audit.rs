@@ -158,6 +158,7 @@ fn entry(found: Found) -> AuditEntry {
         reply: entry.reply.map(|reply| reply.into_owned()),
         door: entry.door,
         trace: entry.trace.map(|trace| trace.to_string()),
+        headers: entry.headers,
         detail: entry.detail,
     }
 }

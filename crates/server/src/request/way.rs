@@ -1,0 +1,81 @@
+//! How a request came in, as the audit keeps it: by which door, in which trace, and what it says of
+//! itself. Nothing is decided by that.
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use kernel::values::caller::Via;
+use kernel::values::trace::TraceParent;
+use std::collections::BTreeMap;
+
+/// How much is kept of a path that is no route.
+const ROUTE_CHARS_MAX: usize = 100;
+
+/// What the headers begin with that are kept.
+const KEPT: [&str; 2] = ["x-acting-on-behalf-of-", "x-agent-"];
+/// How many of them are kept, how long a name may be, and how much is kept of a value.
+const HEADERS_MAX: usize = 8;
+const NAME_CHARS_MAX: usize = 100;
+const VALUE_CHARS_MAX: usize = 200;
+
+/// The way of a request. The door is its kind, and its route without the names in it.
+pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
+    let path = request.uri().path();
+    let kind = match path {
+        _ if is_own => "pipeline",
+        "/mcp" => "mcp",
+        "/rpc" => "rpc",
+        "/run" | "/resume" => "run",
+        _ => "rest",
+    };
+    let door = match request.extensions().get::<MatchedPath>() {
+        Some(matched) => format!("{kind} {}", matched.as_str()),
+        None => format!("{kind} {}", path.chars().take(ROUTE_CHARS_MAX).collect::<String>()),
+    };
+    Via::saying(door, trace, kept(request.headers()))
+}
+
+/// The headers that say for whom a request acts, and in which work of an agent. One that is no text
+/// is left out.
+fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let is_kept = |name: &HeaderName| {
+        let name = name.as_str();
+        name.len() <= NAME_CHARS_MAX && KEPT.iter().any(|beginning| name.starts_with(*beginning))
+    };
+    let text = |value: &HeaderValue| -> Option<String> {
+        Some(value.to_str().ok()?.chars().take(VALUE_CHARS_MAX).collect())
+    };
+    let found = headers.iter().filter(|(name, _)| is_kept(name));
+    let found = found.filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
+    found.take(HEADERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_of_itself_is_kept_within_bounds() {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: &str, value: &str| {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        };
+        add("X-Acting-On-Behalf-Of-UserId", "ann");
+        add("X-Agent-Trace-Id", &"a".repeat(VALUE_CHARS_MAX + 1));
+        add("X-Agent", "not one of them");
+        add("Authorization", "Bearer secret");
+        add(&format!("x-agent-{}", "n".repeat(NAME_CHARS_MAX)), "too long a name");
+        let expected = [
+            ("x-acting-on-behalf-of-userid".to_owned(), "ann".to_owned()),
+            ("x-agent-trace-id".to_owned(), "a".repeat(VALUE_CHARS_MAX)),
+        ];
+        assert_eq!(kept(&headers), BTreeMap::from(expected));
+        for index in 0..20 {
+            let name = HeaderName::from_bytes(format!("x-agent-{index}").as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_static("x"));
+        }
+        assert_eq!(kept(&headers).len(), HEADERS_MAX);
+        let mut binary = HeaderMap::new();
+        binary.append("x-agent-id", HeaderValue::from_bytes(&[0xff]).unwrap());
+        assert!(kept(&binary).is_empty());
+    }
+}
