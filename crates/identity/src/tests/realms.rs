@@ -68,6 +68,9 @@ async fn only_enabled_tools_can_be_called_in_a_realm() {
     assert!(calls("other", &add) && calls("other", &fail));
     assert!(allows(&policy, "acme", Act::Run, Resource::Plan("a")), "plans are no tools");
     assert!(policy.answerers().is_some() && policy.version().is_some());
+    let service = Caller::new("acme", "service");
+    assert!(policy.is_named(&service, "role:member"), "who answers, the policy inside says");
+    assert!(!policy.is_other(&service, "service"));
 }
 
 #[tokio::test]
