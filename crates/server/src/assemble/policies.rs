@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((read.map(|read| read.len()), warnings.len()), (Some(1), 0));
         let mistakes = read_again(Some(&good), Some(&bad)).unwrap_err();
         let told = mistakes[0].to_string();
-        assert!(told.starts_with("policies/a.cedar:1:1: error:"), "{told}");
+        assert!(told.starts_with("policies/a.cedar:1:") && told.contains("error:"), "{told}");
     }
 
     #[test]

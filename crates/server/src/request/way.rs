@@ -57,7 +57,8 @@ mod tests {
     fn what_a_request_says_of_itself_is_kept_within_bounds() {
         let mut headers = HeaderMap::new();
         let mut add = |name: &str, value: &str| {
-            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, value.parse().unwrap());
         };
         add("X-Acting-On-Behalf-Of-UserId", "ann");
         add("X-Agent-Trace-Id", &"a".repeat(VALUE_CHARS_MAX + 1));
