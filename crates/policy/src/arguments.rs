@@ -261,7 +261,9 @@ impl<'s> Reader<'s> {
         };
         let mut record = Record::default();
         let properties = fields.get("properties").and_then(Value::as_object);
-        for (name, schema) in properties.into_iter().flatten() {
+        // By name: what is cut off a schema that is too large does not depend on its order.
+        let properties: BTreeMap<&String, &Value> = properties.into_iter().flatten().collect();
+        for (name, schema) in properties {
             if let Some(Typed { shape, nullable }) = self.typed(schema, depth + 1) {
                 let required = is_required(name) && !nullable;
                 record.0.insert(name.clone(), Member { shape, required });

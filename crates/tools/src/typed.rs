@@ -131,7 +131,10 @@ fn plain_schema<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     // The tool has a title and a description of its own.
     schema.remove("title");
     schema.remove("description");
-    schema.to_value()
+    // Listed by name, in whatever order the keywords above were taken out.
+    let mut listed = schema.to_value();
+    listed.sort_all_objects();
+    listed
 }
 
 /// Takes the keywords out of one schema that say nothing, or nothing that the others do not say.

@@ -124,8 +124,8 @@ impl Failure {
     /// The failure as the one line that `--json` writes to standard error.
     pub(crate) fn to_json(&self) -> Value {
         let mut line = json!({
-            "error": self.message,
             "code": self.code,
+            "error": self.message,
             "exit": self.exit.number(),
         });
         if let Some(hint) = &self.hint {

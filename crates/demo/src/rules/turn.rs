@@ -13,6 +13,7 @@ use super::functions;
 use super::patterns::captures;
 use super::scope::{Expr, Scope, from_json, to_json};
 use kernel::conversation::llm::{LlmError, LlmErrorKind, ModelCall, Prompt, ToolChoice, Turn};
+use kernel::values::canonical;
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
@@ -408,7 +409,7 @@ impl ResultTest {
             Is::Matches(regex) => value.is_some_and(|value| match value {
                 Json::String(text) => regex.is_match(text),
                 Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
-                    regex.is_match(&value.to_string())
+                    regex.is_match(&canonical::sorted(value).to_string())
                 }
             }),
         }

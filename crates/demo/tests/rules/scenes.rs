@@ -6,6 +6,7 @@
 
 use crate::desk::{Desk, Stop};
 use jiff::SignedDuration;
+use kernel::values::canonical;
 use std::path::Path;
 
 /// Sunday, 15 November 2026, 10:30, with a week before it.
@@ -89,9 +90,10 @@ fn lines(stop: Stop) -> Vec<String> {
                 format!("  clarify: {} ({})", text("question"), text("context"))
             })
             .collect(),
-        Stop::Confirm(calls) => {
-            calls.iter().map(|(tool, arguments)| format!("  ask: {tool} {arguments}")).collect()
-        }
+        Stop::Confirm(calls) => calls
+            .iter()
+            .map(|(tool, arguments)| format!("  ask: {tool} {}", canonical::sorted(arguments)))
+            .collect(),
     }
 }
 

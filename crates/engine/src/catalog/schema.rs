@@ -11,6 +11,7 @@ use crate::system::heavy::Heavy;
 use crate::system::locks::lock;
 use jsonschema::{Draft, PatternOptions, Validator};
 use kernel::tool::schema::{BACKTRACKS_MAX, Misfit, Schemas, Weight, weigh};
+use kernel::values::canonical;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -155,7 +156,8 @@ fn build(schema: &Value, weight: &Weight) -> Result<Validator, Misfit> {
     } else {
         options.with_pattern_options(PatternOptions::regex())
     };
-    options.build(schema).map_err(|error| misfit(&error))
+    // Misfits are told in the order of the schema's keywords, however it is written.
+    options.build(&canonical::sorted(schema)).map_err(|error| misfit(&error))
 }
 
 impl Schemas for JsonSchemas {
@@ -250,6 +252,22 @@ mod tests {
         let schema = Arc::new(json!({"properties": {"n": {"type": "integer"}}}));
         let misfits = JsonSchemas::default().check(&schema, &json!({"n": "x"})).unwrap_err();
         assert_eq!(misfits[0].pointer, "/n");
+    }
+
+    #[test]
+    fn misfits_come_in_one_order_however_the_schema_is_written() {
+        let told = |schema: &str| {
+            let schema: Arc<Value> = Arc::new(serde_json::from_str(schema).unwrap());
+            JsonSchemas::default().check(&schema, &json!({"a": 1, "b": 1})).unwrap_err()
+        };
+        let text = r#"{"type": "string"}"#;
+        let one = told(&format!(
+            r#"{{"required": ["c"], "properties": {{"b": {text}, "a": {text}}}}}"#
+        ));
+        let other = told(&format!(
+            r#"{{"properties": {{"a": {text}, "b": {text}}}, "required": ["c"]}}"#
+        ));
+        assert_eq!((one.len(), &one), (3, &other));
     }
 
     /// 40 levels of two ways each, all for the same value.

@@ -75,7 +75,7 @@ impl Gate {
         }
         let (verdict, why) = audited::said(&decision.verdict);
         let entry = Entry {
-            arguments: context.arguments.and_then(|value| digested(trail, value)),
+            arguments: context.arguments.map(|value| digested(trail, value)),
             verdict,
             why,
             policies: decision.policies.clone(),
@@ -115,7 +115,7 @@ impl Gate {
         let object = Object::new("tool", tool.as_str());
         let entry = Entry::by(self.clock.now(), caller, Act::Call.name(), object);
         let entry = Entry {
-            arguments: digested(trail, arguments),
+            arguments: Some(digested(trail, arguments)),
             verdict,
             why,
             policies: judged.policies,
@@ -146,7 +146,7 @@ impl Gate {
         let DeniedCall { tool, arguments, why, policies } = *denied;
         let object = Object::new("tool", tool.as_str());
         let entry = Entry {
-            arguments: digested(trail, arguments),
+            arguments: Some(digested(trail, arguments)),
             verdict: Said::Deny,
             why: Some(why.to_owned()),
             policies: policies.to_vec(),
@@ -173,7 +173,7 @@ impl Gate {
     }
 }
 
-fn digested(trail: &Trail, value: &Value) -> Option<Mac> {
+fn digested(trail: &Trail, value: &Value) -> Mac {
     audited::digested(value, &|bytes| trail.digest(bytes))
 }
 

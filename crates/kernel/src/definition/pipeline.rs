@@ -2,6 +2,7 @@
 //! known one goes to its handler, an unknown one to an agent that writes commands. A pipeline is
 //! read from a file and compiled to a plan and an agent, so that a case runs like anything else.
 
+use crate::values::canonical;
 use crate::values::ids::{AgentName, Millis, PipelineName, PlanId, SessionId};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -219,7 +220,9 @@ impl Pipeline {
         // As the plan decides it: only a text is the same as a handler's reason.
         let said = reason.as_str();
         let handler = self.handlers.iter().position(|handler| Some(&*handler.reason) == said);
-        let reason = said.map_or_else(|| reason.to_string(), str::to_owned);
+        // What is counted under it must not depend on the order of its members.
+        let written = || canonical::sorted(reason).to_string();
+        let reason = said.map_or_else(written, str::to_owned);
         Ok(Case { id, input: Value::Object(input), reason, handler })
     }
 }

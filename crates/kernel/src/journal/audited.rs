@@ -8,10 +8,11 @@ use crate::identity::audit::{Entry, Mac, Object, Said};
 use crate::session::{CallState, Run, Session};
 use crate::tool::call::{HowFar, Judgement, Verdict};
 use crate::values::caller::{Act, LOCAL};
+use crate::values::canonical;
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, PlanId, RunId, Space};
 use crate::values::trace::TraceParent;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
                 run: Some(open.run),
                 ask: Some(*ask),
                 reply: Some(Cow::Borrowed(in_a_word(reply))),
-                arguments: digested(reply, digest),
+                arguments: Some(digested(&json!(reply), digest)),
                 trace: trace_of(session, open.run),
                 ..Entry::new(at, who.clone(), Act::Answer.name(), object)
             })
@@ -107,9 +108,10 @@ pub fn said(verdict: &Verdict) -> (Said, Option<String>) {
     }
 }
 
-/// The keyed digest of a value's JSON.
-pub fn digested(value: &impl Serialize, digest: &dyn Fn(&[u8]) -> Mac) -> Option<Mac> {
-    serde_json::to_vec(value).ok().map(|text| digest(&text))
+/// The keyed digest of a value's canonical JSON: whoever looks for arguments need not know in which
+/// order they were sent.
+pub fn digested(value: &Value, digest: &dyn Fn(&[u8]) -> Mac) -> Mac {
+    digest(canonical::text(value).as_bytes())
 }
 
 fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> Option<Entry> {
@@ -128,7 +130,7 @@ fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> O
     });
     Some(Entry {
         actor: actor.as_ref().or(starter).cloned(),
-        arguments: digested(&input.to_value(), digest),
+        arguments: Some(digested(&input.to_value(), digest)),
         run: Some(*run),
         door,
         trace: *trace,
@@ -169,7 +171,7 @@ fn called(
     let CallRequest { tool, arguments, .. } = &open.request;
     let object = Object::new("tool", tool.as_str());
     let entry = Entry::new(event.at, run.subject().clone(), Act::Call.name(), object);
-    Some(of_run(run, Entry { arguments: digested(&**arguments, digest), ..entry }))
+    Some(of_run(run, Entry { arguments: Some(digested(arguments, digest)), ..entry }))
 }
 
 fn deny(entry: &mut Entry, fault: &Fault) {
@@ -201,5 +203,22 @@ fn in_a_word(reply: &Reply) -> &'static str {
             FixAction::Abort => "abort",
             FixAction::Settle => "settle",
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::ids::ContentHash;
+
+    #[test]
+    fn a_digest_does_not_depend_on_the_order_of_members() {
+        let of = |text: &str| {
+            let value: Value = serde_json::from_str(text).unwrap();
+            digested(&value, &|bytes: &[u8]| ContentHash::of(bytes).as_str().parse().unwrap())
+        };
+        let written = of(r#"{"to": {"b": 1, "a": [2, 1]}, "amount": 5}"#);
+        assert_eq!(written, of(r#"{"amount": 5, "to": {"a": [2, 1], "b": 1}}"#));
+        assert_ne!(written, of(r#"{"amount": 5, "to": {"a": [1, 2], "b": 1}}"#));
     }
 }

@@ -138,6 +138,12 @@ fn is_false(value: &bool) -> bool {
 impl ToolSpec {
     /// The hash that a started call pins.
     pub fn hash(&self) -> ContentHash {
+        ContentHash::of(self.pinned_text().as_bytes())
+    }
+
+    /// The text that the hash is made of, and that is kept of what a call pins. Keys are sorted: a
+    /// server that lists the same in another order is pinned the same.
+    pub fn pinned_text(&self) -> String {
         let sorted = |schema: &Arc<Value>| Arc::new(canonical::sorted(schema));
         let spec = Self {
             input_schema: sorted(&self.input_schema),
@@ -145,7 +151,8 @@ impl ToolSpec {
             listed: self.listed.as_ref().map(sorted),
             ..self.clone()
         };
-        ContentHash::of(serde_json::to_string(&spec).unwrap_or_default().as_bytes())
+        // These are plain data; writing them as JSON cannot fail.
+        serde_json::to_string(&spec).unwrap_or_default()
     }
 
     /// The reach of one call: `http::request` with GET reads, with POST writes.
@@ -506,6 +513,7 @@ mod tests {
             r#""reach":"reads","idempotent":true,"listed":{"x":2,"y":1}}"#,
         );
         let spec: ToolSpec = serde_json::from_str(written).unwrap();
+        assert_eq!(spec.pinned_text(), hashed);
         assert_eq!(spec.hash(), ContentHash::of(hashed.as_bytes()));
     }
 }

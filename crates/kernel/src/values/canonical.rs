@@ -16,8 +16,8 @@ pub fn digest(value: &Value) -> ContentHash {
     ContentHash::of(text(value).as_bytes())
 }
 
-/// The value with the keys of every object in the order of their bytes. Hashes that are stored are
-/// made of its text, so that they do not depend on the order in which maps of a build keep keys.
+/// The value with the keys of every object in the order of their bytes. Objects keep the order in
+/// which their members came: what is hashed, used as a key or compared as a text is made of this.
 pub fn sorted(value: &Value) -> Value {
     let mut sorted = value.clone();
     sorted.sort_all_objects();

@@ -1,6 +1,6 @@
 //! Plain values that everything else is made of: ids, moments, stored data, history entries,
-//! faults, names, callers, secrets, rates, traces. Nothing here knows plans, events or sessions,
-//! and nothing decides about a run.
+//! faults, names, callers, secrets, rates, traces, JSON in one order. Nothing here knows plans,
+//! events or sessions, and nothing decides about a run.
 
 pub(crate) mod words;
 pub mod ids;
@@ -14,4 +14,5 @@ pub mod fault;
 pub mod datum;
 pub mod entry;
 pub mod canonical;
+pub mod members;
 pub mod caller;

@@ -19,12 +19,6 @@ use std::sync::Arc;
 /// 2026-11-16T08:00:00Z.
 const NOW: Millis = Millis(1_794_816_000_000);
 
-/// Cedar asks for the order of insertion, which would change stored hashes and answers.
-#[test]
-fn maps_of_json_stay_sorted_beside_cedar() {
-    assert_eq!(json!({"b": 1, "a": 2}).to_string(), r#"{"a":2,"b":1}"#);
-}
-
 /// The policies of one file.
 fn policies(text: &str) -> Policies {
     match Policies::read([("a.cedar", text)]) {

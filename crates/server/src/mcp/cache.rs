@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use engine::{Engine, ListVersion};
 use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::values::ids::ToolName;
+use kernel::values::members::take;
 use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -271,7 +272,7 @@ fn passed_on(
     shown.insert("inputSchema".to_owned(), input(&spec.input_schema, shape)?.into_owned());
     match spec.output_schema.as_ref().and_then(|schema| output(schema, shape)) {
         Some(schema) => shown.insert("outputSchema".to_owned(), schema.into_owned()),
-        None => shown.remove("outputSchema"),
+        None => take(&mut shown, "outputSchema"),
     };
     // A tool without a description is refused by some clients.
     let described = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
@@ -279,7 +280,7 @@ fn passed_on(
         shown.insert("description".to_owned(), Value::String(spec.title.clone()));
     }
     if shape == Shape::Bare
-        && let Some(title) = shown.remove("title")
+        && let Some(title) = take(&mut shown, "title")
         && let Value::Object(annotations) = shown.entry("annotations").or_insert_with(|| json!({}))
     {
         annotations.entry("title").or_insert(title);
@@ -345,7 +346,7 @@ fn output(schema: &Value, shape: Shape) -> Option<Cow<'_, Value>> {
 fn wrapped(schema: &Value) -> Value {
     let mut inner = schema.clone();
     // Only a root may name the dialect.
-    let dialect = inner.as_object_mut().and_then(|members| members.remove("$schema"));
+    let dialect = inner.as_object_mut().and_then(|members| take(members, "$schema"));
     rebase(&mut inner);
     let mut outer =
         json!({"type": "object", "properties": {"result": inner}, "required": ["result"]});

@@ -21,6 +21,7 @@ pub(crate) fn with_pipelines(mut document: Value, pipelines: &[Arc<Pipeline>]) -
         operation["requestBody"]["content"]["application/json"]["schema"] = body(pipeline);
         document["paths"][&pipeline.route] = json!({"post": operation});
     }
+    document.sort_all_objects();
     document
 }
 

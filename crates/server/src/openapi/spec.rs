@@ -14,7 +14,8 @@ pub(crate) struct Described {
     pub(crate) errors: Refusals,
 }
 
-/// These routes as OpenAPI 3.1.
+/// These routes as OpenAPI 3.1, with all members by name: whoever compares two releases sees what
+/// changed, and not in which order the tables of routes stand.
 pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
     let mut shapes = Shapes::default();
     let mut paths: Map<String, Value> = Map::new();
@@ -26,7 +27,7 @@ pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
     for refusals in [PROBLEM, PLAIN, THREAD] {
         responses.extend(refusals.responses(&mut shapes));
     }
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Waypost",
@@ -42,7 +43,9 @@ pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
             "responses": responses,
             "headers": headers(),
         }
-    })
+    });
+    document.sort_all_objects();
+    document
 }
 
 fn headers() -> Value {

@@ -17,7 +17,9 @@ fn event(name: &str) -> (&'static str, Value) {
 }
 
 fn keys(body: &Value) -> Vec<&str> {
-    body.as_object().unwrap().keys().map(String::as_str).collect()
+    let mut keys: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
 }
 
 /// The session of a thread, once it stands so.

@@ -360,8 +360,7 @@ impl Tables {
         }
         for pinned in &append.specs {
             let (closure, hash) = (pinned.closure.clone(), pinned.hash.clone());
-            // What cannot be written as JSON has no hash either.
-            let text = || serde_json::to_string(&*pinned.spec).unwrap_or_default();
+            let text = || pinned.spec.pinned_text();
             self.specs.entry((realm.clone(), hash.clone())).or_insert_with(text);
             self.spec_pins.insert((realm.clone(), closure, hash));
         }

@@ -2,7 +2,23 @@
 
 use kernel::event::{CallMade, Fact, Outcome, TurnEnd, TurnKind};
 use kernel::tool::call::Judgement;
+use kernel::values::canonical;
+use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A value as scenes show it: with sorted keys, in whatever order it came about.
+pub(super) fn shown(value: &impl Serialize) -> String {
+    canonical::sorted(&json!(value)).to_string()
+}
+
+/// A text as scenes show it: JSON that was written by the kernel with sorted keys.
+pub(super) fn shown_text(text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if value.to_string() == text => shown(&value),
+        Ok(_) | Err(_) => text.to_owned(),
+    }
+}
 
 /// One event as one line, ids left out: what happened, where, with which values.
 pub(super) fn outline(fact: &Fact) -> String {
@@ -18,17 +34,18 @@ pub(super) fn outline(fact: &Fact) -> String {
     }
     match fact {
         Fact::CallRequested(request) => {
-            words.push(format!("{} try {} {}", request.tool, request.try_no, request.arguments));
+            let arguments = shown(&request.arguments);
+            words.push(format!("{} try {} {arguments}", request.tool, request.try_no));
         }
         Fact::CallJudged { judgement: Judgement::Admitted { verdict, .. }, .. } => {
-            words.push(json!(verdict).to_string());
+            words.push(shown(verdict));
         }
         Fact::CallJudged { judgement: Judgement::Refused(fault), .. } => {
             words.push(fault.to_string())
         }
-        Fact::CallWants { inputs, .. } => words.push(json!(inputs).to_string()),
-        Fact::CallResumed { given, .. } => words.push(json!(given).to_string()),
-        Fact::CallFinished { output, .. } => words.push(output.to_value().to_string()),
+        Fact::CallWants { inputs, .. } => words.push(shown(inputs)),
+        Fact::CallResumed { given, .. } => words.push(shown(given)),
+        Fact::CallFinished { output, .. } => words.push(shown(&output.to_value())),
         Fact::CallFailed { how, fault, .. } => words.push(format!("{how:?} {fault}")),
         Fact::AskOpened(ask) => words.push(format!("{} {:?}", ask.body.kind(), ask.title)),
         Fact::AskDecided { decision, .. } => {
@@ -41,18 +58,18 @@ pub(super) fn outline(fact: &Fact) -> String {
                     decision.as_object_mut().map(|fields| fields.remove("callId"));
                 }
             }
-            words.push(reply.to_string());
+            words.push(shown(&reply));
         }
         Fact::StepFailed { fault, .. }
         | Fact::ItemFailing { fault, .. }
         | Fact::ItemFailed { fault, .. } => words.push(fault.to_string()),
         Fact::EventPublished { published, .. } => {
             words.extend(published.source.iter().map(|source| format!("as {source}")));
-            words.push(published.event.to_string());
+            words.push(shown(&published.event));
         }
-        Fact::InputGiven { value, .. } => words.push(value.to_value().to_string()),
+        Fact::InputGiven { value, .. } => words.push(shown(&value.to_value())),
         Fact::AnswerGiven { answer, .. } | Fact::PlanReturned { answer, .. } => {
-            words.push(answer.to_value().to_string());
+            words.push(shown(&answer.to_value()));
         }
         Fact::RunEnded { outcome, .. } => words.push(match outcome {
             Outcome::Completed { .. } => "completed".to_owned(),
@@ -76,7 +93,7 @@ fn agents(fact: &Fact) -> Vec<String> {
                 (true, None) => " goes on".to_owned(),
                 (true, Some(requests)) => format!(" goes on with the newest {requests}"),
             };
-            vec![format!("{}{on} {}", entry.agent, entry.input.to_value())]
+            vec![format!("{}{on} {}", entry.agent, shown(&entry.input.to_value()))]
         }
         Fact::TurnStarted(start) => {
             vec![format!("{} {}.{}", kind(start.kind), start.turn, start.attempt)]
@@ -87,8 +104,7 @@ fn agents(fact: &Fact) -> Vec<String> {
         }
         Fact::TurnFinished(end) => turn(end),
         Fact::ResultsGiven { results, .. } => {
-            let mut words: Vec<String> =
-                results.values().map(|settled| json!(settled).to_string()).collect();
+            let mut words: Vec<String> = results.values().map(shown).collect();
             // Ids are left out, and their order means nothing.
             words.sort();
             words
@@ -100,7 +116,7 @@ fn agents(fact: &Fact) -> Vec<String> {
         }
         Fact::AgentAnswered { answer, stopped, .. } => {
             let stopped = stopped.as_ref().map(|limit| format!("stopped by {limit}"));
-            std::iter::once(answer.to_value().to_string()).chain(stopped).collect()
+            std::iter::once(shown(&answer.to_value())).chain(stopped).collect()
         }
         Fact::TimerFired { timer } => vec![timer.clone()],
         _ => Vec::new(),
@@ -118,13 +134,14 @@ fn kind(kind: TurnKind) -> &'static str {
 fn turn(end: &TurnEnd) -> Vec<String> {
     let mut words = vec![format!("{} {}.{}", kind(end.kind), end.turn, end.attempt)];
     match &end.route {
-        Some(route) => words.push(json!(route).to_string()),
+        Some(route) => words.push(shown(route)),
         None => words.push(format!("{:?}", &*end.text)),
     }
     let call = |made: &CallMade| {
         let approve = if made.approve { " approve" } else { "" };
         let refused = made.refused.as_ref().map(|fault| format!(" refused: {fault}"));
-        format!("| {} {}{approve}{}", made.said, made.arguments, refused.unwrap_or_default())
+        let arguments = shown(&made.arguments);
+        format!("| {} {arguments}{approve}{}", made.said, refused.unwrap_or_default())
     };
     words.extend(end.calls.iter().map(call));
     words.extend(end.stops.then(|| "and stops".to_owned()));
@@ -133,7 +150,7 @@ fn turn(end: &TurnEnd) -> Vec<String> {
 
 /// Answers by the ids of their calls, without these.
 fn answers_alone(answer: &Value) -> Option<Value> {
-    let answers = answer.as_object()?;
+    let answers: BTreeMap<&String, &Value> = answer.as_object()?.iter().collect();
     let by_call = !answers.is_empty() && answers.keys().all(|key| key.starts_with("call_"));
-    by_call.then(|| answers.values().cloned().collect())
+    by_call.then(|| answers.into_values().cloned().collect())
 }

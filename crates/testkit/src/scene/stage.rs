@@ -1,7 +1,7 @@
 //! What a scene plays on: the kernel, driven by hand.
 
 use super::around::{SmallSchemas, reach, read_agent, read_plan, spec, talk_plan};
-use super::outline::outline;
+use super::outline::{outline, shown};
 use super::tools::{natural, scripted};
 use super::{Scene, reply_of};
 use kernel::ask::Decision;
@@ -368,11 +368,11 @@ impl Stage {
             .shown_context()
             .iter()
             .filter(|(key, _)| key.as_str() != "lastToolExecution")
-            .map(|(key, datum)| format!("  {key} = {}\n", datum.to_value()))
+            .map(|(key, datum)| format!("  {key} = {}\n", shown(&datum.to_value())))
             .collect();
         let mut text = format!("=> {}", run.status().plan_session_name());
         if let Some(answer) = &run.answer {
-            text.push_str(&format!(" {}", answer.to_value()));
+            text.push_str(&format!(" {}", shown(&answer.to_value())));
         }
         if let Some(fault) = &run.last_error {
             text.push_str(&format!(" {fault}"));

@@ -1,6 +1,7 @@
 //! The models of a scene: what they are shown, and what they answer, as its lines say.
 
 use super::around::tools;
+use super::outline::{shown, shown_text};
 use super::stage::Stage;
 use kernel::conversation::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage};
 use kernel::conversation::talk::Talk;
@@ -192,7 +193,7 @@ impl Stage {
 /// A turn as its line says.
 fn turn(line: &Value) -> Turn {
     let text = match line.get("route") {
-        Some(route) => route.to_string(),
+        Some(route) => shown(route),
         None => line["text"].as_str().unwrap_or_default().to_owned(),
     };
     let calls = line["calls"].as_array().cloned().unwrap_or_default();
@@ -237,17 +238,21 @@ fn told(messages: &[Message]) -> String {
     for message in messages {
         match message {
             Message::System { text: said } => text.push_str(&format!("  system: {said}\n")),
-            Message::User { text: said } => text.push_str(&format!("  user: {said}\n")),
+            Message::User { text: said } => {
+                text.push_str(&format!("  user: {}\n", shown_text(said)));
+            }
             Message::Assistant { text: said, calls: made, .. } => {
                 text.push_str(format!("  assistant: {said}").trim_end());
                 text.push('\n');
                 for call in made {
                     let id = calls.short(&call.id);
-                    text.push_str(&format!("    calls {id} {} {}\n", call.tool, call.arguments));
+                    let arguments = shown(&call.arguments);
+                    text.push_str(&format!("    calls {id} {} {arguments}\n", call.tool));
                 }
             }
             Message::Result { id, tool, text: said, failed } => {
                 let (id, mark) = (calls.short(id), if *failed { " failed" } else { "" });
+                let said = shown_text(said);
                 text.push_str(&format!("  result {id} {tool}{mark}: {said}\n"));
             }
         }

@@ -1,6 +1,7 @@
 //! The parameters of a request of ours. What is large is shared and what is always the same is
 //! written once, so that a call goes to its server without being copied first.
 
+use kernel::values::members::take;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl Params {
 impl From<Value> for Params {
     fn from(value: Value) -> Self {
         let mut members = object(value);
-        let meta = members.remove(META).map(object).unwrap_or_default();
+        let meta = take(&mut members, META).map(object).unwrap_or_default();
         Self { members, meta, ..Self::default() }
     }
 }

@@ -23,6 +23,7 @@ use kernel::tool::call::{
     Call, Caller, Pace, Reach, Speaks, ToolOutput, ToolSpec, Upstream, Yields,
 };
 use kernel::values::fault::Fault;
+use kernel::values::members::take;
 pub(crate) use login::LOGIN_PAGE;
 use mirror::Mirrored;
 use serde_json::{Map, Value};
@@ -169,11 +170,11 @@ pub(crate) fn refused(config: &UpstreamConfig, error: &RpcError) -> Fault {
 /// Takes out of a result what was said for this hop only: what kind of answer it is, and who gave
 /// it.
 pub(crate) fn for_the_next_hop(result: &mut Map<String, Value>) {
-    result.remove("resultType");
+    take(result, "resultType");
     if let Some(Value::Object(meta)) = result.get_mut("_meta") {
-        meta.remove(META_SERVER);
+        take(meta, META_SERVER);
         if meta.is_empty() {
-            result.remove("_meta");
+            take(result, "_meta");
         }
     }
 }

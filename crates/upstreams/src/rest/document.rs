@@ -32,10 +32,13 @@ impl OpenApi {
     /// Reads a text; if it is none, why.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let root = if text.trim_start().starts_with('{') { json(text)? } else { yaml(text)? };
+        let mut root = if text.trim_start().starts_with('{') { json(text)? } else { yaml(text)? };
         if is_deeper(&root, DEPTH_MAX) {
             return Err(format!("its lists and maps stand more than {DEPTH_MAX} deep"));
         }
+        // The names of operations and of shared schemas depend on which comes first: a document
+        // that is only written in another order has the same tools.
+        root.sort_all_objects();
         let version = match root.get("openapi").and_then(Value::as_str) {
             Some(said) if is_of(said, "3.0") => Version::V30,
             Some(said) if is_of(said, "3.1") => Version::V31,
@@ -158,6 +161,14 @@ mod tests {
             let error = OpenApi::parse(text).unwrap_err();
             assert!(error.contains(told), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn paths_come_in_the_order_of_their_texts() {
+        let text = r#"{"openapi": "3.1.0", "paths": {"/b": {}, "x-more": {}, "/a": {}}}"#;
+        let document = OpenApi::parse(text).unwrap();
+        let paths: Vec<&String> = document.paths().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["/a", "/b"]);
     }
 
     #[test]

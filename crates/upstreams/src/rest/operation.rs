@@ -153,6 +153,7 @@ impl<'d> At<'d> {
         if !defs.is_empty() {
             input_schema["$defs"] = Value::Object(defs);
         }
+        input_schema.sort_all_objects();
         let (reach, idempotent) = self.effect(reading.trusted);
         let word = |key: &str| self.fields.get(key).and_then(Value::as_str).map(str::trim);
         let said = |key: &str| word(key).filter(|text| !text.is_empty());

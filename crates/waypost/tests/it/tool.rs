@@ -70,8 +70,8 @@ fn what_others_write_reaches_a_terminal_with_marks() {
     let ask = asked["run"]["asks"][0]["id"].as_str().unwrap();
     let shown = server.run(&["inbox", "show", ask]).code(0).stdout;
     let call = concat!(
-        r#"case.raiseTicket {"category":"c","#,
-        r#""summary":"alice\u202emoc\u200b\udb40\udc41","tradeId":"T\u2066-1"}"#
+        r#"case.raiseTicket {"tradeId":"T\u2066-1","category":"c","#,
+        r#""summary":"alice\u202emoc\u200b\udb40\udc41"}"#
     );
     assert!(shown.contains(call), "{shown}");
     let hidden = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'];

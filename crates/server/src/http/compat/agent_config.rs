@@ -13,6 +13,7 @@ use engine::KnownAgent;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, ContentHash, RealmId};
+use kernel::values::members::take;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wire::agent_config::AgentDeleted;
@@ -129,7 +130,7 @@ fn entity(realm: &RealmId, known: &KnownAgent) -> Value {
     fields.insert(ID.to_owned(), Value::from(id_of(realm, known)));
     // A file has our word for it; a client that stores an agent reads the word that it wrote.
     if known.version.is_none()
-        && let Some(steps) = fields.remove("promptSteps")
+        && let Some(steps) = take(&mut fields, "promptSteps")
     {
         fields.insert("context".to_owned(), steps);
     }

@@ -11,6 +11,7 @@ use kernel::tool::call::{Caller, ToolSpec, Yields};
 use kernel::tool::schema::sentence;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Space;
+use kernel::values::members::take;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -83,13 +84,13 @@ fn value(schema: Option<&Value>, output: &Value, version: Version) -> Outcome {
 
 /// Blocks pass as they are; only what the version cannot hold is changed.
 fn blocks(schema: Option<&Value>, mut output: Map<String, Value>, version: Version) -> Outcome {
-    output.remove("resultType");
-    let meta = match output.remove("_meta") {
+    take(&mut output, "resultType");
+    let meta = match take(&mut output, "_meta") {
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
     if version < Version::June2025 {
-        output.remove("structuredContent");
+        take(&mut output, "structuredContent");
     } else if let Some(structured) = output.get_mut("structuredContent") {
         let bare = !version.is_modern() && !structured.is_object();
         if schema.map_or(bare, |schema| is_wrapped(schema, version)) {

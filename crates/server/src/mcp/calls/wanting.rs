@@ -206,10 +206,11 @@ pub(crate) fn asking(
     let engine = &exchange.door.doors.engine;
     let expires_at = engine.clock().now().plus_ms(engine.limits().mcp_state_ttl_ms);
     let state = exchange.door.seal.seal(bound, state, expires_at, engine.entropy().as_ref());
-    let mut result = json!({"requestState": state});
+    let mut result = json!({});
     if !requests.is_empty() {
         result["inputRequests"] = Value::Object(requests);
     }
+    result["requestState"] = json!(state);
     Outcome::of(Kind::InputRequired, &result)
 }
 

@@ -13,6 +13,7 @@ use crate::request::params::short;
 use kernel::contracts::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::{Given, ToolOutput};
+use kernel::values::members::take;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ async fn filled(
 
 /// A prompt's own `_meta` stands beside ours.
 fn outcome(mut prompt: Value) -> Outcome {
-    let meta = prompt.as_object_mut().and_then(|members| members.remove("_meta"));
+    let meta = prompt.as_object_mut().and_then(|members| take(members, "_meta"));
     let outcome = Outcome::complete(&prompt);
     match meta {
         Some(Value::Object(meta)) => outcome.with_meta(meta),

@@ -2,7 +2,7 @@
 //! closure and not by run, so that a plan that runs again writes nothing: a spec stays as long as a
 //! closure of which a run pinned it.
 
-use super::columns::{execute, to_json};
+use super::columns::execute;
 use super::known::{KnownPins, Pin};
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::PinnedSpec;
@@ -33,7 +33,7 @@ pub(crate) fn keep(
     for PinnedSpec { closure, hash, spec } in pinned {
         known.unless_known(Pin::Spec(realm.clone(), closure.clone(), hash.clone()), || {
             let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
-            execute(connection, KEEP, params![realm, hash, to_json(&**spec)?])?;
+            execute(connection, KEEP, params![realm, hash, spec.pinned_text()])?;
             execute(connection, PIN, params![realm, closure, hash])?;
             Ok(())
         })?;

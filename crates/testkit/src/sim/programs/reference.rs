@@ -11,6 +11,7 @@ use super::plans::{
 use super::source::past_key;
 use super::wants::all_given;
 use crate::sim::rng::mix;
+use kernel::values::canonical;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ pub fn output_of(arguments: &Value) -> Value {
     let mut digest = 17;
     let fields: BTreeMap<&String, &Value> = arguments.as_object().into_iter().flatten().collect();
     for (name, value) in fields {
-        for byte in name.bytes().chain(value.to_string().into_bytes()) {
+        let text = canonical::sorted(value).to_string();
+        for byte in name.bytes().chain(text.into_bytes()) {
             digest = mix(digest, u64::from(byte));
         }
     }

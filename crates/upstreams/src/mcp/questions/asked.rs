@@ -4,6 +4,7 @@
 
 use super::super::requests::{ELICIT, ROOTS, SAMPLE};
 use kernel::tool::call::{Abilities, Want};
+use kernel::values::members::take;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ fn sampling(params: &Value) -> Result<Want, RpcError> {
     let mut request = params.clone();
     if let Some(request) = request.as_object_mut() {
         // It was said for this hop: a token for progress, a task of ours.
-        request.remove("_meta");
+        take(request, "_meta");
     }
     Ok(Want::Sample { request: Arc::new(request) })
 }

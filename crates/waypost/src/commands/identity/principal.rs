@@ -9,6 +9,7 @@ use crate::terminal::input;
 use clap::{Args, Subcommand};
 use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
+use kernel::values::members::take;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wire::rest::Principal;
@@ -136,7 +137,7 @@ fn offered(context: &Context, path: &Path) -> Result<Vec<(String, Value)>> {
         let mut definition = json!(principal);
         if let Some(members) = definition.as_object_mut() {
             // The path has it.
-            members.remove("id");
+            take(members, "id");
         }
         (principal.id.to_string(), definition)
     });

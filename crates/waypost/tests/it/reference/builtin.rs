@@ -2,6 +2,7 @@
 
 use super::head;
 use kernel::tool::call::ToolSpec;
+use kernel::values::canonical;
 use serde_json::{Value, json};
 use tools::HttpSettings;
 
@@ -40,6 +41,6 @@ fn section(spec: &ToolSpec) -> String {
 
 fn block(schema: &Value) -> String {
     // Cannot fail: the keys of a `Value` are texts.
-    let text = serde_json::to_string_pretty(schema).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&canonical::sorted(schema)).unwrap_or_default();
     format!("```json\n{text}\n```\n")
 }

@@ -214,7 +214,7 @@ fn what_is_too_long_to_show_is_not_approved_by_a_form() {
 fn nothing_in_what_is_decided_is_hidden() {
     let hiding = AskedCall {
         tool: "mail.send\u{200b}".into(),
-        ..call(1, json!({"to": "alice\u{202e}moc.live@bob", "cc\u{e0041}": "\u{2066}x\u{200d}y"}))
+        ..call(1, json!({"cc\u{e0041}": "\u{2066}x\u{200d}y", "to": "alice\u{202e}moc.live@bob"}))
     };
     let asked = ask(AskBody::Approve { calls: vec![hiding.clone()] });
     let params = request(&asked, &modern(), 1_000).unwrap();

@@ -1,0 +1,34 @@
+//! Members of JSON objects, which keep the order in which they came.
+
+use serde_json::{Map, Value};
+
+/// Takes a member out of an object; the others stay in their order. `Map::remove` would put the
+/// last one in its place where maps keep the order of insertion.
+pub fn take(members: &mut Map<String, Value>, name: &str) -> Option<Value> {
+    let taken = members.get_mut(name).map(Value::take)?;
+    members.retain(|other, _| other != name);
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_left_stays_in_its_order() {
+        let mut value = json!({"a": 1, "b": null, "c": 3, "d": 4});
+        let members = value.as_object_mut().unwrap();
+        assert_eq!(take(members, "a"), Some(json!(1)));
+        assert_eq!(take(members, "a"), None);
+        assert_eq!(take(members, "b"), Some(Value::Null));
+        assert_eq!(value.to_string(), r#"{"c":3,"d":4}"#);
+    }
+
+    #[test]
+    fn the_last_one_does_not_move() {
+        let mut value = json!({"a": 1, "b": 2, "c": 3});
+        assert_eq!(take(value.as_object_mut().unwrap(), "a"), Some(json!(1)));
+        assert_eq!(value.to_string(), r#"{"b":2,"c":3}"#);
+    }
+}
