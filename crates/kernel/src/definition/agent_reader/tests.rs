@@ -123,7 +123,8 @@ fn json_and_the_other_spellings_are_the_same_agent() {
         "toolTypes": {"t": ["x"]}, "limits": {"keepTurns": 2, "compactTokens": 5}});
     let (agent, _) = read_value(&spelt).unwrap();
     assert_eq!((agent.limits.keep_turns, agent.limits.compact_tokens), (2, Some(5)));
-    let keys: Vec<&String> = agent.source.as_object().unwrap().keys().collect();
+    let mut keys: Vec<&String> = agent.source.as_object().unwrap().keys().collect();
+    keys.sort_unstable();
     assert_eq!(keys, ["enabledTools", "limits", "llmConfigRef", "refName", "tool_types"]);
 }
 
