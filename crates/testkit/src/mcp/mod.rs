@@ -164,12 +164,12 @@ mod tests {
             let address = SocketAddr::from(([127, 0, 0, 1], 0));
             let assembled = assemble(folder.path().join("data"), address).await;
             let engine = assembled.unwrap_or_else(|error| panic!("{error}")).engine;
-            let before = *engine.catalog().version().borrow();
+            let before = *engine.catalog().version(&local_caller().realm).borrow();
             let tool = "test_trigger_tool_change".into();
             let called =
                 engine.tools().call(&local_caller(), &tool, serde_json::json!({}), 10_000).await;
             assert!(matches!(called, Ok(engine::CallReport::Done(_))), "{called:?}");
-            assert!(*engine.catalog().version().borrow() > before);
+            assert!(*engine.catalog().version(&local_caller().realm).borrow() > before);
             assert!(engine.tools().callable(&local_caller(), "test_changed_tool").is_some());
             engine.stop().await;
         });
