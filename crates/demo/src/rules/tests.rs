@@ -400,8 +400,37 @@ fn the_stub_raises_a_ticket_or_escalates() {
     assert_eq!(ticket["args"]["tradeId"], "7");
     // What was done for an earlier request of the case changes nothing.
     let first = [user("{\"tradeId\": \"T-1\", \"reason\": \"LEI\"}")];
-    let done = [call("1", "case_-2eraiseTicket", json!({})), result("1", "{}", false)];
+    let done = [call("1", "case__raiseTicket", json!({})), result("1", "{}", false)];
     let messages = [first.to_vec(), done.to_vec(), first.to_vec()].concat();
     assert_eq!(command(&answer(&rules, messages))["tool"], "case.raiseTicket");
     assert!(answer(&rules, vec![user("hello")]).text.starts_with("There is nothing"));
+}
+
+#[test]
+fn escaped_names_are_those_of_the_tools_that_are_shown() {
+    let file = |name: &str| {
+        format!(
+            "version: 1\nreads: [{name}]\nrules:\n  \
+             - {{rule: found, when: {{after: {name}}}, say: found}}\n  \
+             - {{rule: find, when: {{tools: [{name}]}}, calls: [{{tool: {name}, args: {{}}}}]}}\n\
+             fallback: {{say: nothing}}\n"
+        )
+    };
+    for name in ["shop__find", "shop_-2efind"] {
+        let rules = rules(&file(name));
+        let asked = |messages| rules.answer(&prompt(messages, &["shop__find"])).unwrap();
+        assert_eq!(calls(&asked(vec![user("find it")])), [(name.to_owned(), json!({}))]);
+        for said in ["shop__find", "shop_-2efind"] {
+            let done = [call("1", said, json!({})), result("1", "{}", false)];
+            let messages = [vec![user("find it")], done.to_vec()].concat();
+            assert_eq!(asked(messages).text, "found", "{name} after {said}");
+        }
+    }
+    // Where both tools are shown, each name is its own tool's.
+    let rules = rules(&file("shop__find"));
+    let both = ["shop__find", "shop_-2efind"];
+    let done = [call("1", "shop_-2efind", json!({})), result("1", "{}", false)];
+    let messages = [vec![user("find it")], done.to_vec()].concat();
+    let turn = rules.answer(&prompt(messages, &both)).unwrap();
+    assert_eq!(calls(&turn), [("shop__find".to_owned(), json!({}))]);
 }

@@ -14,8 +14,10 @@ use super::patterns::captures;
 use super::scope::{Expr, Scope, from_json, to_json};
 use kernel::conversation::llm::{LlmError, LlmErrorKind, ModelCall, Prompt, ToolChoice, Turn};
 use kernel::values::canonical;
+use kernel::values::names::shortened;
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How many calls one turn makes at most.
@@ -59,7 +61,7 @@ impl<'a> Stage<'a> {
     fn new(definition: &'a Definition, prompt: &'a Prompt, here: Here) -> Self {
         let mut runs = runs(&prompt.messages);
         let run = runs.pop().unwrap_or_default();
-        let is_act = |call: &&Call| !definition.reads.contains(&call.tool);
+        let is_act = |call: &&Call| !names(prompt, &definition.reads, &call.tool);
         let acted = run.calls.iter().filter(is_act).map(|call| call.turn).max().unwrap_or(0);
         let since = |call: &&Call| call.turn >= acted;
         let recent: Vec<Call> = run.calls.iter().filter(since).cloned().collect();
@@ -246,9 +248,9 @@ impl<'a> Stage<'a> {
     /// Whether everything but the expression holds. Named groups of what fits are `m`.
     fn fits(&self, conditions: &Conditions, scope: &mut Scope) -> bool {
         let kind = if self.prompt.answer.is_some() { TurnKind::Router } else { TurnKind::Executor };
-        let has_tool = |name: &String| self.prompt.tools.iter().any(|tool| tool.name == *name);
+        let has_tool = |name: &String| is_shown(self.prompt, &seen_as(self.prompt, name));
         let last = self.run.calls.last();
-        let after = |call: &Call| conditions.after.contains(&call.tool);
+        let after = |call: &Call| names(self.prompt, &conditions.after, &call.tool);
         let answered = |call: &Call| matches!(call.status, Status::Answered(_));
         let is_clarified = self.fresh.iter().any(answered);
         let has_failed = last.is_some_and(|call| call.status == Status::Failed);
@@ -352,9 +354,12 @@ impl<'a> Stage<'a> {
         let tool = self.grown(&choice.tool, scope);
         let tool = tool.as_str()?;
         let arguments = self.grown(&choice.arguments, scope);
-        let is_there = self.prompt.tools.iter().any(|card| card.name == tool);
-        let is_read = self.definition.reads.iter().any(|read| read == tool);
-        let is_same = |call: &&Call| call.tool == tool && *call.arguments == arguments;
+        let seen = seen_as(self.prompt, tool);
+        let is_there = is_shown(self.prompt, &seen);
+        let is_read = names(self.prompt, &self.definition.reads, tool);
+        let is_same = |call: &&Call| {
+            seen_as(self.prompt, &call.tool) == seen && *call.arguments == arguments
+        };
         let is_done = |call: &Call| !is_read && call.status == Status::Ok;
         let again = self.recent.iter().any(|call| is_same(&call))
             || self.run.calls.iter().filter(is_same).any(is_done);
@@ -420,6 +425,26 @@ impl ResultTest {
 fn event(text: &str) -> Option<Json> {
     let is_object = text.len() <= EVENT_BYTES_MAX && text.trim_start().starts_with('{');
     is_object.then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// Whether one of these names is this tool's.
+fn names(prompt: &Prompt, list: &[String], tool: &str) -> bool {
+    let tool = seen_as(prompt, tool);
+    list.iter().any(|name| seen_as(prompt, name) == tool)
+}
+
+/// The name under which the prompt has a tool. A file or a conversation may have it escaped, as
+/// earlier releases wrote it.
+fn seen_as<'n>(prompt: &Prompt, name: &'n str) -> Cow<'n, str> {
+    if is_shown(prompt, name) {
+        return Cow::Borrowed(name);
+    }
+    let short = shortened(name);
+    if is_shown(prompt, &short) { Cow::Owned(short) } else { Cow::Borrowed(name) }
+}
+
+fn is_shown(prompt: &Prompt, name: &str) -> bool {
+    prompt.tools.iter().any(|card| card.name == name)
 }
 
 fn is_empty(value: &Json) -> bool {

@@ -23,12 +23,11 @@ use kernel::event::{Event, Fact, TurnKind};
 use kernel::expression::pointer::Want;
 use kernel::identity::audit::Entry;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
+use kernel::prompt::cards::SeenTools;
 use kernel::session::{OpenCall, Session, login_look};
 use kernel::tool::call::{Caller, Publisher, ToolError, ToolOutput, Wants};
 use kernel::values::entry::{FramePath, HistoryRow};
-use kernel::values::ids::{
-    AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey, ToolName,
-};
+use kernel::values::ids::{AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -95,8 +94,8 @@ pub(super) enum Done {
 /// What came of a turn, and what its model was shown.
 pub(super) struct Answered {
     pub(super) asked: Asked,
-    /// The tools, by the names that the model saw.
-    pub(super) tools: BTreeMap<String, ToolName>,
+    /// The tools that the model saw.
+    pub(super) tools: SeenTools,
 }
 
 /// What came of asking a model.

@@ -15,14 +15,13 @@ use kernel::contracts::Clock;
 use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
 use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
-use kernel::prompt::cards::Cards;
+use kernel::prompt::cards::{Cards, SeenTools};
 use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
 use kernel::session::AgentPhase;
 use kernel::values::canonical;
 use kernel::values::fault::Fault;
-use kernel::values::ids::{FrameId, Millis, RunId, ToolName};
+use kernel::values::ids::{FrameId, Millis, RunId};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// A turn that is ready to be asked.
@@ -30,7 +29,7 @@ struct Asking {
     run: RunId,
     start: TurnStart,
     prompt: Prompt,
-    tools: BTreeMap<String, ToolName>,
+    tools: SeenTools,
 }
 
 impl Driver {

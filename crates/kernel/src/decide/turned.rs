@@ -6,12 +6,12 @@ use crate::conversation::llm::{LlmError, ModelCall, Stop, Turn};
 use crate::conversation::talk::Asked;
 use crate::definition::agent::{Agent, CLARIFY};
 use crate::event::{CallMade, Fact, Route, TurnEnd, TurnKind};
+use crate::prompt::cards::{Meant, SeenTools};
 use crate::session::{AgentPhase, AgentState, Frame, Session};
 use crate::values::entry::{Mode, PathSegment};
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, FrameId, ToolName};
+use crate::values::ids::{CallId, FrameId};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The longest wait before a failed turn is tried again.
@@ -23,8 +23,8 @@ const RETRY_AFTER_MS_MAX: u64 = 120_000;
 pub struct Turned<'a> {
     /// The answer.
     pub turn: Turn,
-    /// The tools of the prompt, by the names that the model saw.
-    pub cards: &'a BTreeMap<String, ToolName>,
+    /// The tools of the prompt.
+    pub cards: &'a SeenTools,
     /// What it cost, where the price is known.
     pub cost_micros: Option<u64>,
 }
@@ -113,7 +113,7 @@ struct Said {
 }
 
 /// A text that is a command as a whole is a call; only a `stop` that is written counts.
-fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> Said {
+fn said(answer: &Turn, cards: &SeenTools) -> Said {
     let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
     let Some(command) = command else {
         return Said { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
@@ -125,11 +125,7 @@ fn said(answer: &Turn, cards: &BTreeMap<String, ToolName>) -> Said {
 /// The same in command mode, in which nothing else is taken. The command stays in the conversation
 /// as it was said, so that a model that continues sees how it spoke. Calls of the provider's own
 /// kind say nothing about an end; words after them do.
-fn commanded(
-    state: &AgentState,
-    answer: &Turn,
-    cards: &BTreeMap<String, ToolName>,
-) -> Result<Said, Fault> {
+fn commanded(state: &AgentState, answer: &Turn, cards: &SeenTools) -> Result<Said, Fault> {
     let text = answer.text.clone();
     let (calls, stops) = match must_command(&answer.text) {
         _ if !answer.calls.is_empty() => (answer.calls.clone(), false),
@@ -147,9 +143,8 @@ fn commanded(
 
 /// A command as a call. It names a tool as we do; the model saw it under a name of its own
 /// alphabet.
-fn as_call(command: Command, cards: &BTreeMap<String, ToolName>) -> ModelCall {
-    let own = |(_, own): &(&String, &ToolName)| own.as_str() == command.tool;
-    let seen = cards.iter().find(own).map(|(seen, _)| seen.clone());
+fn as_call(command: Command, cards: &SeenTools) -> ModelCall {
+    let seen = cards.name_of(&command.tool).map(str::to_owned);
     let tool = seen.unwrap_or(command.tool);
     ModelCall { id: String::new(), tool, arguments: Arc::new(Value::Object(command.args)) }
 }
@@ -170,17 +165,30 @@ fn no_command(why: NoCommand) -> Fault {
     }
 }
 
-fn may_call(call: &ModelCall, cards: &BTreeMap<String, ToolName>) -> Result<(), Fault> {
-    if !cards.contains_key(&call.tool) {
-        let message = format!("Tool not allowlisted: {}", shown(&call.tool));
-        let hint = "let the agent's tools have it, or retry for another command";
-        return Err(Fault::new("ToolNotAllowlisted", message).hint(hint));
+fn may_call(call: &ModelCall, cards: &SeenTools) -> Result<(), Fault> {
+    match cards.meant(&call.tool) {
+        Meant::Tool(_) => {}
+        Meant::Unclear(alike) => {
+            return Err(unclear(&call.tool, &alike).hint("retry asks the model again"));
+        }
+        Meant::Nothing => {
+            let message = format!("Tool not allowlisted: {}", shown(&call.tool));
+            let hint = "let the agent's tools have it, or retry for another command";
+            return Err(Fault::new("ToolNotAllowlisted", message).hint(hint));
+        }
     }
     if !call.arguments.is_object() {
         let message = format!("the arguments of `{}` are not a JSON object", call.tool);
         return Err(Fault::new("InvalidArguments", message).hint("retry asks the model again"));
     }
     Ok(())
+}
+
+/// Why a name that was clear once is not taken for one of the tools that it may mean now.
+fn unclear(said: &str, alike: &[&str]) -> Fault {
+    let names = alike.join(", ");
+    let message = format!("`{said}` is not clear any more; call the one that is meant: {names}");
+    Fault::new("UnclearTool", message)
 }
 
 fn shown(name: &str) -> String {
@@ -213,25 +221,27 @@ impl At<'_> {
         state: &AgentState,
         agent: &Agent,
         calls: Vec<ModelCall>,
-        cards: &BTreeMap<String, ToolName>,
+        cards: &SeenTools,
     ) -> Vec<CallMade> {
         let mut max = self.env.limits.turn_calls_max;
         if state.commands {
             // Each counts as a step, and there are only so many left.
             max = max.min(agent.limits.steps.saturating_sub(state.calls) as usize);
         }
-        let names = || cards.keys().map(String::as_str).collect::<Vec<&str>>().join(", ");
+        let names = || cards.names().collect::<Vec<&str>>().join(", ");
         let mut frames = 0;
         let mut made = Vec::new();
         for (index, call) in calls.into_iter().enumerate() {
             let number = state.calls + u32::try_from(index).unwrap_or(u32::MAX);
-            let tool = cards.get(&call.tool).cloned();
+            let meant = cards.meant(&call.tool);
             let is_question = call.tool == CLARIFY;
             let refused = if index >= max {
                 Some(Fault::new("TooManyCalls", format!("one turn may call {max} tools at most")))
             } else if is_question {
                 None
-            } else if tool.is_none() {
+            } else if let Meant::Unclear(alike) = &meant {
+                Some(unclear(&call.tool, alike))
+            } else if meant == Meant::Nothing {
                 let message =
                     format!("there is no tool `{}`; the tools are: {}", call.tool, names());
                 Some(Fault::new("UnknownTool", message))
@@ -246,6 +256,10 @@ impl At<'_> {
             let goes_out = refused.is_none() && !is_question;
             let frame = goes_out.then(|| self.new_frame_id(frames));
             frames += usize::from(goes_out);
+            let tool = match meant {
+                Meant::Tool(tool) => Some(tool.clone()),
+                Meant::Unclear(_) | Meant::Nothing => None,
+            };
             made.push(CallMade {
                 call: self.call_below_id(number),
                 frame,

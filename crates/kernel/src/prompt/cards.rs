@@ -1,12 +1,13 @@
-//! The tools that an agent's model sees, under names that every provider takes.
+//! The tools that an agent's model sees, under names that every provider takes, and what it means
+//! by a name that it says.
 
 use crate::conversation::llm::ToolCard;
 use crate::definition::agent::{Agent, CLARIFY};
 use crate::event::Route;
 use crate::tool::call::ToolSpec;
 use crate::values::ids::ToolName;
-use crate::values::names::for_models;
-use std::collections::BTreeMap;
+use crate::values::names::{escaped_for_models, for_models};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The tools of one prompt.
@@ -15,7 +16,22 @@ pub struct Cards {
     /// As the model sees them.
     pub shown: Vec<ToolCard>,
     /// What each of its names stands for.
-    pub tools: BTreeMap<String, ToolName>,
+    pub tools: SeenTools,
+}
+
+/// The tools that a model sees, by the names under which it sees them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SeenTools(BTreeMap<String, ToolName>);
+
+/// What a model means by a name.
+#[derive(Debug, PartialEq)]
+pub enum Meant<'a> {
+    /// This tool.
+    Tool(&'a ToolName),
+    /// Tools that read alike; it sees them under these names.
+    Unclear(Vec<&'a str>),
+    /// Nothing that it sees.
+    Nothing,
 }
 
 impl Cards {
@@ -25,11 +41,16 @@ impl Cards {
         if route.is_some_and(|route| !route.allow) {
             return cards;
         }
+        // Of all tools of the agent, so that a name is the same whatever the router allows.
+        let all = specs.iter().filter(|spec| agent.sees(&spec.name, None));
+        let claims = claims(all.map(|spec| spec.name.as_str()));
         let allowed = route.map(|route| route.types.as_slice());
         for spec in specs.iter().filter(|spec| agent.sees(&spec.name, allowed)) {
-            let name = for_models(spec.name.as_str());
+            let short = for_models(spec.name.as_str());
+            let is_clear = claims.get(&short) == Some(&1);
+            let name = if is_clear { short } else { escaped_for_models(spec.name.as_str()) };
             // The agent's own question has that name, and one name is one tool's.
-            if name == CLARIFY || cards.tools.contains_key(&name) {
+            if name == CLARIFY || cards.tools.0.contains_key(&name) {
                 continue;
             }
             cards.shown.push(ToolCard {
@@ -37,9 +58,51 @@ impl Cards {
                 description: spec.description.clone(),
                 input_schema: spec.input_schema.clone(),
             });
-            cards.tools.insert(name, spec.name.clone());
+            cards.tools.0.insert(name, spec.name.clone());
         }
         cards
+    }
+}
+
+/// How many of these tools could be meant by a name, short or escaped.
+fn claims<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<String, usize> {
+    let mut claims: HashMap<String, usize> = HashMap::new();
+    for name in names {
+        let (short, escaped) = (for_models(name), escaped_for_models(name));
+        if escaped != short {
+            *claims.entry(escaped).or_default() += 1;
+        }
+        *claims.entry(short).or_default() += 1;
+    }
+    claims
+}
+
+impl SeenTools {
+    /// The names that the model sees.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The name under which it sees a tool of ours.
+    pub fn name_of(&self, tool: &str) -> Option<&str> {
+        let own = |(_, own): &(&String, &ToolName)| own.as_str() == tool;
+        self.0.iter().find(own).map(|(seen, _)| seen.as_str())
+    }
+
+    /// What it means by this name: as it sees it, or escaped, as a conversation or a prompt of an
+    /// earlier release may have it. A short name that was clear once and is not any more is no
+    /// tool's.
+    pub fn meant(&self, said: &str) -> Meant<'_> {
+        if let Some(tool) = self.0.get(said) {
+            return Meant::Tool(tool);
+        }
+        let escaped = |tool: &&ToolName| escaped_for_models(tool.as_str()) == said;
+        if let Some(tool) = self.0.values().find(escaped) {
+            return Meant::Tool(tool);
+        }
+        let alike = self.0.iter().filter(|(_, tool)| for_models(tool.as_str()) == said);
+        let alike: Vec<&str> = alike.map(|(seen, _)| seen.as_str()).collect();
+        if alike.is_empty() { Meant::Nothing } else { Meant::Unclear(alike) }
     }
 }
 
@@ -51,6 +114,7 @@ mod tests {
     use crate::tool::rules::Pattern;
     use crate::values::ids::ContentHash;
     use serde_json::{Value, json};
+    use std::slice::from_ref;
 
     fn spec(name: &str) -> Arc<ToolSpec> {
         Arc::new(ToolSpec {
@@ -93,9 +157,13 @@ mod tests {
         }
     }
 
+    fn seen(agent: &Agent, route: Option<&Route>, specs: &[Arc<ToolSpec>]) -> Vec<String> {
+        Cards::of(agent, route, specs).tools.names().map(str::to_owned).collect()
+    }
+
     fn names(agent: &Agent, route: Option<&Route>) -> Vec<String> {
         let specs = ["events::list", "maps::find", CLARIFY].map(spec);
-        Cards::of(agent, route, &specs).tools.into_keys().collect()
+        seen(agent, route, &specs)
     }
 
     #[test]
@@ -112,5 +180,64 @@ mod tests {
         let refused = Route { allow: false, ..to(&["maps"]) };
         assert_eq!(names(&typed, Some(&refused)), Vec::<String>::new());
         assert_eq!(names(&agent(&[]), Some(&refused)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_are_short_unless_two_tools_would_read_alike() {
+        let dotted = spec("github.create_event");
+        assert_eq!(seen(&agent(&[]), None, from_ref(&dotted)), ["github__create_event"]);
+        let both = [dotted.clone(), spec("github__create_event")];
+        let escaped = ["github_-2ecreate_event", "github_-5f_create_event"];
+        assert_eq!(seen(&agent(&[]), None, &both), escaped);
+        let colons = [dotted.clone(), spec("github::create_event")];
+        let names = ["github_-2ecreate_event", "github__create_event"];
+        assert_eq!(seen(&agent(&[]), None, &colons), names);
+        // What its router leaves out counts, for a name must not change from request to request;
+        // what the agent can never see does not.
+        let typed = agent(&[("one", "github.*"), ("other", "github__*")]);
+        let one = Route { allow: true, note: String::new(), types: vec!["one".to_owned()] };
+        assert_eq!(seen(&typed, Some(&one), &both), ["github_-2ecreate_event"]);
+        assert_eq!(seen(&agent(&[("one", "github.*")]), None, &both), ["github__create_event"]);
+    }
+
+    #[test]
+    fn a_name_is_never_that_of_another_tool() {
+        let letters = ["_", "-", "::", "/", ".", "a", "2", "e"];
+        let mut names = vec!["a".to_owned()];
+        for _ in 0..4 {
+            let longer = |name: &String| letters.map(|letter| format!("{name}{letter}"));
+            let more: Vec<String> = names.iter().flat_map(longer).collect();
+            names.extend(more);
+            names.sort();
+            names.dedup();
+        }
+        let specs: Vec<Arc<ToolSpec>> = names.iter().map(|name| spec(name)).collect();
+        let cards = Cards::of(&agent(&[]), None, &specs);
+        assert_eq!(cards.shown.len(), specs.len(), "every tool is shown");
+        for card in &cards.shown {
+            let Meant::Tool(tool) = cards.tools.meant(&card.name) else { panic!("{}", card.name) };
+            assert_eq!(card.description, tool.as_str());
+        }
+    }
+
+    #[test]
+    fn escaped_names_are_understood_and_unclear_ones_are_not_guessed() {
+        let dotted = spec("github.create_event");
+        let alone = Cards::of(&agent(&[]), None, from_ref(&dotted)).tools;
+        for said in ["github__create_event", "github_-2ecreate_event"] {
+            assert_eq!(alone.meant(said), Meant::Tool(&dotted.name), "{said}");
+        }
+        assert_eq!(alone.meant("github.create_event"), Meant::Nothing);
+        assert_eq!(alone.name_of("github.create_event"), Some("github__create_event"));
+        let both = [dotted.clone(), spec("github__create_event")];
+        let both = Cards::of(&agent(&[]), None, &both).tools;
+        let names = vec!["github_-2ecreate_event", "github_-5f_create_event"];
+        assert_eq!(both.meant("github__create_event"), Meant::Unclear(names));
+        assert_eq!(both.meant("github_-2ecreate_event"), Meant::Tool(&dotted.name));
+        // A name that is too long for models cannot be turned back, and is understood all the same.
+        let long = spec(&format!("github.{}", "a".repeat(60)));
+        let cards = Cards::of(&agent(&[]), None, from_ref(&long)).tools;
+        let escaped = escaped_for_models(long.name.as_str());
+        assert_eq!(cards.meant(&escaped), Meant::Tool(&long.name));
     }
 }

@@ -1,7 +1,8 @@
 //! Names that other systems accept, made so that they can be turned back. Tools have names such as
 //! `math::add`, plans such as `trade/settle`; MCP and the model providers take fewer characters.
-//! A name never depends on what else there is, so it is stable for ever. Also: which names of ours
-//! are plain enough for a path.
+//! A name in MCP, and the escaped name for models, never depend on what else there is, so they are
+//! stable for ever. The short name for models is for reading: two tools may have the same one.
+//! Also: which names of ours are plain enough for a path.
 
 use crate::values::ids::ContentHash;
 use std::fmt::Write;
@@ -98,10 +99,31 @@ fn is_itself(name: &str, alphabet: Alphabet) -> bool {
     bytes.iter().all(|byte| alphabet.has(*byte)) && !bytes.windows(2).any(mark)
 }
 
-/// The name as every model provider takes it. One that is too long ends in digits of its hash;
-/// who shows it keeps what it stands for, since it cannot be turned back.
+/// The short name for models: `.` is `__` as `::` is, and a `__` stays. Two names may be written
+/// alike, so whoever shows several tools writes those by [`escaped_for_models`].
 pub fn for_models(name: &str) -> String {
-    let mut written = outward(name, Alphabet::Model);
+    if is_itself(name, Alphabet::Model) {
+        return within_models(name.to_owned(), name);
+    }
+    let marked = name.replace("::", "__").replace('.', "__");
+    let parts: Vec<String> =
+        marked.split("__").map(|part| outward(part, Alphabet::Model)).collect();
+    within_models(parts.join("__"), name)
+}
+
+/// The name for models that no other tool has.
+pub fn escaped_for_models(name: &str) -> String {
+    within_models(outward(name, Alphabet::Model), name)
+}
+
+/// The short name of a tool that a model, or a file for one, names in either way.
+pub fn shortened(written: &str) -> String {
+    inward(written, Alphabet::Model).map_or_else(|| written.to_owned(), |name| for_models(&name))
+}
+
+/// One that is too long for some provider ends in digits of its name's hash; whoever shows it keeps
+/// what it stands for, since it cannot be turned back.
+fn within_models(mut written: String, name: &str) -> String {
     if written.len() > MODEL_NAME_CHARS_MAX {
         let hash = ContentHash::of(name.as_bytes());
         // All of it is ASCII, so that any place is between two characters.
@@ -194,7 +216,25 @@ mod tests {
             assert_eq!(outward(name, Alphabet::Mcp), written);
             assert_eq!(inward(written, Alphabet::Mcp).as_deref(), Some(name));
         }
-        assert_eq!(outward("github.create", Alphabet::Model), "github_-2ecreate");
+    }
+
+    #[test]
+    fn models_see_short_names_and_the_escaped_ones_lead_to_them() {
+        for (name, short, escaped) in [
+            ("math::add", "math__add", "math__add"),
+            ("github.create_event", "github__create_event", "github_-2ecreate_event"),
+            ("a__b", "a__b", "a_-5f_b"),
+            ("a_.b", "a___b", "a_-5f_-2eb"),
+            ("trade/settle-late", "trade--settle-late", "trade--settle-late"),
+            ("a--b", "a_-2d-b", "a_-2d-b"),
+            ("a b.c", "a_-20b__c", "a_-20b_-2ec"),
+        ] {
+            assert_eq!(for_models(name), short);
+            assert_eq!(escaped_for_models(name), escaped);
+            assert_eq!(shortened(escaped), short);
+            assert_eq!(shortened(short), short);
+        }
+        assert_eq!(shortened("a::b"), "a::b", "no model says so");
     }
 
     #[test]
@@ -231,6 +271,10 @@ mod tests {
             assert!(written.bytes().all(|byte| Alphabet::Model.has(byte)), "{written}");
         }
         assert_ne!(for_models(&one), for_models(&other));
+        // The short one fits where the escaped one would not.
+        let dotted = ["ab"; 16].join(".");
+        assert_eq!(for_models(&dotted), ["ab"; 16].join("__"));
+        assert_eq!(escaped_for_models(&dotted).len(), MODEL_NAME_CHARS_MAX);
     }
 
     #[test]

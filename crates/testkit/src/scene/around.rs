@@ -9,6 +9,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::limits::Limits;
 use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::rules::Pattern;
 use kernel::tool::schema::{Misfit, Schemas};
 use kernel::values::ids::{AgentName, PlanId, ToolName};
 use serde_json::{Value, json};
@@ -39,16 +40,18 @@ impl Schemas for SmallSchemas {
     }
 }
 
-/// The tools that there are for agents; plans may name any others.
+/// The tools that there are for agents; plans, and agents that name them, may have any others.
 const TOOLS: &[&str] = &[
     "create_event", "list_calendars", "list_events", "math::add", "search_places",
     "test::always_fail", "test::echo", "test::given", "update_event", "write::asked",
     "write::denied", "write::pay",
 ];
 
-/// The tools that an agent may see.
-pub(super) fn tools() -> Vec<Arc<ToolSpec>> {
-    TOOLS.iter().map(|name| spec(&ToolName::from(*name))).collect()
+/// The tools that an agent may see: those above, and others that it names.
+pub(super) fn tools(agent: &Agent) -> Vec<Arc<ToolSpec>> {
+    let named = agent.enabled.iter().flatten().map(Pattern::as_str);
+    let others = named.filter(|name| !name.contains('*') && !TOOLS.contains(name));
+    TOOLS.iter().copied().chain(others).map(|name| spec(&ToolName::from(name))).collect()
 }
 
 pub(super) fn reach(tool: &ToolName) -> Reach {

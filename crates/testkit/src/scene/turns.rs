@@ -67,7 +67,7 @@ impl Stage {
         let around = Around {
             agent,
             kind,
-            tools: Cards::of(agent, state.route.as_ref(), &tools()).shown,
+            tools: Cards::of(agent, state.route.as_ref(), &tools(agent)).shown,
             now: self.now(),
             zone: "UTC",
             local: "Sunday, 2026-11-15 08:42",
@@ -121,7 +121,7 @@ impl Stage {
         };
         self.asked.remove(0);
         let (agent, state) = self.agent(frame);
-        let cards = Cards::of(&agent, state.route.as_ref(), &tools()).tools;
+        let cards = Cards::of(&agent, state.route.as_ref(), &tools(&agent)).tools;
         let (env, session) = (self.env(), &self.session);
         let fact = match line["error"].as_str() {
             Some(kind) => {
@@ -182,8 +182,8 @@ impl Stage {
             text.push_str(&format!(", stopped by {stopped}"));
         }
         let agent = &self.closure.agents[&state.agent];
-        let seen = Cards::of(agent, state.route.as_ref(), &tools()).tools;
-        let seen: Vec<&str> = seen.keys().map(String::as_str).collect();
+        let seen = Cards::of(agent, state.route.as_ref(), &tools(agent)).tools;
+        let seen: Vec<&str> = seen.names().collect();
         text.push_str(&format!("\ntools: {}\nlast prompt:\n", seen.join(", ")));
         text.push_str(&told(&self.said(&state.talk)));
         text
