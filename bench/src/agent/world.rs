@@ -9,7 +9,8 @@ use std::time::Instant;
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
-    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, ToolSource, Utc,
+    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, SwitchedOff,
+    ToolSource, Utc,
 };
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Tool;
@@ -239,6 +240,7 @@ fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Par
         rules: ToolRules::default(),
         awaited: Vec::new(),
         upstreams_of: None,
+        switched_off: SwitchedOff::new(),
         models,
         observers: Vec::new(),
         policy: Arc::new(AllowAll),

@@ -21,6 +21,9 @@ allow = ["127.0.0.1:RECEIVER_PORT"]
 runs_active_max = 4096
 "#;
 
+/// What the plans that add need.
+const DEMO_TOOLS: &str = "[tools]\ndemo = true\n";
+
 const READ3: &str = r#"planId: bench/read3
 description: three additions, each on the result of the one before
 parameters: {type: object, required: [n]}
@@ -118,5 +121,13 @@ pub fn write(project: &Path, receiver_port: u16) -> Result<()> {
         let text = text.replace(PORT, &receiver_port.to_string());
         std::fs::write(project.join(path), text)?;
     }
+    Ok(())
+}
+
+/// Has the tools of the demo, in a project that was written.
+pub fn switch_on(project: &Path) -> Result<()> {
+    let path = project.join("waypost.toml");
+    let settings = std::fs::read_to_string(&path)?;
+    std::fs::write(path, format!("{settings}{DEMO_TOOLS}"))?;
     Ok(())
 }

@@ -47,7 +47,20 @@ impl Site {
         let receiver = Child::start(child::RECEIVER)?;
         let site = Self { binary, dir, folder, receiver };
         plans::write(&site.project(), site.receiver.address().port())?;
+        // A build from before this setting has the tools without it, and refuses the key.
+        if site.has_setting("tools.demo")? {
+            plans::switch_on(&site.project())?;
+        }
         Ok(site)
+    }
+
+    /// Whether the binary knows a setting.
+    fn has_setting(&self, name: &str) -> Result<bool> {
+        let binary = self.binary.display();
+        let mut command = Command::new(&self.binary);
+        let shown = command.args(["config", "show"]).arg(self.project()).output();
+        let shown = shown.map_err(|error| format!("cannot start `{binary}`: {error}"))?;
+        Ok(String::from_utf8_lossy(&shown.stdout).contains(name))
     }
 
     /// A new, empty data folder on the disk that is measured.

@@ -25,7 +25,7 @@ pub use api::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpd
 pub use api::transcript::Transcript;
 pub use catalog::check::{Around, check_files};
 pub use catalog::models::{Model, Models, Price};
-pub use catalog::registry::ToolSource;
+pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{AgentFile, Filed, PipelineFile, PlanFile, ProjectFiles};
 pub use gate::judged::ListVersion;

@@ -2,7 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::catalog::models::Models;
-use crate::catalog::registry::{Registry, ToolSource};
+use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
 use crate::command::Command;
 use crate::gate::Gate;
 use crate::gate::arrivals::Arrivals;
@@ -58,6 +58,8 @@ pub struct Parts {
     /// The only realm that other servers, and what they bring, are there for; none where they are
     /// there for all.
     pub upstreams_of: Option<RealmId>,
+    /// The tools that the settings leave out.
+    pub switched_off: SwitchedOff,
     /// The models that agents name.
     pub models: Models,
     /// Who sees what it does.
@@ -148,8 +150,8 @@ impl Engine {
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let limits = parts.limits;
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
-        let (rules, awaited) = (parts.rules, parts.awaited);
-        let registry = Registry::new(parts.tools, rules, awaited, parts.schemas.as_ref())?;
+        let (tools, rules, off) = (parts.tools, parts.rules, parts.switched_off);
+        let registry = Registry::new(tools, rules, parts.awaited, off, parts.schemas.as_ref())?;
         let (schemas, owner) = (parts.schemas.clone(), parts.upstreams_of);
         let catalog = Arc::new(Catalog::new(registry, schemas, limits.clone(), owner));
         let gate = Arc::new(Gate {

@@ -45,6 +45,11 @@ impl HttpSettings {
         Self { private, ..self }
     }
 
+    /// Whether no host is listed.
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty()
+    }
+
     /// Whether this URL's host and port are listed.
     pub fn permits(&self, url: &Url) -> bool {
         let Some(place) = url.host_str().map(Place::read) else { return false };

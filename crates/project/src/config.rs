@@ -21,7 +21,7 @@ use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use tools::HttpSettings;
+use tools::{BuiltInSettings, HttpSettings};
 
 pub use crate::public_url::PublicUrl;
 
@@ -40,8 +40,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[tools]`: which tools there are, and what they may cost.
     pub tools: ToolRules,
-    /// `[tools.http]`.
-    pub http: HttpSettings,
+    /// `demo` of `[tools]`, and `[tools.http]`.
+    pub built_in: BuiltInSettings,
     /// `[mcp]`.
     pub mcp: McpConfig,
     /// `[mcp.servers.<name>]` and `[providers.<name>]`.
@@ -256,6 +256,7 @@ struct ToolSettings {
     allow: Option<Vec<Pattern>>,
     #[serde(deserialize_with = "patterns")]
     deny: Vec<Pattern>,
+    demo: bool,
     /// By pattern.
     limits: Kept<Each<ToolLimits>>,
     http: Kept<ToolHttp>,
@@ -352,7 +353,7 @@ impl Settings {
                 deny: tools.deny,
                 tools: tools.limits.0.0.into_iter().filter_map(limits).collect(),
             },
-            http: tools.http.0.allow,
+            built_in: BuiltInSettings { demo: tools.demo, http: tools.http.0.allow },
             mcp: McpConfig { lenient: mcp.lenient },
             upstreams,
             models,
@@ -491,8 +492,8 @@ mod tests {
     #[test]
     fn what_is_written_is_set() {
         let text = "[server]\nhost = \"::1\"\nport = 0\nhosts = [\"wp.test\"]\nadmin = \"key\"\n\
-                    [limits]\nbody_depth_max = 8\n[tools.http]\nallow = [\"a.test:80\"]\n\
-                    [mcp]\nlenient = true\n";
+                    [limits]\nbody_depth_max = 8\n[tools]\ndemo = true\n\
+                    [tools.http]\nallow = [\"a.test:80\"]\n[mcp]\nlenient = true\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         assert_eq!(config.server.host, "::1".parse::<IpAddr>().unwrap());
         assert_eq!(config.server.port, 0);
@@ -500,7 +501,8 @@ mod tests {
         assert_eq!(config.server.admin, AdminRule::Key);
         assert_eq!(config.limits.body_depth_max, 8);
         assert_eq!(config.limits.body_bytes_max, Limits::default().body_bytes_max);
-        assert_eq!(config.http, HttpSettings::new(&["a.test:80"]).unwrap());
+        assert_eq!(config.built_in.http, HttpSettings::new(&["a.test:80"]).unwrap());
+        assert!(config.built_in.demo && !Config::default().built_in.demo);
         assert!(config.mcp.lenient && !Config::default().mcp.lenient);
         assert_eq!(
             mistakes("[mcp]\nleniant = true\n"),

@@ -24,6 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tools::BuiltInSettings;
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
@@ -86,6 +87,8 @@ pub struct Project {
     pub folder: PathBuf,
     /// The servers that its `.mcp.json` lists.
     pub clients: foreign::Found,
+    /// Whether it is the demo, which has its tools whatever the settings say.
+    pub demo: bool,
 }
 
 /// Why a project folder cannot be used.
@@ -107,7 +110,7 @@ pub enum ProjectError {
 impl Project {
     /// The embedded demo.
     pub fn demo() -> Self {
-        Self { plans: embedded(&PLANS, DEMO_PLANS), ..Self::default() }
+        Self { demo: true, plans: embedded(&PLANS, DEMO_PLANS), ..Self::default() }
     }
 
     /// The same with these settings, with the agents and rules that belong to them, and with the
@@ -165,6 +168,12 @@ impl Project {
             config,
             ..Self::default()
         })
+    }
+
+    /// What is said of the built-in tools.
+    pub fn built_in(&self) -> BuiltInSettings {
+        let settings = &self.config.built_in;
+        BuiltInSettings { demo: self.demo || settings.demo, ..settings.clone() }
     }
 
     /// Adds the pipeline of a file that may be anywhere, and gives the name of that file here. One

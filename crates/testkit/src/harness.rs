@@ -70,6 +70,9 @@ pub fn send_signal(signal: &str, pid: u32) {
     assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {pid}");
 }
 
+/// Settings by which a project has the tools of the demo, such as `math::add`.
+pub const DEMO_TOOLS: &str = "[tools]\ndemo = true\n";
+
 /// A project folder.
 #[derive(Debug)]
 pub struct Project {

@@ -311,7 +311,7 @@ fn loaded(bytes: &[u8]) {
     let (text, limits) = (String::from_utf8_lossy(bytes), Limits::default());
     let around = Surroundings {
         tools: &|_: &ToolName| None,
-        withheld: &|_: &ToolName| false,
+        withheld: &|_: &ToolName| None,
         awaited: &|_: &ToolName| true,
         plans: &|_: &PlanId| true,
         agents: &|_: &AgentName| true,

@@ -7,7 +7,7 @@ mod typed;
 mod calls;
 mod built_in;
 
-pub use built_in::builtin;
+pub use built_in::{BuiltInSettings, builtin, switched_off};
 pub use outbound::addresses::HttpSettings;
 
 #[cfg(test)]
@@ -16,9 +16,14 @@ mod tests {
     use kernel::tool::call::Reach;
     use serde_json::{Value, json};
 
+    /// With all tools.
+    fn whole() -> BuiltInSettings {
+        BuiltInSettings { demo: true, http: HttpSettings::new(&["a.test"]).unwrap() }
+    }
+
     #[test]
     fn the_catalog_is_what_the_docs_promise() {
-        let tools = builtin(HttpSettings::default());
+        let tools = builtin(whole());
         let listed: Vec<(&str, Reach, bool)> = tools
             .iter()
             .map(|tool| {
@@ -39,10 +44,32 @@ mod tests {
         );
     }
 
+    #[test]
+    fn each_tool_is_there_or_has_a_switch() {
+        let names = |settings: &BuiltInSettings| -> Vec<String> {
+            builtin(settings.clone()).iter().map(|tool| tool.spec().name.to_string()).collect()
+        };
+        let off = |settings: &BuiltInSettings| -> Vec<String> {
+            switched_off(settings).keys().map(ToString::to_string).collect()
+        };
+        assert_eq!(off(&whole()), Vec::<String>::new());
+        let usual = BuiltInSettings::default();
+        assert_eq!(names(&usual), ["events.publish", "case.raiseTicket"]);
+        let missing = ["http::request", "math::add", "test::always_fail", "validate::is_positive"];
+        assert_eq!(off(&usual), missing);
+        let demo = BuiltInSettings { demo: true, ..usual };
+        assert_eq!(off(&demo), ["http::request"]);
+        assert!(switched_off(&demo)["http::request"].contains("`[tools.http]`"));
+        let http = BuiltInSettings { demo: false, ..whole() };
+        assert_eq!(names(&http), ["events.publish", "case.raiseTicket", "http::request"]);
+        assert_eq!(off(&http).len(), 3);
+        assert!(switched_off(&http)["math::add"].contains("`demo = true` under `[tools]`"));
+    }
+
     /// Clients, plans and the hash that a started call pins know the tools by these.
     #[test]
     fn every_schema_is_listed_as_written_here() {
-        for tool in builtin(HttpSettings::default()) {
+        for tool in builtin(whole()) {
             let spec = tool.spec();
             let (input, output) = schemas(spec.name.as_str());
             assert_eq!(*spec.input_schema, input, "{}", spec.name);

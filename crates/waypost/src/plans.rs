@@ -5,11 +5,11 @@ use crate::environment::place::project_folder;
 use crate::exit::{Failure, Result};
 use crate::settings::Settings;
 use crate::terminal::input;
-use engine::PlanFile;
 use engine::catalog::schema::JsonSchemas;
+use engine::{PlanFile, SwitchedOff};
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::{KEPT_OUT, Surroundings};
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
@@ -120,12 +120,12 @@ impl Selection {
 
     /// Checks the named plans.
     pub(crate) fn check(&self) -> Vec<Checked> {
-        let Known { tools, withheld, plans: ids, .. } = &self.known;
+        let Known { tools, plans: ids, .. } = &self.known;
         let agents = self.agents();
         let schemas = JsonSchemas::default();
         let around = Surroundings {
             tools: &|name: &ToolName| tools.get(name).cloned(),
-            withheld: &|name: &ToolName| withheld.contains_key(name),
+            withheld: &|name: &ToolName| self.known.kept_out(name.as_str()),
             awaited: &|name: &ToolName| self.known.awaits(name.as_str()),
             plans: &|id: &PlanId| ids.contains(id),
             agents: &|name: &AgentName| agents.contains(name),
@@ -173,6 +173,8 @@ pub(crate) struct Known {
     tools: BTreeMap<ToolName, Arc<ToolSpec>>,
     /// What the rules keep out is not there, here as in the server.
     withheld: BTreeMap<ToolName, Arc<ToolSpec>>,
+    /// Nor is what the settings leave out; with what to set for it.
+    switched_off: SwitchedOff,
     /// How the tools of upstreams begin: which there are is known only to a server.
     awaited: Vec<String>,
     plans: Vec<PlanId>,
@@ -182,19 +184,27 @@ impl Known {
     /// What there is in this project.
     pub(crate) fn of(project: &Project, environment: &Environment) -> Self {
         let rules = &project.config.tools;
-        let builtin = tools::builtin(project.config.http.clone());
+        let settings = project.built_in();
+        let switched_off = tools::switched_off(&settings);
+        let builtin = tools::builtin(settings);
         let specs = builtin.iter().map(|tool| (tool.spec().name.clone(), tool.spec().clone()));
         let (tools, withheld) = specs.partition(|(name, _)| rules.allows(name.as_str()));
         // What is wrong with upstreams is reported where they are used, and keeps nothing from a
         // check.
         let upstreams = project.upstreams(&|name: &str| environment.any(name));
         let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
-        Self { tools, withheld, awaited, plans: ids_of(project) }
+        Self { tools, withheld, switched_off, awaited, plans: ids_of(project) }
     }
 
     /// Whether there is such a tool, or may be once other servers are heard.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
         self.tools.contains_key(name) || self.awaits(name)
+    }
+
+    /// What can be set to have a tool that the settings keep out.
+    pub(crate) fn kept_out(&self, name: &str) -> Option<&'static str> {
+        let by_rules = || self.withheld.contains_key(name).then_some(KEPT_OUT);
+        self.switched_off.get(name).copied().or_else(by_rules)
     }
 
     fn awaits(&self, name: &str) -> bool {

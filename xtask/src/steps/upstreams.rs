@@ -116,7 +116,8 @@ fn settings() -> String {
             format!("[mcp.servers.{}]\ntrusted = true\njournal = false\n", upstream.name)
         })
         .collect();
-    format!("[limits]\nupstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n{trusted}")
+    let limits = format!("[limits]\nupstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n");
+    format!("{limits}[tools]\ndemo = true\n{trusted}")
 }
 
 /// The words that start an upstream, with what it needs installed.

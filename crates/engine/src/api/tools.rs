@@ -43,6 +43,11 @@ impl Tools<'_> {
         self.get(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
     }
 
+    /// What the operator can set to have a tool that the settings leave out.
+    pub fn switch_of(self, name: &str) -> Option<&'static str> {
+        self.shared.catalog.registry.switch_of(name)
+    }
+
     /// Refuses a caller whose credential does not cover calls. To be asked before anything is
     /// looked up: what its scopes hide is not missing.
     pub fn within_scopes(self, caller: &Caller) -> Result<(), Refusal> {

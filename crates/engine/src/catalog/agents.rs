@@ -5,8 +5,10 @@ use super::{Catalog, in_file, sound};
 use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
-use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::{Mistake, Position};
+use kernel::definition::plan::source::{Node, child_pointer};
 use kernel::values::ids::{AgentName, RealmId};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,9 @@ pub struct AgentFile {
     /// Its text.
     pub text: String,
 }
+
+/// The keys under which an agent names tools.
+const NAMING_TOOLS: [&str; 3] = ["enabledTools", "tool_types", "approve"];
 
 impl Catalog {
     /// An agent of a realm.
@@ -70,15 +75,53 @@ impl Catalog {
     fn read_filed(&self, file: &AgentFile) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
         let (agent, warnings) = read_text(&file.text, &file.file, &self.limits)?;
         let filed = |found: Vec<Mistake>| -> Vec<Mistake> {
-            found.into_iter().map(|mistake| in_file(mistake, &file.file)).collect()
+            // Read once more, for the lines alone.
+            let node = Node::parse(&file.text, &self.limits).ok();
+            let placed = |mistake: Mistake| {
+                let pointer = mistake.pointer.clone();
+                let at = node.as_ref().map(|node| node.position(&pointer)).unwrap_or_default();
+                in_file(mistake.at(at, pointer), &file.file)
+            };
+            found.into_iter().map(placed).collect()
         };
         Ok((self.talked(agent).map_err(filed)?, warnings))
     }
 
-    /// An agent with the plan by which it is talked to.
+    /// An agent with the plan by which it is talked to, unless it names a tool that the settings
+    /// leave out.
     pub(crate) fn talked(&self, agent: Agent) -> Result<Talked, Vec<Mistake>> {
+        let mut left_out = Vec::new();
+        for key in NAMING_TOOLS {
+            self.note_left_out(&agent.source[key], &format!("/{key}"), &mut left_out);
+        }
+        if !left_out.is_empty() {
+            return Err(left_out);
+        }
         let plan = talk_plan(&agent.name)?;
         Ok((Arc::new(agent), plan))
+    }
+
+    /// Notes the tools below a key that have a switch, and that no one else brings.
+    fn note_left_out(&self, value: &Value, pointer: &str, found: &mut Vec<Mistake>) {
+        match value {
+            Value::String(name) => {
+                let Some(switch) = self.registry.switch_of(name) else { return };
+                let mistake = Mistake::error(format!("there is no tool `{name}`")).hint(switch);
+                found.push(mistake.at(Position::default(), pointer));
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.note_left_out(item, &format!("{pointer}/{index}"), found);
+                }
+            }
+            Value::Object(fields) => {
+                // A type of tools has a description in words.
+                for (key, field) in fields.iter().filter(|(key, _)| *key != "description") {
+                    self.note_left_out(field, &child_pointer(pointer, key), found);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// The store has this agent in this version now.

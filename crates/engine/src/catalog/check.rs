@@ -1,7 +1,7 @@
 //! Checks a project's files as an engine that begins with them would, without an engine: nothing is
 //! stored, and nothing runs.
 
-use crate::catalog::registry::{Registry, ToolSource};
+use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
 use crate::catalog::schema::JsonSchemas;
 use crate::catalog::{Catalog, ProjectFiles};
 use kernel::definition::plan::mistake::Mistake;
@@ -18,15 +18,17 @@ pub struct Around {
     pub rules: ToolRules,
     /// What stands before the names of tools that are still to come.
     pub awaited: Vec<String>,
+    /// The tools that the settings leave out.
+    pub switched_off: SwitchedOff,
     /// The limits.
     pub limits: Arc<Limits>,
 }
 
 /// Warnings of these files, or all mistakes in them. What a data folder holds is not known here.
 pub fn check_files(files: &ProjectFiles, around: Around) -> Result<Vec<Mistake>, Vec<Mistake>> {
-    let Around { tools, rules, awaited, limits } = around;
+    let Around { tools, rules, awaited, switched_off, limits } = around;
     let schemas = Arc::new(JsonSchemas::default());
-    let registry = Registry::new(tools, rules, awaited, schemas.as_ref())?;
+    let registry = Registry::new(tools, rules, awaited, switched_off, schemas.as_ref())?;
     let catalog = Catalog::new(registry, schemas, limits, None);
     let (_, warnings) = catalog.read_files(&RealmId::from("local"), files)?;
     Ok(warnings)

@@ -348,8 +348,8 @@ impl Catalog {
             author.sees(Resource::Tool(&spec)).then_some(spec)
         };
         let withheld = |name: &ToolName| match author {
-            Author::Operator => self.registry.withholds(name.as_str()),
-            Author::Caller(_) => false,
+            Author::Operator => self.registry.kept_out(name.as_str()),
+            Author::Caller(_) => self.registry.switch_of(name.as_str()),
         };
         let names = || {
             let all = self.specs(realm).into_iter();

@@ -10,7 +10,7 @@ use kernel::definition::plan::Plan;
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::source::Node;
-use kernel::values::ids::{AgentName, PipelineName, PlanId, RealmId, ToolName};
+use kernel::values::ids::{AgentName, PipelineName, PlanId, RealmId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -177,13 +177,13 @@ impl Catalog {
             let mistake = Mistake::warning(format!("tool `{tool}` is not there yet"));
             return Some(mistake.hint("its server has not listed its tools; see `mcp ls`"));
         }
-        let hint = if self.registry.withholds(tool) {
-            "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned()
-        } else {
-            let specs = self.specs(realm);
-            let names: Vec<ToolName> = specs.iter().map(|spec| spec.name.clone()).collect();
-            meant(tool, names.iter().map(ToolName::as_str))
-                .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned())
+        let hint = match self.registry.kept_out(tool) {
+            Some(hint) => hint.to_owned(),
+            None => {
+                let specs = self.specs(realm);
+                meant(tool, specs.iter().map(|spec| spec.name.as_str()))
+                    .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned())
+            }
         };
         Some(Mistake::error(format!("there is no tool `{tool}`")).hint(hint))
     }

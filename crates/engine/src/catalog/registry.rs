@@ -3,6 +3,7 @@
 //! operator's rules say of it. What the rules keep out is not there.
 
 use kernel::contracts::Tool;
+use kernel::definition::plan::check::KEPT_OUT;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::tool::call::ToolSpec;
 use kernel::tool::rules::{ToolLimits, ToolRules};
@@ -47,7 +48,11 @@ pub(crate) struct Registry {
     rules: ToolRules,
     /// Beginnings of the names of tools that may come later.
     awaited: Vec<String>,
+    switched_off: SwitchedOff,
 }
+
+/// The names of tools that the settings leave out, each with what to set for it.
+pub type SwitchedOff = BTreeMap<ToolName, &'static str>;
 
 /// The tools as they are now. A change makes a new book; who reads keeps the old one.
 #[derive(Default, Clone)]
@@ -128,6 +133,7 @@ impl Registry {
         sources: Vec<ToolSource>,
         rules: ToolRules,
         awaited: Vec<String>,
+        switched_off: SwitchedOff,
         schemas: &dyn Schemas,
     ) -> Result<Self, Vec<Mistake>> {
         let mut book = Book::default();
@@ -136,7 +142,7 @@ impl Registry {
             mistakes.extend(book.take(Looked::at(source, &rules, schemas), &rules));
         }
         if mistakes.is_empty() {
-            Ok(Self { book: RwLock::new(Arc::new(book)), rules, awaited })
+            Ok(Self { book: RwLock::new(Arc::new(book)), rules, awaited, switched_off })
         } else {
             Err(mistakes)
         }
@@ -177,9 +183,16 @@ impl Registry {
         brought.any(|(name, _)| book.tools.get(name).is_some_and(|listed| !listed.is_remote))
     }
 
-    /// Whether the rules keep a tool of this name out.
-    pub(crate) fn withholds(&self, name: &str) -> bool {
-        self.book().withheld.contains(name)
+    /// What the operator can set to have a tool of this name, where the settings keep it out.
+    pub(crate) fn kept_out(&self, name: &str) -> Option<&'static str> {
+        let by_rules = || self.book().withheld.contains(name).then_some(KEPT_OUT);
+        self.switch_of(name).or_else(by_rules)
+    }
+
+    /// The same for a tool that has a switch, and that no one else brings.
+    pub(crate) fn switch_of(&self, name: &str) -> Option<&'static str> {
+        let switch = self.switched_off.get(name).copied()?;
+        (self.tool(name).is_none() && !self.awaits(name)).then_some(switch)
     }
 
     /// Whether a tool of this name may come later.
@@ -195,7 +208,8 @@ impl Registry {
     /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later.
     pub(crate) fn idle_rules(&self, plans: &[&str]) -> Vec<Mistake> {
         let book = self.book();
-        let tools = book.tools.keys().chain(&book.withheld).map(ToolName::as_str);
+        let absent = book.withheld.iter().chain(self.switched_off.keys());
+        let tools = book.tools.keys().chain(absent).map(ToolName::as_str);
         let names: Vec<&str> = tools.chain(plans.iter().copied()).collect();
         let idle = self.rules.idle(&names);
         let warning = |(list, pattern): (&str, &kernel::tool::rules::Pattern)| {

@@ -219,7 +219,7 @@ impl Gate {
     ) -> Result<Arc<Listed>, IllFormed> {
         let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
             fault: Fault::new(TOOL_NOT_FOUND, format!("there is no tool `{tool}`"))
-                .hint("`waypost tool ls` lists the tools"),
+                .hint(self.switch_of(tool).unwrap_or("`waypost tool ls` lists the tools")),
             misfits: Vec::new(),
         })?;
         let checked = caught_now(|| self.fitting(&listed, arguments));
@@ -387,8 +387,17 @@ impl Gate {
     fn still_there(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
         self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
             let message = format!("tool `{}` is gone", sending.tool);
-            ToolError::not_sent(TOOL_NOT_FOUND, message)
+            let error = ToolError::not_sent(TOOL_NOT_FOUND, message);
+            match self.switch_of(&sending.tool) {
+                Some(switch) => error.hint(switch),
+                None => error,
+            }
         })
+    }
+
+    /// What to set for a tool that the settings leave out.
+    fn switch_of(&self, tool: &ToolName) -> Option<&'static str> {
+        self.catalog.registry.switch_of(tool.as_str())
     }
 
     /// Sends it; it keeps its places until it comes back.

@@ -1,7 +1,10 @@
 //! What an operator says of tools: what is kept out is not there, and what is limited keeps to it.
 
 use crate::world::{WAIT_MS, World, caller, files};
-use engine::{CallReport, CallRequest, RefusalKind, RunRequest, RunSession, RunTarget};
+use engine::{
+    AgentFile, CallReport, CallRequest, Parts, RefusalKind, RunRequest, RunSession, RunTarget,
+    SwitchedOff,
+};
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::contracts::Page;
 use kernel::limits::Limits;
@@ -19,6 +22,12 @@ const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 
 const APPROVED: &str = "planId: approved\nsteps: [{id: call, type: tool_call, \
     toolId: 'slow::read', approve: true, arguments: {n: 1}, nextStepId: end}, \
     {id: end, type: final_response, message: ok}]";
+
+const LATER: &str = "planId: later\nsteps: [{id: ask, type: human_in_the_loop, message: go on?, \
+    nextStepIdOnInput: call}, {id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+/// What to set for a tool that is off.
+const SWITCH: &str = "set `demo = true`";
 
 fn patterns(texts: &[&str]) -> Vec<Pattern> {
     texts.iter().map(|text| Pattern::new(text).unwrap()).collect()
@@ -94,6 +103,49 @@ async fn a_plan_cannot_name_what_is_kept_out() {
     }
     let root = Caller { subject: "root".into(), ..caller() };
     assert!(world.engine.catalog().validate_plan(&root, &inline("secret::write")).is_ok());
+}
+
+fn without_read(parts: Parts) -> Parts {
+    let switched_off = SwitchedOff::from([("slow::read".into(), SWITCH)]);
+    Parts { tools: Vec::new(), switched_off, ..parts }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_tool_is_off_asks_and_says_what_to_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[LATER]).await;
+    let waits = world.run("later", json!({}), "s").await;
+    world.crash().await;
+
+    let world = World::changed(folder.path(), &[], without_read).await;
+    let (ask, reply) = (waits.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let report = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let AskBody::Fix { fault, .. } = &report.run.asks[0].row.ask.body else { panic!("not a fix") };
+    assert_eq!((fault.name.as_str(), fault.hint.as_deref()), ("ToolNotFoundError", Some(SWITCH)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_names_a_tool_that_is_off_is_told_what_to_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::changed(folder.path(), &[], without_read).await;
+    let (catalog, realm) = (world.engine.catalog(), RealmId::from("default"));
+    let told = catalog.load_plans(&realm, files(&[READ])).unwrap_err()[0].to_string();
+    assert!(told.ends_with(&format!("no tool `slow::read`; hint: {SWITCH}")), "{told}");
+    let inline = world.engine.runs().start(&caller(), run_of(inline("slow::read")), 100).await;
+    assert!(inline.unwrap_err().message.contains(SWITCH));
+    let agent = AgentFile {
+        file: "agents/a.yaml".to_owned(),
+        text: "refName: a\nllmConfigRef: m\napprove: ['slow::read', 'slow::*']\n".to_owned(),
+    };
+    let found = catalog.set_agents_from_files(&realm, vec![agent.clone()]).unwrap_err();
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let expected = "agents/a.yaml:3:11: error: there is no tool `slow::read`; hint: ";
+    assert_eq!(told, [format!("{expected}{SWITCH}")]);
+
+    // A tool of that name may come from elsewhere, and is there then.
+    assert_eq!(world.engine.tools().replace(world.late("slow::read")), []);
+    assert!(catalog.load_plans(&realm, files(&[READ])).is_ok());
+    assert!(catalog.set_agents_from_files(&realm, vec![agent]).is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]

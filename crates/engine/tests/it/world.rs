@@ -4,7 +4,7 @@ use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
     AgentFile, AuditParts, AuditRules, Engine, Models, Parts, PlanFile, RunRequest, RunSession,
-    RunTarget, ToolSource,
+    RunTarget, SwitchedOff, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
@@ -208,6 +208,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         rules: ToolRules::default(),
         awaited: Vec::new(),
         upstreams_of: None,
+        switched_off: SwitchedOff::new(),
         models: Models::default(),
         observers: Vec::new(),
         policy: Arc::new(Secretive),

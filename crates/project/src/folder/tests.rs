@@ -174,6 +174,9 @@ fn the_demo_is_a_project_folder_too() {
         plans.iter().map(|plan| (plan.file.clone(), plan.default_id.clone())).collect()
     };
     assert_eq!(names(&loaded), names(&embedded));
+    // Whatever the settings say, its plans find their tools.
+    assert!(Project::demo_with(Config::default()).built_in().demo);
+    assert!(!load(folder.path()).unwrap().built_in().demo);
 }
 
 #[test]

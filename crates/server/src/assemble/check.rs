@@ -100,14 +100,16 @@ fn files(
     models: Option<&[String]>,
     checked: &mut Checked,
 ) {
-    let readable = project.readable_pipelines();
+    let (readable, built_in) = (project.readable_pipelines(), project.built_in());
     let Project { config, plans, agents, pipelines, .. } = project;
     // Without models that can be used every agent would seem to lack one.
     let idle = models.map(|models| agents::without_models(&agents, models, &config.limits));
     checked.mistakes.extend(idle.into_iter().flatten());
+    let switched_off = tools::switched_off(&built_in);
     let around = Around {
-        tools: vec![ToolSource::new("the built-in tools", tools::builtin(config.http))],
+        tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in))],
         rules: config.tools,
+        switched_off,
         // Where upstreams are wrong, any tool may be one of theirs.
         awaited: upstreams.map_or_else(|| vec![String::new()], Upstreams::prefixes),
         limits: Arc::new(config.limits),

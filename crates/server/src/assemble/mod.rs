@@ -35,7 +35,7 @@ use axum::Router;
 use behind::{Behind, behind};
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use engine::{AuditParts, AuditRules, Engine, Model, Models, ToolSource};
+use engine::{AuditParts, AuditRules, Engine, Model, Models, SwitchedOff, ToolSource};
 use error::{stored, wrong};
 use identity::Identity;
 use kernel::contracts::audit::Audit;
@@ -56,7 +56,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stores::{Fatal, Opened};
 use telemetry::Telemetry;
-use tools::HttpSettings;
+use tools::BuiltInSettings;
 use upstreams::{LoginPlaces, RemoteParts};
 
 pub(crate) use behind::opened;
@@ -152,7 +152,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Setup { project, data, address, admin_key, secret_key: given_key, extra, .. } = setup;
     let (variables, supervisor, fatal) = (setup.variables, setup.supervisor, setup.fatal);
     let (admin_key, api_key) = (admin_key.as_deref(), setup.api_key.as_deref());
-    let Config { server, limits, tools: rules, http, mcp, agents, session_ttls, issuers, .. } =
+    let built_in = project.built_in();
+    let Config { server, limits, tools: rules, mcp, agents, session_ttls, issuers, .. } =
         project.config;
     let (limits, system) = (Arc::new(limits), system());
     let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
@@ -181,7 +182,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         definitions: definitions.clone(),
         blobs,
         deliveries,
-        tools: tool_sources(builtin(setup.only_extra, http), extra.tools),
+        switched_off: switched_off(setup.only_extra, &built_in),
+        tools: tool_sources(builtin(setup.only_extra, built_in), extra.tools),
         rules,
         awaited: awaited(&upstreams, &providers),
         upstreams_of: Some(realm.clone()),
@@ -318,8 +320,13 @@ async fn begun_sinks(
 }
 
 /// Our own tools, unless only what code brings is offered.
-fn builtin(only_extra: bool, http: HttpSettings) -> Vec<Arc<dyn Tool>> {
-    if only_extra { Vec::new() } else { tools::builtin(http) }
+fn builtin(only_extra: bool, settings: BuiltInSettings) -> Vec<Arc<dyn Tool>> {
+    if only_extra { Vec::new() } else { tools::builtin(settings) }
+}
+
+/// Those of them that the settings leave out.
+fn switched_off(only_extra: bool, settings: &BuiltInSettings) -> SwitchedOff {
+    if only_extra { SwitchedOff::new() } else { tools::switched_off(settings) }
 }
 
 /// Our own prompts and resources, unless only what code brings is offered.

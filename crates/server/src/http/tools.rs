@@ -148,7 +148,8 @@ pub(super) fn paged<T, V>(
 }
 
 fn no_tool(doors: &Shared, caller: &Caller, name: &str) -> Failure {
+    let switch = doors.engine.tools().switch_of(name);
     let tools = doors.engine.tools().callables(caller);
-    let names = tools.iter().map(|spec| spec.name.as_str());
-    not_found("tool", name, names, "`GET /api/v1/tools` lists the tools")
+    let near = tools.iter().filter(|_| switch.is_none()).map(|spec| spec.name.as_str());
+    not_found("tool", name, near, switch.unwrap_or("`GET /api/v1/tools` lists the tools"))
 }

@@ -1,6 +1,8 @@
 //! `/api/v1/plans`, `/api/v1/tools` and `/api/v1/blobs`.
 
 use crate::house::{House, demo_with, encoded, question, refused, text};
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
 
 const NESTED: &str = "description: d\nsteps:\n  - {id: end, type: final_response, message: hi}\n";
@@ -95,7 +97,8 @@ async fn a_plan_can_be_checked_without_being_run() {
 
 #[tokio::test]
 async fn tools_are_listed_shown_and_called() {
-    let house = House::demo().await;
+    let config = Config::parse("waypost.toml", "[tools.http]\nallow = [\"a.test\"]\n").unwrap();
+    let house = House::build(Project { config, ..Project::demo() }, None).await;
     let all = house.get("/api/v1/tools").await.body;
     let names: Vec<String> =
         all["items"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
@@ -211,7 +214,7 @@ async fn a_plan_that_is_stored_fits_its_path_and_its_conditions() {
 
 #[tokio::test]
 async fn only_administrators_store_plans() {
-    let house = House::build(project::folder::Project::demo(), Some("secret")).await;
+    let house = House::build(Project::demo(), Some("secret")).await;
     let path = "/api/v1/plans/it%2Fquestion";
     assert_eq!(house.put(path, &[], question()).await.status, 401);
     let key = [("authorization", "Bearer secret")];

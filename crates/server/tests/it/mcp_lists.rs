@@ -83,9 +83,9 @@ async fn tools_are_listed_under_names_that_clients_take() {
     let house = House::demo().await;
     let list = result(&house, "tools/list", json!({})).await;
     let names = [
-        "case.raiseTicket", "events.publish", "http__request", "interaction__greeting",
-        "math__add", "math__conditional_add", "math__fan_out", "test__always_fail",
-        "test__plan_that_fails", "validate__is_positive",
+        "case.raiseTicket", "events.publish", "interaction__greeting", "math__add",
+        "math__conditional_add", "math__fan_out", "test__always_fail", "test__plan_that_fails",
+        "validate__is_positive",
     ];
     assert_eq!(each(&list["tools"], "name"), names);
     assert!(list["ttlMs"].is_u64() && list["cacheScope"] == "private", "{list}");
@@ -96,9 +96,9 @@ async fn tools_are_listed_under_names_that_clients_take() {
         assert_ne!(text(&tool["description"]), "", "{tool}");
     }
     // In this version an output need not be an object.
-    assert_eq!(tools[4]["outputSchema"], json!({"type": "number"}));
+    assert_eq!(tools[3]["outputSchema"], json!({"type": "number"}));
     let reads = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
-    assert_eq!(tools[4]["annotations"], reads);
+    assert_eq!(tools[3]["annotations"], reads);
     assert_eq!(result(&house, "tools/list", json!({})).await, list);
 }
 
@@ -120,7 +120,7 @@ async fn long_lists_come_in_pages() {
     let short = Limits { page_items_default: 2, page_items_max: 2, ..Limits::default() };
     let house = House::within(Limits { mcp_list_items_max: 3, ..short }).await;
     let tools = pages(&house, "tools/list", "tools", "name").await;
-    assert_eq!(tools.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
+    assert_eq!(tools.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3]);
     assert!(tools.concat().is_sorted(), "{tools:?}");
     let prompts = pages(&house, "prompts/list", "prompts", "name").await;
     assert_eq!(prompts.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);

@@ -184,7 +184,7 @@ async fn what_cannot_be_executed_is_refused() {
 async fn capabilities_are_listed_and_discovered() {
     let house = House::demo().await;
     let all = house.get("/capabilities").await.body;
-    assert_eq!(all["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(all["tools"].as_array().unwrap().len(), 5);
     assert_eq!(all["plans"].as_array().unwrap().len(), 4);
     for item in all["tools"].as_array().unwrap().iter().chain(all["plans"].as_array().unwrap()) {
         assert!(item["id"].is_string() && item["description"].is_string(), "{item}");

@@ -91,7 +91,7 @@ pub(super) fn read_plan(text: &str, plans: &[PlanId], agents: &[AgentName]) -> P
     let known = |id: &PlanId| plans.contains(id);
     let around = Surroundings {
         tools: &tools,
-        withheld: &|_: &ToolName| false,
+        withheld: &|_: &ToolName| None,
         awaited: &|_: &ToolName| false,
         plans: &known,
         agents: &|name: &AgentName| agents.contains(name),

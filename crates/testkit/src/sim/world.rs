@@ -29,7 +29,7 @@ use crate::sim::outside::tools::{self, Ledger};
 use crate::sim::programs::plans::{SimPlan, plans, types};
 use crate::sim::programs::source::agents;
 use engine::catalog::schema::JsonSchemas;
-use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, ToolSource};
+use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, SwitchedOff, ToolSource};
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
 use kernel::limits::Limits;
@@ -332,6 +332,7 @@ impl Machine {
             rules: ToolRules::default(),
             awaited: Vec::new(),
             upstreams_of: None,
+            switched_off: SwitchedOff::new(),
             models: self.models(),
             observers: self.observers(),
             policy: self.policy.clone(),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::harness::{Project, Server, wait_for};
+use testkit::harness::{DEMO_TOOLS, Project, Server, wait_for};
 use testkit::http::Client;
 use testkit::kill::{Ask, Run, read};
 
@@ -93,7 +93,7 @@ impl Site {
     fn build() -> Self {
         let folder = tempfile::Builder::new().prefix("waypost-abort-").tempdir().unwrap();
         let plans = [("abort/ending.yaml", ENDING), ("abort/sum.yaml", SUM)];
-        let project = Project::write(&folder.path().join("project"), &plans, "");
+        let project = Project::write(&folder.path().join("project"), &plans, DEMO_TOOLS);
         Self { project, data: folder.path().join("data"), _folder: folder }
     }
 

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use testkit::harness::{Project, Server, StartOptions, wait_for};
+use testkit::harness::{DEMO_TOOLS, Project, Server, StartOptions, wait_for};
 use testkit::http::Client;
 use testkit::kill::{Rng, Run, read};
 
@@ -60,7 +60,7 @@ fn a_stream_that_is_cut_a_hundred_times_shows_every_event_once_and_in_order() {
     crate::tell(&format!("streams: WAYPOST_SEED={seed}"));
     let folder = tempfile::Builder::new().prefix("waypost-streams-").tempdir().unwrap();
     let files = [("streams/many.yaml", MANY)];
-    let project = Project::write(&folder.path().join("project"), &files, "");
+    let project = Project::write(&folder.path().join("project"), &files, DEMO_TOOLS);
     let data = folder.path().join("data");
     let options = StartOptions { project: project.path(), data: &data, args: &[] };
     let mut server = Server::start(&options);

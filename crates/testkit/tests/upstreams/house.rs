@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testkit::caller::{Caller, Era, Outcome};
 use testkit::fuzz::hostile::{Kind, of};
-use testkit::harness::{Project, Server, StartOptions, wait_for};
+use testkit::harness::{DEMO_TOOLS, Project, Server, StartOptions, wait_for};
 use testkit::http::NoAnswer;
 use testkit::upstream::{Upstream, program};
 
@@ -97,7 +97,7 @@ impl House {
         };
         let servers = json!({"good": {"type": "http", "url": good.url()}, "bad": entry});
         let limit = format!("upstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}");
-        let toml = format!("[limits]\n{limit}\n{settings}");
+        let toml = format!("[limits]\n{limit}\n{DEMO_TOOLS}{settings}");
         let project = Project::write(&folder.path().join("project"), &[], &toml);
         let text = json!({"mcpServers": servers}).to_string();
         fs::write(project.path().join(".mcp.json"), text).unwrap();

@@ -28,8 +28,13 @@ const FILES: [(&str, &str); 2] = [("waypost.toml", SETTINGS), ("plans/hello/gree
 
 const SETTINGS: &str = r#"# A Waypost project: `waypost up` runs this folder. Every key is optional.
 
+[tools]
+# Has the tools of the demo, such as `math::add`, which the plan `hello/greet` calls.
+demo = true
+
 [tools.http]
 # Hosts that `http::request` may reach, such as "api.example.com" or "127.0.0.1:9000".
+# Without one the tool is not there.
 allow = []
 
 [limits]

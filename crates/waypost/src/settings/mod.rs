@@ -205,6 +205,7 @@ fn defaults() -> Vec<Setting> {
         setting("audit.keep_days".to_owned(), Value::Null),
         setting("tools.allow".to_owned(), json!(["*"])),
         setting("tools.deny".to_owned(), json!([])),
+        setting("tools.demo".to_owned(), json!(false)),
         setting("tools.http.allow".to_owned(), json!([])),
     ];
     let limits = json!(limits);

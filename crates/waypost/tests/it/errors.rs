@@ -156,7 +156,7 @@ impl Told {
         let files = [
             ("misspelt/waypost.toml", MISSPELT),
             ("ranges/waypost.toml", RANGES),
-            ("mistaken/waypost.toml", ""),
+            ("mistaken/waypost.toml", "[tools]\ndemo = true\n"),
             ("mistaken/plans/x/bad.yaml", MISTAKEN),
             ("strange/agents/bad.yaml", STRANGE),
             ("models/waypost.toml", MODELS),

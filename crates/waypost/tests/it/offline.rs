@@ -3,6 +3,9 @@
 use crate::process::{waypost, write};
 use std::fs;
 
+/// Settings of a project whose plans call tools of the demo.
+const DEMO_TOOLS: (&str, &str) = ("waypost.toml", "[tools]\ndemo = true\n");
+
 const SPELLING: &str = r#"description: a tool that is not there
 startStepId: a
 steps:
@@ -70,6 +73,7 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     assert_eq!(again.stdout, "");
     assert_eq!(fs::read_to_string(shop.join("waypost.toml")).unwrap(), "# mine\n");
 
+    write(&shop, &[DEMO_TOOLS]);
     waypost(&shop, &["plan", "validate"]).code(0).says("1 plans, 0 errors, 0 warnings");
     let tested = waypost(&shop, &["plan", "test"]).code(0);
     assert!(tested.stdout.ends_with("2 passed, 0 failed\n"), "{tested:#?}");
@@ -91,7 +95,7 @@ fn init_keeps_what_a_gitignore_says() {
 #[test]
 fn mistakes_are_shown_with_file_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("waypost.toml", ""), ("plans/x/bad.yaml", SPELLING)]);
+    write(folder.path(), &[DEMO_TOOLS, ("plans/x/bad.yaml", SPELLING)]);
     let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 errors");
     assert!(ended.stdout.starts_with("plans/x/bad.yaml:6:13: error: "), "{ended:#?}");
     assert!(ended.stdout.contains("math::add"), "{ended:#?}");
@@ -113,9 +117,23 @@ fn mistakes_are_shown_with_file_line_and_column() {
 }
 
 #[test]
+fn a_plan_that_calls_a_tool_of_the_demo_is_told_the_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
+    let told = "plans/x/callee.yaml:6:13: error: there is no tool `math::add`; hint: set \
+                `demo = true` under `[tools]` in waypost.toml: it is a tool of the demo\n";
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 errors");
+    assert_eq!(ended.stdout, told);
+    let up = ["up", "--ephemeral", "--port", "0"];
+    waypost(folder.path(), &up).code(2).says("plans/x/callee.yaml:6:13").says("`demo = true`");
+    write(folder.path(), &[DEMO_TOOLS]);
+    waypost(folder.path(), &["plan", "validate"]).code(0).says("1 plans, 0 errors");
+}
+
+#[test]
 fn a_plan_is_checked_with_the_plans_around_it() {
     let folder = tempfile::tempdir().unwrap();
-    let plans = [("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
+    let plans = [DEMO_TOOLS, ("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
     write(folder.path(), &plans);
     waypost(folder.path(), &["plan", "validate", "plans/x/caller.yaml"])
         .code(0)
@@ -130,7 +148,7 @@ fn a_plan_is_checked_with_the_plans_around_it() {
 #[test]
 fn a_graph_is_mermaid_text() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
+    write(folder.path(), &[DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE)]);
     let ended = waypost(folder.path(), &["plan", "graph", "plans/x/callee.yaml"]).code(0);
     assert!(ended.stdout.starts_with("flowchart TD\n"), "{ended:#?}");
     assert!(ended.stdout.contains("math::add"), "{ended:#?}");
@@ -139,7 +157,7 @@ fn a_graph_is_mermaid_text() {
 #[test]
 fn examples_run_on_the_real_engine() {
     let folder = tempfile::tempdir().unwrap();
-    let plans = [("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
+    let plans = [DEMO_TOOLS, ("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];
     write(folder.path(), &plans);
     let ended = waypost(folder.path(), &["plan", "test", "."]).code(0);
     assert_eq!(
@@ -156,7 +174,7 @@ fn examples_run_on_the_real_engine() {
 #[test]
 fn an_example_that_comes_out_differently_is_told_with_the_difference() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("plans/x/failing.yaml", FAILING)]);
+    write(folder.path(), &[DEMO_TOOLS, ("plans/x/failing.yaml", FAILING)]);
     let ended = waypost(folder.path(), &["plan", "test"]).code(1);
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(
@@ -186,7 +204,7 @@ fn an_example_that_comes_out_differently_is_told_with_the_difference() {
 #[test]
 fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
-    let files = [("waypost.toml", ""), ("plans/x/callee.yaml", CALLEE), ("below/deep/x", "")];
+    let files = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), ("below/deep/x", "")];
     write(folder.path(), &files);
     let below = folder.path().join("below/deep");
     waypost(&below, &["plan", "validate"]).code(0).says("1 plans, 0 errors");
@@ -196,7 +214,7 @@ fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
 #[test]
 fn progress_and_talk_are_for_people_only() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
+    write(folder.path(), &[DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE)]);
     // Standard error is a file here: nothing moves on it.
     let tested = waypost(folder.path(), &["plan", "test"]).code(0);
     assert_eq!(tested.stderr, "");

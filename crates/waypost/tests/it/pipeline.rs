@@ -69,16 +69,23 @@ fn mistakes_are_shown_with_their_lines() {
     told.says("1 errors");
 
     // What the file names must be there: its plans and tools.
-    let lost =
-        DESK.replace("desk/greet", "desk/gret").replace("- type: raise-ticket", "- math::ad");
+    let lost = DESK
+        .replace("desk/greet", "desk/gret")
+        .replace("- type: raise-ticket", "- case.raiseTiket");
     let folder = project(&lost);
     let told = waypost(folder.path(), &["pipeline", "test", "pipelines/desk.yaml"]).code(1);
     let lines: Vec<&str> = told.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{told:#?}");
     assert!(lines[0].starts_with("pipelines/desk.yaml:9:"), "{told:#?}");
     assert!(lines[0].contains("did you mean `desk/greet`?"), "{told:#?}");
-    assert!(lines[1].starts_with("pipelines/desk.yaml:12:5: error: there is no tool `math::ad`"));
-    assert!(lines[1].ends_with("did you mean `math::add`?"), "{told:#?}");
+    let place = "pipelines/desk.yaml:12:5: error: there is no tool `case.raiseTiket`";
+    assert!(lines[1].starts_with(place), "{told:#?}");
+    assert!(lines[1].ends_with("did you mean `case.raiseTicket`?"), "{told:#?}");
+
+    // A tool of the demo has a switch.
+    write(folder.path(), &[("off.yaml", &DESK.replace("- type: raise-ticket", "- math::add"))]);
+    let told = waypost(folder.path(), &["pipeline", "test", "off.yaml"]).code(1);
+    assert!(told.stdout.contains("`math::add`; hint: set `demo = true`"), "{told:#?}");
 
     waypost(folder.path(), &["pipeline", "test", "nowhere.yaml"]).code(2).says("cannot read");
 

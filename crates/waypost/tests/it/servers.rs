@@ -47,7 +47,8 @@ fn using(ended: &Ended, url: &str, whence: &str) {
 
 #[test]
 fn each_command_reaches_the_server_of_its_folder() {
-    let (one, two) = (project("one", ""), project("two", ""));
+    let settings = "[tools]\ndemo = true\n";
+    let (one, two) = (project("one", settings), project("two", settings));
     let servers = [Server::of_project(one.path()), Server::of_project(two.path())];
     for (name, folder, server) in [("one", &one, &servers[0]), ("two", &two, &servers[1])] {
         let (says, asks) = (format!("{name}/says"), format!("{name}/asks"));

@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 const SETTINGS: &str = r#"
+[tools]
+demo = true
+
 [models.adding]
 provider = "rules"
 rules = "rules/adding.yaml"

@@ -64,7 +64,8 @@ const HIDING: &str = "description: d\nstartStepId: a\nsteps:\n\
 #[test]
 fn what_others_write_reaches_a_terminal_with_marks() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("waypost.toml", ""), ("plans/x/hiding.yaml", HIDING)]);
+    let settings = "[tools]\ndemo = true\n";
+    write(folder.path(), &[("waypost.toml", settings), ("plans/x/hiding.yaml", HIDING)]);
     let server = Server::of_project(folder.path());
     let asked = server.json(&["plan", "run", "x/hiding"]).code(3).json();
     let ask = asked["run"]["asks"][0]["id"].as_str().unwrap();

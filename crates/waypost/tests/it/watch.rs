@@ -10,8 +10,9 @@ use testkit::harness::wait_for;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-const SETTINGS: &str =
-    "[models.desk]\nrules = \"rules/desk.yaml\"\n\n[agents]\ndefault = \"desk\"\n";
+const SETTINGS: &str = "[models.desk]\nrules = \"rules/desk.yaml\"\n\n\
+                        [agents]\ndefault = \"desk\"\n\n\
+                        [tools.http]\nallow = [\"127.0.0.1:2\"]\n";
 const AGENT: &str = "refName: desk\nname: The desk\nllmConfigRef: desk\n";
 
 fn plan(word: &str) -> String {
@@ -40,7 +41,8 @@ fn pipeline(reasons: &[&str]) -> String {
     )
 }
 
-/// A pipeline whose agent calls something that fails, and goes on once it is told what came of it.
+/// A pipeline whose agent calls a host that is not listed, and goes on once it is told what came of
+/// it.
 const STUCK: &str = r#"
 http: {route: /desk/cases}
 schema: {caseIdField: tradeId, allowedFields: [tradeId, reason], requiredFields: [tradeId, reason]}

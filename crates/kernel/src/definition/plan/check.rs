@@ -19,9 +19,9 @@ use std::sync::Arc;
 pub struct Surroundings<'a> {
     /// A tool by its name.
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
-    /// Whether the operator's rules keep this tool out; never, where the caller must not learn
-    /// that there is one.
-    pub withheld: &'a dyn Fn(&ToolName) -> bool,
+    /// What the operator can set to have this tool, where the settings keep it out; nothing, where
+    /// the caller must not learn that there is one.
+    pub withheld: &'a dyn Fn(&ToolName) -> Option<&'static str>,
     /// Whether a tool of this name may come later, from another server.
     pub awaited: &'a dyn Fn(&ToolName) -> bool,
     /// Whether there is a plan with this id.
@@ -35,6 +35,9 @@ pub struct Surroundings<'a> {
     /// What knows JSON Schema.
     pub schemas: &'a dyn Schemas,
 }
+
+/// What to look at where the rules for tools keep one out.
+pub const KEPT_OUT: &str = "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`";
 
 /// The statuses that an example can expect.
 pub const STATUSES: &[&str] = &["completed", "failed", "paused_on_error", "paused_on_human"];
@@ -239,8 +242,8 @@ impl Checker<'_> {
 
     /// What to do about a tool that is not there.
     fn absent_tool(&self, tool: &ToolName) -> String {
-        if (self.around.withheld)(tool) {
-            return "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`".to_owned();
+        if let Some(hint) = (self.around.withheld)(tool) {
+            return hint.to_owned();
         }
         let names = (self.around.tool_names)();
         meant(tool.as_str(), names.iter().map(ToolName::as_str))

@@ -2,7 +2,7 @@
 //! must be shown.
 
 use super::mermaid;
-use crate::definition::plan::check::Surroundings;
+use crate::definition::plan::check::{KEPT_OUT, Surroundings};
 use crate::definition::plan::flow::{load_text, load_value, reload};
 use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
@@ -102,7 +102,7 @@ fn surrounded(load: impl FnOnce(&Surroundings<'_>) -> Loaded) -> Loaded {
         agents: &|agent| agent.as_str() == "helper",
         agent_names: &|| vec!["helper".into()],
         tools: &tool,
-        withheld: &|name: &ToolName| name.as_str() == "http::request",
+        withheld: &|name: &ToolName| (name.as_str() == "http::request").then_some(KEPT_OUT),
         awaited: &|name: &ToolName| name.as_str().starts_with("later."),
         plans: &plans,
         tool_names: &tool_names,
@@ -351,8 +351,7 @@ fn a_wrong_tool_call_is_refused() {
     );
     bad_call("toolId: «math::ad", "there is no tool `math::ad`; hint: did you mean `math::add`?");
     bad_call("toolId: «shell", "there is no tool `shell`; hint: `waypost tool ls` lists the tools");
-    let kept_out = "`[tools]` in waypost.toml keeps it out: see `allow` and `deny`";
-    let told = format!("there is no tool `http::request`; hint: {kept_out}");
+    let told = format!("there is no tool `http::request`; hint: {KEPT_OUT}");
     bad_call("toolId: «http::request", &told);
     bad_call("toolId: math::add, arguments: «{a: 1}", "tool `math::add` needs the argument `b`");
     bad_call(

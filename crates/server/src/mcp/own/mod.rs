@@ -399,7 +399,7 @@ mod tests {
     use super::*;
     use engine::catalog::schema::JsonSchemas;
     use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-    use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget};
+    use engine::{Parts, PlanFile, RunRequest, RunSession, RunTarget, SwitchedOff};
     use futures::FutureExt;
     use kernel::contracts::Policy;
     use kernel::contracts::policy::{Decision, Request, Resource};
@@ -454,6 +454,7 @@ mod tests {
             rules: kernel::tool::rules::ToolRules::default(),
             awaited: Vec::new(),
             upstreams_of: None,
+            switched_off: SwitchedOff::new(),
             models: engine::Models::default(),
             observers: Vec::new(),
             policy: Arc::new(Secretive),

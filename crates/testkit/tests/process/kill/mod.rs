@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
-use testkit::harness::{Project, Server, StartOptions};
+use testkit::harness::{DEMO_TOOLS, Project, Server, StartOptions};
 use testkit::kill::{Beacon, Load, Rng};
 use testkit::servers::receiver::{Mark, Receiver};
 use testkit::servers::webhook::WebhookReceiver;
@@ -182,7 +182,7 @@ impl Site {
         files.push(login::PLAN);
         let logins = Logins::start();
         let (allow, model, login) = (receiver.allow(), talk::MODEL, logins.settings());
-        let settings = format!("{allow}\n{model}\n{login}\n{}", sink(&hook.url()));
+        let settings = format!("{DEMO_TOOLS}{allow}\n{model}\n{login}\n{}", sink(&hook.url()));
         let project = Project::write(&folder.path().join("project"), &files, &settings);
         let rules = talk::RULES.replace(plans::RECEIVER, &receiver.address().to_string());
         let secret = format!("HOOK_SECRET={SECRET}\n");

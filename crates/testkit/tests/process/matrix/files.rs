@@ -9,6 +9,9 @@ use testkit::harness::Project;
 const SETTINGS: &str = r#"[server.tls]
 by = "proxy"
 
+[tools]
+demo = true
+
 [models.rules]
 provider = "rules"
 rules = "rules/clerk.yaml"

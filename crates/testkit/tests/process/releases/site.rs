@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use tempfile::TempDir;
-use testkit::harness::{self, Server, StartOptions};
+use testkit::harness::{self, DEMO_TOOLS, Server, StartOptions};
 use testkit::llms::FakeModels;
 use testkit::servers::login::{Before, LoginServer};
 use testkit::servers::receiver::Receiver;
@@ -40,6 +40,7 @@ impl Site {
         for part in ["project", "data"] {
             copy_folder(&release.join(part), &folder.path().join(part));
         }
+        switch_on(&folder.path().join("project/waypost.toml"));
         let shop = Receiver::start(folder.path());
         let shelf = Upstream::start(folder.path(), &[]);
         let (models, hook) = (FakeModels::start(), WebhookReceiver::start(&[SECRET]));
@@ -91,6 +92,15 @@ impl Drop for Site {
             self.folder.disable_cleanup(true);
             crate::tell(&format!("releases: kept `{}`", self.folder.path().display()));
         }
+    }
+}
+
+/// A project of 0.1.0 had the tools of the demo by itself: its operator sets the switch, as the
+/// changelog says.
+fn switch_on(settings: &Path) {
+    let text = fs::read_to_string(settings).unwrap();
+    if !text.contains("demo = true") {
+        fs::write(settings, format!("{text}\n{DEMO_TOOLS}")).unwrap();
     }
 }
 

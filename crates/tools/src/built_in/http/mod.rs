@@ -6,10 +6,13 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::typed::typed;
+use crate::typed::{TypedTool, typed};
 use kernel::contracts::Tool;
 use outbound::addresses::HttpSettings;
 use std::sync::Arc;
+
+/// The name of the tool.
+pub(super) const REQUEST: &str = request::Request::NAME;
 
 /// `http::request`, which talks to these hosts only.
 pub(super) fn request(settings: HttpSettings) -> Arc<dyn Tool> {

@@ -89,7 +89,9 @@ fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Check
         mistakes.push(in_file(mistake, &file.display().to_string()));
     };
     for tool in pipeline.tools.iter().filter(|tool| !known.has_tool(tool)) {
-        let hint = meant(tool, known.tools())
+        let kept_out = known.kept_out(tool).map(str::to_owned);
+        let hint = kept_out
+            .or_else(|| meant(tool, known.tools()))
             .unwrap_or_else(|| "`waypost tool ls` lists those of a server".to_owned());
         add("tools", tool, Mistake::error(format!("there is no tool `{tool}`")).hint(hint));
     }

@@ -4,17 +4,20 @@ use super::head;
 use kernel::tool::call::ToolSpec;
 use kernel::values::canonical;
 use serde_json::{Value, json};
-use tools::HttpSettings;
+use tools::{BuiltInSettings, HttpSettings};
 
 const ABOUT: &str = "\
-The tools that every Waypost has. A plan calls one with a `tool_call` step, a person with
-`waypost tool call`. `reads` changes nothing and may be repeated; `writes` is never repeated when
-it is unknown whether it happened, unless it is idempotent.";
+The tools that Waypost brings itself. `math::add`, `validate::is_positive` and `test::always_fail`
+are tools of the demo: a project has them if it sets `demo = true` under `[tools]`. It has
+`http::request` if `allow` under `[tools.http]` names a host. A plan calls a tool with a `tool_call`
+step, a person with `waypost tool call`. `reads` changes nothing and may be repeated; `writes` is
+never repeated when it is unknown whether it happened, unless it is idempotent.";
 
 /// The page.
 pub(super) fn page() -> String {
     let mut page = head("Built-in tools", ABOUT);
-    for tool in tools::builtin(HttpSettings::default()) {
+    let http = HttpSettings::new(&["example.com"]).unwrap();
+    for tool in tools::builtin(BuiltInSettings { demo: true, http }) {
         page.push_str(&section(tool.spec()));
     }
     page
