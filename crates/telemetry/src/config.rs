@@ -262,6 +262,8 @@ impl Reading<'_> {
 
     fn langfuse(&mut self) -> Option<Destination> {
         const KEYS: [&str; 2] = ["LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"];
+        // The second is what the vendor's SDKs called it before; they still read it.
+        const PLACES: [&str; 2] = ["LANGFUSE_BASE_URL", "LANGFUSE_HOST"];
         let (public, secret) = match KEYS.map(|name| self.get(name)) {
             [Some(public), Some(secret)] => (public, secret),
             [None, None] => return None,
@@ -271,8 +273,9 @@ impl Reading<'_> {
                 return None;
             }
         };
-        let host = self.get("LANGFUSE_HOST").unwrap_or_else(|| LANGFUSE.to_owned());
-        let url = self.url("LANGFUSE_HOST", &host)?;
+        let place = PLACES.iter().find_map(|name| Some((*name, self.get(name)?)));
+        let (name, base) = place.unwrap_or_else(|| (PLACES[0], LANGFUSE.to_owned()));
+        let url = self.url(name, &base)?;
         let basic = format!("Basic {}", STANDARD.encode(format!("{public}:{secret}")));
         let headers = vec![
             ("authorization".to_owned(), Secret::new(basic)),

@@ -94,6 +94,14 @@ fn langfuse_is_a_short_way_to_say_it() {
         both.told(),
         "spans go to http://localhost:4318 (otlp) and http://fuse.test:3000 (langfuse)"
     );
+    let base = ("LANGFUSE_BASE_URL", "https://us.fuse.test/base");
+    for more in [vec![], vec![host]] {
+        let config = read(&[&keys[..], &[base], more.as_slice()].concat());
+        let url = "https://us.fuse.test/base/api/public/otel/v1/traces";
+        assert_eq!(config.destinations[0].url.as_str(), url, "{more:?}");
+    }
+    let wrong = read(&[keys[0], keys[1], host, ("LANGFUSE_BASE_URL", "us.fuse.test")]);
+    assert!(!wrong.is_on() && wrong.warnings[0].contains("LANGFUSE_BASE_URL"), "{wrong:?}");
     let half = read(&keys[..1]);
     assert_eq!(half.warnings, ["LANGFUSE_SECRET_KEY is not set: nothing is exported to Langfuse"]);
 }

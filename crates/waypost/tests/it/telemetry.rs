@@ -129,7 +129,7 @@ fn langfuse_gets_the_same_with_what_it_wants_to_know() {
     let collector = Collector::start();
     let url = collector.url();
     let keys = [
-        ("LANGFUSE_HOST", url.as_str()),
+        ("LANGFUSE_BASE_URL", url.as_str()),
         ("LANGFUSE_PUBLIC_KEY", "pk-lf-test"),
         ("LANGFUSE_SECRET_KEY", "sk-lf-hushhush"),
     ];
