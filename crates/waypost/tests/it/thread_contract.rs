@@ -28,7 +28,7 @@ fn house() -> (tempfile::TempDir, House) {
     (folder, house)
 }
 
-/// "Example: Complex Flow". The calendar is as it was seeded: one meeting begins at 3pm.
+/// "Example: Complex Flow". One meeting begins at 3pm, or two; the first of them is meant.
 fn complex(house: &mut House) {
     let (t, before) = ("complex", house.calendar());
     let listed = house.listed();
@@ -137,6 +137,16 @@ fn the_flows_of_the_seed_do_what_was_approved_and_no_more() {
         assert_eq!(shown.matches(&format!("- {name}\n")).count(), 1, "{name}: {shown}");
     }
     assert!(!shown.contains("Lunch with Bob"), "{shown}");
+    house.stop();
+}
+
+#[test]
+fn of_two_events_at_one_time_the_first_is_changed_without_a_question() {
+    let (_folder, mut house) = house();
+    // After three in the afternoon the event of the first flow begins together with a seeded one.
+    for flow in [clarification, complex] {
+        flow(&mut house);
+    }
     house.stop();
 }
 
