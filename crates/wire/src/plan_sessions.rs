@@ -48,7 +48,8 @@ pub struct SessionCore {
 pub struct SessionView {
     /// Where it stands.
     pub core: SessionCore,
-    /// Key to value; large values as blob URIs.
+    /// Key to value; large values as blob URIs. While it waits for a person, `humanPromptMessage`
+    /// is what that person is asked.
     pub context: Map<String, Value>,
     /// Finished tool calls, newest first.
     #[schemars(with = "Vec<HistoryEntry>")]
@@ -140,6 +141,16 @@ pub struct Capability {
     pub parameters: Value,
     /// JSON Schema of its output; `{}` where it promises nothing.
     pub output_schema: Value,
+    /// A plan: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
+    /// A plan: the step that it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_step_id: Option<String>,
+    /// A plan: its steps, as they are written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub steps: Vec<Value>,
 }
 
 /// The text to search for.

@@ -83,7 +83,9 @@ async fn greeting_pauses_and_goes_on_with_the_name() {
     session(&house, "g").await;
     let paused = execute(&house, "g", "interaction::greeting", json!({})).await;
     assert_eq!(paused, json!({"sessionId": "g", "status": "paused_on_human"}));
-    assert_eq!(core(&house, "g").await["currentStepId"], "ask_name");
+    let shown = house.get("/sessions/g").await.body;
+    assert_eq!(shown["core"]["currentStepId"], "ask_name");
+    assert_eq!(shown["context"]["humanPromptMessage"], "What is your name?");
     let again = json!({"planId": "interaction::greeting"});
     let active = house.post("/sessions/g/execute-plan", again).await;
     assert_eq!(active.refusal(), refused(409, "run_active", &[]));
@@ -102,6 +104,7 @@ async fn greeting_pauses_and_goes_on_with_the_name() {
     let shown = house.get("/sessions/g").await.body;
     assert_eq!(shown["context"]["finalResponse"], "Hello, Ann!");
     assert_eq!(shown["context"]["human_input"], json!({"name": "Ann"}));
+    assert_eq!(shown["context"]["humanPromptMessage"], Value::Null, "it waits for nobody");
     assert_eq!(shown["history"], json!([]));
     let late = house.post("/sessions/g/resume", json!({"input": {"name": "Bob"}})).await;
     assert_eq!(late.refusal(), refused(409, "no_open_ask", &[]));
@@ -190,6 +193,12 @@ async fn capabilities_are_listed_and_discovered() {
         assert!(item["id"].is_string() && item["description"].is_string(), "{item}");
         assert!(item["parameters"].is_object() && item["outputSchema"].is_object(), "{item}");
     }
+    for plan in all["plans"].as_array().unwrap() {
+        let steps = plan["steps"].as_array().unwrap();
+        assert!(steps.iter().any(|step| step["id"] == plan["startStepId"]), "{plan}");
+        assert_eq!(plan["planId"], plan["id"]);
+    }
+    assert_eq!(all["tools"][0]["planId"], Value::Null, "only a plan has what plans have");
     let found = house.post("/capabilities/discover", json!({"query": "ADD"})).await.body;
     assert_eq!(found["tools"][0]["id"], "math::add");
     let plans = found["plans"].as_array().unwrap();

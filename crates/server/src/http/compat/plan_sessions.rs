@@ -6,7 +6,7 @@ use crate::http::tools::PageQuery;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, Who};
+use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, page};
 use crate::request::trace::Trace;
@@ -15,11 +15,13 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
-use kernel::contracts::SessionRef;
+use kernel::ask::AskBody;
+use kernel::contracts::{AskFilter, Page, SessionRef};
 use kernel::definition::plan::Plan;
 use kernel::event::Occasion;
 use kernel::journal::projection::SessionRow;
-use kernel::tool::call::ToolSpec;
+use kernel::session::RunStatus;
+use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::ids::{AskId, BadId, Space, StepId};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ use wire::plan_sessions::{
 };
 
 const DISCOVER_LIMIT_DEFAULT: u64 = 10;
+/// The key of the context under which clients look for what a person is asked.
+const HUMAN_PROMPT: &str = "humanPromptMessage";
 
 /// Where in the body stood what the engine refuses.
 fn place(code: &RefusalCode) -> Option<&'static str> {
@@ -76,12 +80,31 @@ pub(crate) async fn show(
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
     let history = doors.engine.sessions().history(&caller, &wanted, &page).await?;
+    let mut context = inspection.context;
+    if let Some(message) = prompt(&doors, &caller, &inspection.row).await? {
+        context.entry(HUMAN_PROMPT).or_insert(Value::from(message));
+    }
     let entries = history.items.iter().map(|item| item.entry.datum().to_value());
     Ok(Json(SessionView {
         core: session_core(inspection.row),
-        context: inspection.context,
+        context,
         history: entries.collect(),
         next_cursor: doors.cursors.next(&of, history.next_cursor),
+    }))
+}
+
+/// What a person is asked by a session that waits for one: the oldest open ask of its run.
+async fn prompt(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<Option<String>> {
+    let Some(run) = row.run.filter(|_| row.status == RunStatus::Waiting) else { return Ok(None) };
+    let open = Some("open".to_owned());
+    let filter = AskFilter { run: Some(run), status: open, ..AskFilter::default() };
+    let asks = doors.engine.asks().list(caller, &filter, &Page { cursor: None, limit: 1 }).await?;
+    let oldest = asks.items.into_iter().next();
+    Ok(oldest.map(|asked| match asked.row.ask.body {
+        AskBody::Clarify { message, .. }
+        | AskBody::Fill { message, .. }
+        | AskBody::Authorize { message, .. } => message,
+        AskBody::Approve { .. } | AskBody::Fix { .. } => asked.row.ask.title,
     }))
 }
 
@@ -229,15 +252,22 @@ fn tool(spec: &ToolSpec) -> Capability {
         description: spec.description.clone(),
         parameters: (*spec.input_schema).clone(),
         output_schema: schema(spec.output_schema.as_ref()),
+        plan_id: None,
+        start_step_id: None,
+        steps: Vec::new(),
     }
 }
 
 fn plan(plan: &Plan) -> Capability {
+    let steps = plan.source.get("steps").and_then(Value::as_array);
     Capability {
         id: plan.id.as_str().to_owned(),
         description: plan.description.clone(),
         parameters: schema(plan.parameters.as_ref()),
         output_schema: schema(plan.output_schema.as_ref()),
+        plan_id: Some(plan.id.as_str().to_owned()),
+        start_step_id: Some(plan.start.as_str().to_owned()),
+        steps: steps.cloned().unwrap_or_default(),
     }
 }
 
