@@ -5,7 +5,7 @@ use crate::conversation::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard,
 use crate::conversation::talk::{CallLine, Guard, Line, Settled, Talk};
 use crate::definition::agent::{Agent, CLARIFY, PromptRole};
 use crate::event::{AgentEntry, CallMade, Fact, TurnEnd, TurnKind};
-use crate::expression::template::fill;
+use crate::expression::template::fill_known;
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::CallId;
@@ -189,16 +189,16 @@ fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
         let text = if agent.commands { ordered(around) } else { plain(around) };
         return Ok(vec![Message::System { text }]);
     }
-    let names: Vec<&str> = around.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let tools: Vec<&str> = around.tools.iter().map(|tool| tool.name.as_str()).collect();
     let root = Map::from_iter([
         ("now".to_owned(), json!(around.local)),
         ("zone".to_owned(), json!(around.zone)),
         ("agent".to_owned(), json!(agent.title)),
-        ("tools".to_owned(), json!(names.join(", "))),
+        ("tools".to_owned(), json!(tools.join(", "))),
     ]);
     let mut messages = Vec::new();
     for step in &agent.prompt {
-        let text = fill(&step.content, root.clone()).map_err(|why| {
+        let text = fill_known(&step.content, root.clone()).map_err(|why| {
             let message = format!("a prompt of agent `{}` cannot be filled: {why}", agent.name);
             Fault::new("PromptError", message).hint("it may use now, zone, agent and tools")
         })?;

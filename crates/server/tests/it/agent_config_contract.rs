@@ -12,7 +12,7 @@ fn at(path: &str) -> String {
 fn entity() -> Value {
     json!({
         "refName": "reader", "name": "Reader", "llmConfigRef": "openai",
-        "context": [{"order": 1, "role": "system", "content": "Read only."}],
+        "context": [{"order": 1, "role": "system", "content": "Read only, for {{tenantName}}."}],
         "enabledTools": ["query_find", "query_plan"],
         "dataDomain": {"tenantId": "acme"},
     })

@@ -93,7 +93,7 @@ fn read_given(value: &Value, strangers: Strangers) -> ReadAgent {
     }
 }
 
-/// What happens to keys that are not ours.
+/// What happens to keys, and to names in prompts, that are not ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strangers {
     Refused,
@@ -103,8 +103,8 @@ enum Strangers {
 }
 
 fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> ReadAgent {
-    let mut form = Form { reader: Reader::new(origin, limits) };
-    let agent = form.agent(&Spot::root(node), strangers);
+    let mut form = Form { reader: Reader::new(origin, limits), strangers };
+    let agent = form.agent(&Spot::root(node));
     checked(agent, form.reader.mistakes)
 }
 
@@ -112,14 +112,15 @@ fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> 
 /// a mistake.
 struct Form<'a> {
     reader: Reader<'a>,
+    strangers: Strangers,
 }
 
 impl Form<'_> {
-    fn agent(&mut self, spot: &Spot<'_>, strangers: Strangers) -> Option<Agent> {
-        if !self.keys(spot, strangers) {
+    fn agent(&mut self, spot: &Spot<'_>) -> Option<Agent> {
+        if !self.keys(spot) {
             return None;
         }
-        let name = self.ref_name(spot, strangers);
+        let name = self.ref_name(spot);
         let title = self.words(spot, "name");
         let description = self.words(spot, "description").unwrap_or_default();
         let commands = self.reader.one_of(spot, &["mode"], MODES).unwrap_or(false);
@@ -156,7 +157,7 @@ impl Form<'_> {
     }
 
     /// Whether it is a map; keys that it should not have are noted.
-    fn keys(&mut self, spot: &Spot<'_>, strangers: Strangers) -> bool {
+    fn keys(&mut self, spot: &Spot<'_>) -> bool {
         let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
         let spellings =
             || KEYS.iter().flat_map(|(key, others)| std::iter::once(key).chain(*others)).copied();
@@ -170,7 +171,7 @@ impl Form<'_> {
         for (key, _) in unknown.take(UNKNOWN_KEYS_MAX) {
             let name = key.text.as_str();
             let what = format!("unknown key `{name}` in an agent");
-            match (meant(name, spellings()), strangers) {
+            match (meant(name, spellings()), self.strangers) {
                 (Some(near), _) => {
                     self.reader.note_key(spot, key, Mistake::error(what).hint(near));
                 }
@@ -207,10 +208,10 @@ impl Form<'_> {
         field
     }
 
-    fn ref_name(&mut self, spot: &Spot<'_>, strangers: Strangers) -> Option<AgentName> {
+    fn ref_name(&mut self, spot: &Spot<'_>) -> Option<AgentName> {
         let field = self.need(spot, "refName")?;
         let text = self.reader.name(&field)?;
-        let own = match strangers {
+        let own = match self.strangers {
             Strangers::Pinned => text.strip_prefix(PIPELINES).unwrap_or(text),
             Strangers::Refused | Strangers::Kept => text,
         };
@@ -267,21 +268,31 @@ impl Form<'_> {
         order
     }
 
-    /// A prompt is filled at every turn; what cannot be filled is reported now.
+    /// A prompt is filled at every turn; what cannot be filled is reported now. A name that is not
+    /// ours may be another program's to fill: it is kept where such keys are.
     fn placeholders(&mut self, spot: &Spot<'_>, content: &str) {
         let known: Vec<String> =
             PLACEHOLDERS.iter().map(|name| format!("{{{{ {name} }}}}")).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = format!("a prompt may use {}", quoted(&known));
         let used = names(content).unwrap_or_default();
-        let mut strange = used.iter().filter(|name| !PLACEHOLDERS.contains(&name.as_str()));
-        if let Some(name) = strange.next() {
+        let strange = used.iter().filter(|name| !PLACEHOLDERS.contains(&name.as_str()));
+        for name in strange.take(UNKNOWN_KEYS_MAX) {
             let what = format!("`{{{{ {name} }}}}` is not known in a prompt");
-            let near = meant(name, PLACEHOLDERS.iter().copied());
-            self.reader.note(spot, Mistake::error(what).hint(near.unwrap_or(hint)));
+            let mistake = match (meant(name, PLACEHOLDERS.iter().copied()), self.strangers) {
+                (Some(near), _) => Mistake::error(what).hint(near),
+                (None, Strangers::Refused) => Mistake::error(what).hint(hint.as_str()),
+                (None, Strangers::Kept | Strangers::Pinned) => {
+                    let what = format!("{what}: models read it as it is");
+                    self.reader.note(spot, Mistake::warning(what).hint(hint.as_str()));
+                    continue;
+                }
+            };
+            self.reader.note(spot, mistake);
             return;
         }
-        let sample = PLACEHOLDERS.iter().map(|name| ((*name).to_owned(), json!("x")));
+        let names = PLACEHOLDERS.iter().map(|name| (*name).to_owned()).chain(used);
+        let sample = names.map(|name| (name, json!("x")));
         if let Err(why) = fill(content, Map::from_iter(sample)) {
             let mistake = Mistake::error(format!("the text cannot be filled: {why}"));
             self.reader.note(spot, mistake.hint(hint));

@@ -208,6 +208,23 @@ fn a_prompt_that_cannot_be_filled_is_told() {
 }
 
 #[test]
+fn a_name_that_is_another_programs_to_fill_is_kept_in_a_stored_agent() {
+    let stored = |content: &str| {
+        let steps = json!([{"content": content}]);
+        read_value(&json!({"refName": "a", "llmConfigRef": "m", "context": steps}))
+    };
+    let (agent, warnings) = stored("You work for {{tenantName}}. It is {{ now }}.").unwrap();
+    assert_eq!(agent.prompt[0].content, "You work for {{tenantName}}. It is {{ now }}.");
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let expected = "warning: at `/context/0/content`: `{{ tenantName }}` is not known in a prompt: \
+                    models read it as it is; hint: a prompt may use `{{ now }}`";
+    assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    for refused in ["{{ nwo }}", "{{ tenant.name }}", "{{ tenantName"] {
+        assert!(stored(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
 fn patterns_and_types_are_checked() {
     bad(&with("enabledTools: [«\"a b\"]\n"), "`a b` has a ` `");
     bad(&with("approve: «create_event\n"), "expected a list, found a text");

@@ -115,6 +115,15 @@ pub fn fill(source: &str, root: Map<String, Value>) -> Result<String, String> {
     rendered(&scan::checked(source)?, root)
 }
 
+/// The same for a text that another program fills as well: other names stay as they are.
+pub fn fill_known(source: &str, mut root: Map<String, Value>) -> Result<String, String> {
+    for name in names(source)? {
+        let written = format!("{{{{{name}}}}}");
+        root.entry(name).or_insert(Value::from(written));
+    }
+    fill(source, root)
+}
+
 /// The names in a checked text that is within all limits; with their fields, if these are wanted.
 fn names_in(text: &str, fields: bool) -> Result<BTreeSet<String>, String> {
     guarded(|| {

@@ -262,6 +262,14 @@ fn what_is_side_by_side_is_not_deep() {
 }
 
 #[test]
+fn a_name_that_another_program_fills_stays_as_it_is() {
+    let text = fill_known("{{ context.sum }} of {{ tenantName }}, {{tenantName}}", root());
+    assert_eq!(text.unwrap(), "3 of {{tenantName}}, {{tenantName}}");
+    assert!(fill_known("{{ tenant.name }}", root()).unwrap_err().contains("undefined"));
+    assert!(fill_known("{{ tenantName", root()).is_err());
+}
+
+#[test]
 fn doubling_a_value_is_too_much_work() {
     for times in [24, 30, 200] {
         let begin = "{% set x = 'sixteen letters.' %}";

@@ -3,7 +3,7 @@
 use engine::KnownAgent;
 use kernel::contracts::shelf::{PromptArgument, PromptSpec};
 use kernel::definition::agent::{Agent, PromptRole};
-use kernel::expression::template::fill;
+use kernel::expression::template::fill_known;
 use kernel::values::ids::{AgentName, ToolName};
 use kernel::values::names::{Alphabet, inward, outward};
 use serde_json::{Map, Value, json};
@@ -55,7 +55,8 @@ pub(super) fn filled(known: &KnownAgent, given: &Map<String, Value>, around: Aro
     let said =
         |role: &str, text: String| json!({"role": role, "content": {"type": "text", "text": text}});
     // A text that cannot be filled is shown as it is written: someone may still read it.
-    let text = |content: &str| fill(content, root.clone()).unwrap_or_else(|_| content.to_owned());
+    let text =
+        |content: &str| fill_known(content, root.clone()).unwrap_or_else(|_| content.to_owned());
     let mut messages: Vec<Value> = agent
         .prompt
         .iter()
