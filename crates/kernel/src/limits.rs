@@ -349,7 +349,7 @@ limits! {
         /// they change.
         upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
         /// The size of an OpenAPI document.
-        upstream_document_bytes_max: usize = 8 * 1024 * 1024, 1..=GIB;
+        upstream_document_bytes_max: usize = 64 * 1024 * 1024, 1..=GIB;
     }
     fixed {
         /// How many keys a context may hold.

@@ -40,6 +40,7 @@ use outbound::client::GuardedClient;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
+use tokio::sync::oneshot;
 
 /// How many parts the schema of one operation's arguments has.
 const SCHEMA_PARTS_MAX: usize = 5_000;
@@ -67,20 +68,25 @@ pub(crate) async fn load(
             .hint(format!("correct it in {}", upstream.origin))
     })?;
     let text = loader.text().await?;
-    let document = ContentHash::of(text.as_bytes());
-    if known == Some(&document) {
-        return Ok(None);
-    }
-    let (tools, warnings) = loader.tools(&text).map_err(|why| loader.fault(&why))?;
-    tell(&upstream.name, &warnings);
-    Ok(Some(Loaded { tools, document }))
+    let (answer, answered) = oneshot::channel();
+    let known = known.cloned();
+    // A large document takes seconds to read, in which this thread serves others.
+    let reading = async move {
+        // An error means that no one waits for it any more.
+        let _ = answer.send(loader.read(text, known.as_ref()));
+    };
+    parts.spawn.thread("document", Box::pin(reading));
+    answered.await.unwrap_or_else(|_| {
+        let message = format!("reading the OpenAPI document of `{}` broke off", upstream.name);
+        Err(Fault::new("DocumentUnusable", message))
+    })
 }
 
 /// What a server's tools are made with.
-struct Loader<'a> {
-    upstream: &'a UpstreamConfig,
-    config: &'a RestConfig,
-    parts: &'a RemoteParts,
+struct Loader {
+    upstream: UpstreamConfig,
+    config: RestConfig,
+    parts: RemoteParts,
     places: Places,
     include: Option<Vec<Pattern>>,
     credentials: Credentials,
@@ -90,11 +96,11 @@ struct Loader<'a> {
 /// The tools of a document, and what of it was left out.
 type Made = (Vec<Arc<dyn Tool>>, Vec<Warning>);
 
-impl<'a> Loader<'a> {
+impl Loader {
     fn new(
-        upstream: &'a UpstreamConfig,
-        config: &'a RestConfig,
-        parts: &'a RemoteParts,
+        upstream: &UpstreamConfig,
+        config: &RestConfig,
+        parts: &RemoteParts,
     ) -> Result<Self, String> {
         let places = Places::new(config)?;
         let settings = places.settings(config.allow_private)?;
@@ -107,8 +113,15 @@ impl<'a> Loader<'a> {
         let include = include.map_err(|error| format!("`include`: {error}"))?;
         // Before the document is fetched, so that a mistake is reported also where it cannot be.
         let credentials = Credentials::new(config)?;
-        let outbound = Arc::new(outbound);
-        Ok(Self { upstream, config, parts, places, include, credentials, outbound })
+        Ok(Self {
+            upstream: upstream.clone(),
+            config: config.clone(),
+            parts: parts.clone(),
+            places,
+            include,
+            credentials,
+            outbound: Arc::new(outbound),
+        })
     }
 
     /// The document's text.
@@ -116,7 +129,8 @@ impl<'a> Loader<'a> {
         let bytes_max = self.parts.limits.upstream_document_bytes_max;
         let bytes = match (&self.config.document, &self.places.document) {
             (Document::File(path), _) => {
-                file(path, bytes_max).await.map_err(|why| self.fault(&why))?
+                let read = file(path, bytes_max).await.map_err(|why| self.fault(&why))?;
+                read.ok_or_else(|| self.too_large())?
             }
             (Document::Url(_), Some(url)) => {
                 let credentials = match self.places.document_is_at_base() {
@@ -134,8 +148,19 @@ impl<'a> Loader<'a> {
         String::from_utf8(bytes).map_err(|_| self.fault("it is not UTF-8"))
     }
 
+    /// What is made of a document, unless it is the one of this hash.
+    fn read(&self, text: String, known: Option<&ContentHash>) -> Result<Option<Loaded>, Fault> {
+        let document = ContentHash::of(text.as_bytes());
+        if known == Some(&document) {
+            return Ok(None);
+        }
+        let (tools, warnings) = self.tools(text).map_err(|why| self.fault(&why))?;
+        tell(&self.upstream.name, &warnings);
+        Ok(Some(Loaded { tools, document }))
+    }
+
     /// The tools of a document, and what was left out.
-    fn tools(&self, text: &str) -> Result<Made, String> {
+    fn tools(&self, text: String) -> Result<Made, String> {
         let document = OpenApi::parse(text)?;
         let base = self.places.server(&document, !self.credentials.is_empty())?;
         let supplied = self.credentials.supplied();
@@ -161,7 +186,7 @@ impl<'a> Loader<'a> {
             let what = format!("{} `{}`", operation.method, operation.name);
             match self.places.server_of(&operation, &base) {
                 Ok(base) => tools.push(Arc::new(RestTool::new(
-                    self.upstream,
+                    &self.upstream,
                     operation,
                     base,
                     sender.clone(),
@@ -206,8 +231,18 @@ impl<'a> Loader<'a> {
 
     /// The fault of a document that did not come.
     fn unread(&self, error: ToolError) -> Fault {
+        if error.fault.name == "OutputTooLarge" {
+            return self.too_large();
+        }
         let fault = self.fault(&error.fault.message);
         Fault { hint: error.fault.hint.or(fault.hint), ..fault }
+    }
+
+    /// The fault of a document that is too large.
+    fn too_large(&self) -> Fault {
+        let most = self.parts.limits.upstream_document_bytes_max;
+        let why = format!("it has more than `upstream_document_bytes_max` = {most} bytes");
+        self.fault(&why).hint("raise `upstream_document_bytes_max` in `[limits]` of `waypost.toml`")
     }
 
     /// The fault of a document that cannot be used.
@@ -226,15 +261,13 @@ impl<'a> Loader<'a> {
     }
 }
 
-async fn file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
+/// The bytes of a file, if they are no more than these.
+async fn file(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
     file.take(most).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-    if bytes.len() > bytes_max {
-        return Err(format!("it has more than `upstream_document_bytes_max` = {bytes_max} bytes"));
-    }
-    Ok(bytes)
+    Ok((bytes.len() <= bytes_max).then_some(bytes))
 }
 
 /// One line for all, since a document may have thousands; the whole list for who looks for it.

@@ -85,8 +85,10 @@ pub(super) fn all(
     let mut known = Known::new(reading.parts_max);
     let (mut operations, mut warnings) = (Vec::new(), Vec::new());
     let mut names = BTreeSet::new();
-    for (path, item) in document.paths() {
-        let item = match document.object(item) {
+    for path in document.paths() {
+        let read = document.item(path);
+        let item = read.as_ref().map_err(Clone::clone).and_then(|item| document.object(item));
+        let item = match item {
             Ok(item) => item,
             Err(why) => {
                 warnings.push(Warning { operation: path.clone(), why });

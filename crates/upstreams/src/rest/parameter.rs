@@ -381,7 +381,7 @@ mod tests {
     fn an_operation_replaces_what_its_path_says() {
         let document = json!({"openapi": "3.1.0", "components": {"parameters": {
             "id": {"name": "id", "in": "path", "description": "old"}}}});
-        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let document = OpenApi::parse(document.to_string()).unwrap();
         let path = fields(json!({"parameters": [{"$ref": "#/components/parameters/id"},
             {"name": "id", "in": "query"}]}));
         let operation = fields(json!({"parameters": [

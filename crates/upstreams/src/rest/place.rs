@@ -129,7 +129,7 @@ mod tests {
 
     fn document(servers: Value) -> OpenApi {
         let document = json!({"openapi": "3.1.0", "servers": servers});
-        OpenApi::parse(&document.to_string()).unwrap()
+        OpenApi::parse(document.to_string()).unwrap()
     }
 
     #[test]

@@ -124,7 +124,7 @@ mod tests {
 
     fn operation(path: &str, item: Value) -> Operation {
         let document = json!({"openapi": "3.1.0", "paths": {path: item}});
-        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let document = OpenApi::parse(document.to_string()).unwrap();
         let supplied = Supplied::default();
         let reading = Reading {
             supplied: &supplied,

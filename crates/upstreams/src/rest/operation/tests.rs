@@ -6,7 +6,7 @@ fn read(paths: Value, trusted: bool) -> (Vec<Operation>, Vec<Warning>) {
     let document = json!({"openapi": "3.0.3", "paths": paths, "components": {"schemas": {
         "Pet": {"type": "object", "required": ["name"], "properties": {
             "id": {"type": "integer", "readOnly": true}, "name": {"type": "string"}}}}}});
-    let document = OpenApi::parse(&document.to_string()).unwrap();
+    let document = OpenApi::parse(document.to_string()).unwrap();
     let supplied = Supplied::default();
     all(&document, &reading(&supplied, trusted), |_| true)
 }
@@ -88,7 +88,7 @@ fn names_come_from_ids_or_paths() {
 fn a_name_is_the_same_whoever_else_is_wanted() {
     let document = json!({"openapi": "3.0.3", "paths": {
         "/a": {"get": {"operationId": "x"}}, "/b": {"get": {"operationId": "x"}}}});
-    let document = OpenApi::parse(&document.to_string()).unwrap();
+    let document = OpenApi::parse(document.to_string()).unwrap();
     let supplied = Supplied::default();
     for wanted in ["x", "get_b"] {
         let (operations, _) = all(&document, &reading(&supplied, true), |name| name == wanted);
@@ -143,7 +143,7 @@ fn what_a_document_repeats_is_cut_and_counted() {
     let document = json!({"openapi": "3.1.0", "paths": {
         "/a": {"get": {}}, "/b": {"$ref": "#/x"}, "/c": {"$ref": "#/x"}, "/d": {"$ref": "#/x"}},
         "x": {"get": {"parameters": [{"name": "a", "in": "query", "description": long}]}}});
-    let document = OpenApi::parse(&document.to_string()).unwrap();
+    let document = OpenApi::parse(document.to_string()).unwrap();
     let supplied = Supplied::default();
     let reading = Reading { parts_max: 2_000, ..reading(&supplied, true) };
     let (operations, warnings) = all(&document, &reading, |_| true);

@@ -7,7 +7,7 @@ const PARTS_MAX: usize = 10_000;
 
 fn document(version: &str, schemas: Value) -> OpenApi {
     let document = json!({"openapi": version, "components": {"schemas": schemas}});
-    OpenApi::parse(&document.to_string()).unwrap()
+    OpenApi::parse(document.to_string()).unwrap()
 }
 
 fn read(version: &str, schemas: Value, schema: Value) -> Result<(Value, Value), String> {

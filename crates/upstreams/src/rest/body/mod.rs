@@ -275,7 +275,7 @@ mod tests {
         let document = json!({"openapi": "3.0.3", "components": {"schemas": {
             "Pet": {"type": "object", "required": ["name"], "properties": {
                 "name": {"type": "string"}, "age": {"type": "integer"}}}}}});
-        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let document = OpenApi::parse(document.to_string()).unwrap();
         let taken = taken.iter().map(|name| (*name).to_owned()).collect();
         let read = |draft: &mut Draft<'_>| read(draft, &declared, &taken);
         translate(&document, &mut Known::new(10_000), 1_000, read).map(|(arguments, _)| arguments)
