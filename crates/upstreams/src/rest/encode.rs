@@ -18,6 +18,10 @@ pub(super) enum Style {
     Pipes,
     /// `n[key]=a`
     Deep,
+    /// `.a,b`, or `.a.b` where it is exploded: paths.
+    Label,
+    /// `;n=a,b`, or `;n=a;n=b` where it is exploded: paths.
+    Matrix,
 }
 
 /// How a value is written.
@@ -40,7 +44,12 @@ const OF_PATHS: &[u8] = b"/:@!$&'()*+,;=%";
 impl Written {
     /// The value in a path.
     pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String> {
-        let written = self.joined(name, value, encoded)?;
+        let written = match self.style {
+            Style::Label | Style::Matrix => self.marked(name, value)?,
+            Style::Simple | Style::Form | Style::Spaces | Style::Pipes | Style::Deep => {
+                self.joined(name, value, encoded)?
+            }
+        };
         if written.is_empty() {
             return Err(misfit(format!("`{name}` must not be empty: it is a part of the path")));
         }
@@ -98,7 +107,42 @@ impl Written {
         match self.style {
             Style::Spaces => "%20",
             Style::Pipes => "%7C",
-            Style::Simple | Style::Form | Style::Deep => ",",
+            Style::Simple | Style::Form | Style::Deep | Style::Label | Style::Matrix => ",",
+        }
+    }
+
+    /// The styles that mark each value: nothing for an empty list.
+    fn marked(self, name: &str, value: &Value) -> Result<String> {
+        let mark = |name: &str, text: &str| match (self.style, text) {
+            (Style::Matrix, "") => format!(";{name}"),
+            (Style::Matrix, text) => format!(";{name}={text}"),
+            (_, text) => format!(".{text}"),
+        };
+        let name_sent = encoded(name);
+        match value {
+            Value::Array(items) if self.explode && !self.json => {
+                let items = texts(name, items.iter())?;
+                Ok(items.iter().map(|item| mark(&name_sent, &encoded(item))).collect())
+            }
+            Value::Object(members) if self.explode && !self.json => {
+                let mut written = String::new();
+                for (key, value) in members {
+                    let (key, text) = (encoded(key), encoded(&text(key, value)?));
+                    written.push_str(&match self.style {
+                        Style::Matrix => mark(&key, &text),
+                        _ => mark(&key, &format!("{key}={text}")),
+                    });
+                }
+                Ok(written)
+            }
+            whole => {
+                let text = self.joined(name, whole, encoded)?;
+                let says_nothing = self.style == Style::Label || !whole.is_string();
+                if text.is_empty() && says_nothing {
+                    return Ok(text);
+                }
+                Ok(mark(&name_sent, &text))
+            }
         }
     }
 
@@ -131,7 +175,7 @@ pub(super) fn path_text(text: &str) -> String {
 }
 
 /// A plain value as a text.
-fn text(name: &str, value: &Value) -> Result<String> {
+pub(super) fn text(name: &str, value: &Value) -> Result<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -211,6 +255,30 @@ mod tests {
         assert_eq!(path(false, &object).unwrap(), "x,%C3%A9,y,true");
         assert_eq!(path(true, &object).unwrap(), "x=%C3%A9,y=true");
         assert_eq!(written(Style::Simple, false).in_header("n", &list).unwrap(), "a b,c,d,3");
+    }
+
+    #[test]
+    fn values_of_a_path_are_marked_as_the_specification_shows() {
+        let (list, object) = (json!(["a b", 3]), json!({"x": "é", "y": true}));
+        for (style, explode, of_plain, of_list, of_object) in [
+            (Style::Label, false, ".7", ".a%20b,3", ".x,%C3%A9,y,true"),
+            (Style::Label, true, ".7", ".a%20b.3", ".x=%C3%A9.y=true"),
+            (Style::Matrix, false, ";n=7", ";n=a%20b,3", ";n=x,%C3%A9,y,true"),
+            (Style::Matrix, true, ";n=7", ";n=a%20b;n=3", ";x=%C3%A9;y=true"),
+        ] {
+            let path = |value: &Value| written(style, explode).in_path("n", value).unwrap();
+            assert_eq!(path(&json!(7)), of_plain, "{style:?}");
+            assert_eq!(path(&list), of_list, "{style:?}");
+            assert_eq!(path(&object), of_object, "{style:?}");
+            for empty in [json!([]), json!({})] {
+                assert!(written(style, explode).in_path("n", &empty).is_err(), "{style:?} {empty}");
+            }
+        }
+        let plain = |style: Style, text: &str| written(style, false).in_path("n", &json!(text));
+        assert_eq!(plain(Style::Matrix, "").unwrap(), ";n");
+        assert!(plain(Style::Label, "").is_err());
+        assert_eq!(plain(Style::Matrix, "a;b=c/d").unwrap(), ";n=a%3Bb%3Dc%2Fd");
+        assert_eq!(written(Style::Matrix, false).in_path("a b", &json!(1)).unwrap(), ";a%20b=1");
     }
 
     #[test]

@@ -262,6 +262,8 @@ fn written(
     let said = fields.get("style").and_then(Value::as_str);
     let style = match (place, said) {
         (Place::Path | Place::Header, None | Some("simple")) => Style::Simple,
+        (Place::Path, Some("label")) => Style::Label,
+        (Place::Path, Some("matrix")) => Style::Matrix,
         (Place::Query, None | Some("form")) => Style::Form,
         (Place::Query, Some("spaceDelimited")) => Style::Spaces,
         (Place::Query, Some("pipeDelimited")) => Style::Pipes,
@@ -319,6 +321,11 @@ mod tests {
         assert_eq!((query.argument.as_str(), query.name.as_str()), ("tags", "tags[]"));
         let deep = parameter(json!({"name": "filter", "in": "query", "style": "deepObject"}));
         assert_eq!(deep.written.style, Style::Deep);
+        let matrix = parameter(json!({"name": "a", "in": "path", "style": "matrix"}));
+        assert!(matrix.written.style == Style::Matrix && !matrix.written.explode);
+        let label = json!({"name": "a", "in": "path", "style": "label", "explode": true});
+        let label = parameter(label);
+        assert!(label.written.style == Style::Label && label.written.explode);
         let content = json!({"name": "q", "in": "query", "content": {
             "application/json": {"schema": {"type": "object"}}}});
         assert!(parameter(content).written.json);
@@ -349,7 +356,8 @@ mod tests {
             (json!({"name": "s", "in": "cookie", "required": true}), "`cookie`"),
             (json!({"name": "Via", "in": "header", "required": true}), "`Via`"),
             (json!({"name": "X-HTTP-Method", "in": "header", "required": true}), "X-HTTP-Method"),
-            (json!({"name": "a", "in": "path", "style": "matrix"}), "`matrix`"),
+            (json!({"name": "a", "in": "path", "style": "deepObject"}), "`deepObject`"),
+            (json!({"name": "a", "in": "query", "required": true, "style": "tsv"}), "`tsv`"),
             (json!({"in": "query"}), "has no name"),
             (json!({"name": "a".repeat(1_001), "in": "query"}), "more than 1000 bytes"),
         ] {

@@ -44,15 +44,16 @@ impl Request {
             let (name, value) = header(parameter, value)?;
             headers.insert(name, value);
         }
-        let body = match &operation.body {
-            Some(body) => body.bytes(arguments)?,
+        let content = match &operation.body {
+            Some(body) => body.content(arguments)?,
             None => None,
         };
-        if let Some(declared) = operation.body.as_ref().filter(|_| body.is_some()) {
-            let media = HeaderValue::from_str(&declared.media)
+        if let Some(content) = &content {
+            let media = HeaderValue::from_str(&content.media)
                 .map_err(|_| misfit("the document's media type for the body is none"))?;
             headers.insert(CONTENT_TYPE, media);
         }
+        let body = content.map(|content| content.bytes);
         let url = url(operation, base, arguments)?;
         Ok(Self { method: operation.method.clone(), url, headers, body })
     }
@@ -95,7 +96,7 @@ fn url(operation: &Operation, base: &Url, arguments: &Map<String, Value>) -> Res
     let path = operation.path.filled(|name| {
         let found = given(operation, arguments, Place::Path).find(|(one, _)| one.name == name);
         match found {
-            Some((parameter, value)) => parameter.written.in_path(&parameter.argument, value),
+            Some((parameter, value)) => parameter.written.in_path(&parameter.name, value),
             None => Err(misfit(format!("`{name}` is missing"))),
         }
     })?;

@@ -1,5 +1,8 @@
 //! Bodies of requests: which of the media types is sent, and which arguments make it up.
 
+mod multipart;
+
+use self::multipart::Fields;
 use super::encode::{Style, Written};
 use super::parameter::is_argument;
 use super::schema::{Draft, Hitch};
@@ -9,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use kernel::tool::arguments::misfit;
 use outbound::answer::{essence, is_json};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a schema may say and still be taken apart into arguments.
 const PLAIN: [&str; 14] = [
@@ -20,19 +23,28 @@ const PLAIN: [&str; 14] = [
 /// A body that can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Body {
-    /// The media type.
-    pub(super) media: String,
+    media: String,
     kind: Kind,
     carried: Carried,
     required: bool,
+}
+
+/// What is sent of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    /// The media type.
+    pub(super) media: String,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// How a body is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Json,
-    /// Fields; these of them are written `a[b]=c`.
-    Form(BTreeSet<String>),
+    /// Fields; these of them are written as the document says.
+    Form(BTreeMap<String, Written>),
+    /// Fields, some of which may be files.
+    Multipart(Fields),
     Text,
     /// Bytes, which come as base64.
     Bytes,
@@ -68,7 +80,7 @@ pub(super) fn read(
     let fields = document.object(declared)?;
     let required = fields.get("required") == Some(&Value::Bool(true));
     let content = fields.get("content").and_then(Value::as_object);
-    let Some(Chosen { media, kind, content }) = choose(content) else {
+    let Some(Chosen { media, mut kind, content }) = choose(content) else {
         return match content.map(Map::len) {
             None | Some(0) => Ok(None),
             Some(_) if !required => Ok(None),
@@ -81,16 +93,22 @@ pub(super) fn read(
     };
     let unsaid = json!({});
     let schema = content.get("schema").unwrap_or(&unsaid);
+    if let Kind::Multipart(fields) = &mut kind {
+        *fields = Fields::read(document, schema, content)?;
+    }
     let about = fields.get("description");
     let body = Body { media, kind, carried: Carried::Whole(String::new()), required };
     let apart = match body.kind {
-        Kind::Json | Kind::Form(_) => {
+        Kind::Json | Kind::Form(_) | Kind::Multipart(_) => {
             document.follow(schema)?.as_object().filter(|schema| is_plain(schema, required))
         }
         Kind::Text | Kind::Bytes => None,
     };
     if let Some(object) = apart {
-        let (properties, required) = draft.properties(object)?;
+        let (mut properties, required) = draft.properties(object)?;
+        if let Kind::Multipart(fields) = &body.kind {
+            fields.show_files(&mut properties);
+        }
         let fits = |name: &String| is_argument(name) && !taken.contains(name);
         // Some documents require what they do not declare: it can only be sent in a whole body.
         let is_declared =
@@ -112,8 +130,15 @@ fn whole(
     taken: &BTreeSet<String>,
     body: Body,
 ) -> Result<Arguments, Hitch> {
-    let mut written = match body.kind {
+    let mut written = match &body.kind {
         Kind::Json | Kind::Form(_) => draft.schema(schema)?,
+        Kind::Multipart(fields) => {
+            let mut written = draft.schema(schema)?;
+            if let Some(Value::Object(properties)) = written.get_mut("properties") {
+                fields.show_files(properties);
+            }
+            written
+        }
         Kind::Text => json!({"type": "string"}),
         Kind::Bytes => json!({"type": "string", "contentEncoding": "base64"}),
     };
@@ -143,7 +168,7 @@ struct Chosen<'d> {
     content: &'d Value,
 }
 
-/// The media type that is sent: JSON before a form before text before bytes.
+/// The media type that is sent: JSON before a form before parts before text before bytes.
 fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     let content = content?;
     let find =
@@ -163,7 +188,11 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     if let Some((media, content)) =
         find(&|media: &str| media == "application/x-www-form-urlencoded")
     {
-        let kind = Kind::Form(deep_fields(content));
+        let kind = Kind::Form(styles(content));
+        return Some(Chosen { media: media.clone(), kind, content });
+    }
+    if let Some((media, content)) = find(&|media: &str| media == "multipart/form-data") {
+        let kind = Kind::Multipart(Fields::default());
         return Some(Chosen { media: media.clone(), kind, content });
     }
     let text = |media: &str| {
@@ -179,13 +208,27 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     Some(Chosen { media: media.clone(), kind: Kind::Bytes, content })
 }
 
-/// The fields of a form whose encoding says `deepObject`.
-fn deep_fields(content: &Value) -> BTreeSet<String> {
-    let encoding = content.get("encoding").and_then(Value::as_object);
-    let deep = |(_, said): &(&String, &Value)| {
-        said.get("style").and_then(Value::as_str) == Some("deepObject")
+/// What a document says of how the fields of a body are written.
+fn encodings(content: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    content.get("encoding").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// The fields of a form whose encoding names a style.
+fn styles(content: &Value) -> BTreeMap<String, Written> {
+    let styled = |said: &Value| {
+        let explode = said.get("explode").and_then(Value::as_bool);
+        let style = match said.get("style").and_then(Value::as_str) {
+            Some("form") => Style::Form,
+            Some("spaceDelimited") => Style::Spaces,
+            Some("pipeDelimited") => Style::Pipes,
+            Some("deepObject") => Style::Deep,
+            None if explode.is_some() => Style::Form,
+            _ => return None,
+        };
+        let explode = explode.unwrap_or(style == Style::Form);
+        Some(Written { style, explode, json: false, reserved: false })
     };
-    encoding.into_iter().flatten().filter(deep).map(|(name, _)| name.clone()).collect()
+    encodings(content).filter_map(|(name, said)| Some((name.clone(), styled(said)?))).collect()
 }
 
 /// Whether a schema is an object that can be taken apart into arguments: nothing holds between its
@@ -205,8 +248,8 @@ fn is_plain(schema: &Map<String, Value>, required: bool) -> bool {
 }
 
 impl Body {
-    /// The bytes to send; none if no argument asks for a body.
-    pub(super) fn bytes(&self, arguments: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
+    /// What is sent; nothing if no argument asks for a body.
+    pub(super) fn content(&self, arguments: &Map<String, Value>) -> Result<Option<Content>> {
         let gathered;
         let value = match &self.carried {
             Carried::Apart(names) => {
@@ -229,37 +272,34 @@ impl Body {
         self.written(value).map(Some)
     }
 
-    fn written(&self, value: &Value) -> Result<Vec<u8>> {
-        match &self.kind {
-            Kind::Json => Ok(value.to_string().into_bytes()),
-            Kind::Form(deep) => form(value, deep).map(String::into_bytes),
+    fn written(&self, value: &Value) -> Result<Content> {
+        let bytes = match &self.kind {
+            Kind::Multipart(fields) => return fields.content(value),
+            Kind::Json => value.to_string().into_bytes(),
+            Kind::Form(styles) => form(value, styles)?.into_bytes(),
             Kind::Text => match value {
-                Value::String(text) => Ok(text.clone().into_bytes()),
-                _ => Err(misfit("the body must be a text")),
+                Value::String(text) => text.clone().into_bytes(),
+                _ => return Err(misfit("the body must be a text")),
             },
             Kind::Bytes => {
                 let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());
-                decoded.ok_or_else(|| misfit("the body must be a text in base64"))
+                decoded.ok_or_else(|| misfit("the body must be a text in base64"))?
             }
-        }
+        };
+        Ok(Content { media: self.media.clone(), bytes })
     }
 }
 
-/// The fields of a form: lists as repeated fields, objects as JSON unless they are deep.
-fn form(value: &Value, deep: &BTreeSet<String>) -> Result<String> {
+/// The fields of a form: lists as repeated fields and objects as JSON, unless a style is named.
+fn form(value: &Value, styles: &BTreeMap<String, Written>) -> Result<String> {
     let Value::Object(fields) = value else {
         return Err(misfit("the body must be an object: it is sent as the fields of a form"));
     };
     let mut written = Vec::new();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let deep = deep.contains(name);
-        let how = Written {
-            style: if deep { Style::Deep } else { Style::Form },
-            explode: true,
-            json: value.is_object() && !deep,
-            reserved: false,
-        };
-        let fields = how.in_query(name, value)?;
+        let json = value.is_object();
+        let usual = Written { style: Style::Form, explode: true, json, reserved: false };
+        let fields = styles.get(name).copied().unwrap_or(usual).in_query(name, value)?;
         written.extend(fields.into_iter().map(|(key, value)| format!("{key}={value}")));
     }
     Ok(written.join("&"))
@@ -292,8 +332,8 @@ mod tests {
     }
 
     fn sent(arguments: &Arguments, given: Value) -> Result<Option<String>> {
-        let bytes = arguments.body.bytes(given.as_object().unwrap())?;
-        Ok(bytes.map(|bytes| String::from_utf8(bytes).unwrap()))
+        let content = arguments.body.content(given.as_object().unwrap())?;
+        Ok(content.map(|content| String::from_utf8(content.bytes).unwrap()))
     }
 
     #[test]
@@ -387,12 +427,133 @@ mod tests {
     }
 
     #[test]
+    fn a_form_is_written_as_its_document_says() {
+        let form = json!({"content": {"application/x-www-form-urlencoded": {
+            "schema": {"type": "object", "properties": {"a": {}, "b": {}, "c": {}, "d": {}}},
+            "encoding": {"a": {"explode": false}, "b": {"style": "pipeDelimited"},
+                "c": {"style": "form"}, "d": {"contentType": "text/plain"}}}}});
+        let form = arguments(form, &[]).unwrap().unwrap();
+        let given = json!({"a": [1, 2], "b": [3, 4], "c": {"x": 5}, "d": [6, 7]});
+        assert_eq!(sent(&form, given).unwrap().unwrap(), "a=1,2&b=3%7C4&x=5&d=6&d=7");
+    }
+
+    fn upload(schema: Value, encoding: Value) -> Arguments {
+        let content = json!({"multipart/form-data": {"schema": schema, "encoding": encoding}});
+        arguments(json!({"required": true, "content": content}), &[]).unwrap().unwrap()
+    }
+
+    /// The parts of a body, each as one text, and whether the body is divided as its type says.
+    fn parts(arguments: &Arguments, given: Value) -> Vec<String> {
+        let content = arguments.body.content(given.as_object().unwrap()).unwrap().unwrap();
+        let boundary = content.media.strip_prefix("multipart/form-data; boundary=").unwrap();
+        let text = String::from_utf8(content.bytes).unwrap();
+        let (divider, end) = (format!("--{boundary}\r\n"), format!("--{boundary}--\r\n"));
+        let inside = text.strip_suffix(end.as_str()).unwrap();
+        let parts = inside.split(divider.as_str()).filter(|part| !part.is_empty());
+        parts.map(str::to_owned).collect()
+    }
+
+    fn part(name: &str, more: &str, content: &str) -> String {
+        format!("Content-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n{content}\r\n")
+    }
+
+    #[test]
+    fn each_field_is_a_part() {
+        let schema = json!({"type": "object", "required": ["note"], "properties": {
+            "note": {"type": "string"}, "count": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "ids": {"type": "array", "items": {"type": "integer"}},
+            "about": {"type": "object"}, "raw": {"type": "string"}}});
+        let encoding = json!({"ids": {"explode": false}, "raw": {"contentType": "application/json"},
+            "note": {"contentType": "text/*"}});
+        let body = upload(schema, encoding);
+        assert_eq!(
+            names(&body),
+            (vec!["about", "count", "ids", "note", "raw", "tags"], json!(["note"]))
+        );
+        let given = json!({"note": "é\r\n--x", "count": 3, "tags": ["a", "b"], "ids": [1, 2],
+            "about": {"x": [1]}, "raw": "r"});
+        let json = "\r\nContent-Type: application/json";
+        assert_eq!(
+            parts(&body, given),
+            [
+                part("about", json, "{\"x\":[1]}"),
+                part("count", "", "3"),
+                part("ids", "", "1,2"),
+                part("note", "", "é\r\n--x"),
+                part("raw", json, "\"r\""),
+                part("tags", "", "a"),
+                part("tags", "", "b"),
+            ]
+        );
+        let none = parts(&body, json!({"note": null}));
+        assert_eq!(none, Vec::<String>::new(), "null is nothing");
+    }
+
+    #[test]
+    fn a_file_comes_as_bytes_or_as_text() {
+        let null = json!({"type": "null"});
+        let binary = json!({"type": "string", "format": "binary", "description": "The photo."});
+        let schema = json!({"type": "object", "properties": {
+            "photo": binary,
+            "more": {"anyOf": [{"type": "array", "items": binary}, null]},
+            "sheet": {"type": "string", "contentMediaType": "application/octet-stream"},
+            "code": {"type": "string", "format": "byte"}}});
+        let body = upload(schema, json!({"photo": {"contentType": "image/png, image/jpeg"}}));
+        let photo = &body.properties["photo"];
+        assert_eq!(photo["description"], "The photo.");
+        assert_eq!(photo["properties"]["base64"]["contentEncoding"], "base64");
+        assert_eq!(body.properties["more"]["items"]["type"], "object");
+        assert_eq!(body.properties["sheet"]["type"], "object");
+        assert_eq!(body.properties["code"]["type"], "string");
+        let file = |name: &str, media: &str| {
+            format!("; filename=\"{name}\"\r\nContent-Type: {media}")
+        };
+        let given = json!({"photo": {"base64": "aGk="}, "code": "aGk=",
+            "sheet": {"text": "a;b", "filename": "b\".csv\r\nx", "mediaType": "text/csv"},
+            "more": [{"text": "x"}, "aGk="]});
+        assert_eq!(
+            parts(&body, given),
+            [
+                part("code", "", "aGk="),
+                part("more", &file("more", "text/plain; charset=utf-8"), "x"),
+                part("more", &file("more", "application/octet-stream"), "hi"),
+                part("photo", &file("photo", "image/png"), "hi"),
+                part("sheet", &file("b%22.csv%0D%0Ax", "text/csv"), "a;b"),
+            ]
+        );
+        for (wrong, told) in [
+            (json!({"photo": {}}), "needs `base64` or `text`"),
+            (json!({"photo": {"base64": "", "text": ""}}), "needs `base64` or `text`"),
+            (json!({"photo": "?"}), "is not in base64"),
+            (json!({"photo": {"text": "", "mediaType": "a/b\r\nc: d"}}), "`mediaType`"),
+        ] {
+            let error = sent(&body, wrong).unwrap_err();
+            assert!(error.fault.message.contains(told), "{}", error.fault.message);
+        }
+    }
+
+    #[test]
+    fn what_divides_parts_is_in_none_of_them_and_always_the_same() {
+        let body = upload(json!({"type": "object", "additionalProperties": true}), json!({}));
+        assert_eq!(names(&body), (vec!["body"], json!(["body"])));
+        let given = json!({"body": {"a": "1"}});
+        let first = sent(&body, given.clone()).unwrap().unwrap();
+        assert_eq!(sent(&body, given).unwrap().unwrap(), first);
+        let again = json!({"body": {"a": first}});
+        let divider = first.lines().next().unwrap();
+        let second = sent(&body, again).unwrap().unwrap();
+        assert!(!second.starts_with(divider), "{second}");
+        assert!(sent(&body, json!({"body": 7})).is_err());
+    }
+
+    #[test]
     fn what_cannot_be_sent_is_told_if_it_must_be() {
         let upload = |required: bool| {
-            let content = json!({"multipart/form-data": {"schema": {"type": "object"}}});
+            let content = json!({"multipart/mixed": {"schema": {"type": "object"}}});
             arguments(json!({"required": required, "content": content}), &[])
         };
-        assert!(upload(true).unwrap_err().contains("`multipart/form-data`"));
+        assert!(upload(true).unwrap_err().contains("`multipart/mixed`"));
         assert!(upload(false).unwrap().is_none());
         assert!(arguments(json!({"content": {}}), &[]).unwrap().is_none());
     }

@@ -196,8 +196,8 @@ fn what_cannot_be_called_is_left_out_by_itself() {
         ),
         (
             json!({"post": {"requestBody": {"required": true, "content": {
-                "multipart/form-data": {}}}}}),
-            "`multipart/form-data`",
+                "multipart/mixed": {}}}}}),
+            "`multipart/mixed`",
         ),
     ] {
         let told_of = refused(item);

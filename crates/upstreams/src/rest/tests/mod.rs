@@ -53,7 +53,7 @@ paths:
   /upload:
     post:
       operationId: upload
-      requestBody: {required: true, content: {multipart/form-data: {schema: {type: object}}}}
+      requestBody: {required: true, content: {multipart/mixed: {schema: {type: object}}}}
 components:
   schemas:
     Pet:
