@@ -348,7 +348,7 @@ limits! {
         /// How often an upstream is listed that says neither for how long its lists hold nor when
         /// they change.
         upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
-        /// The size of an OpenAPI document.
+        /// The size of an OpenAPI or Swagger document.
         upstream_document_bytes_max: usize = 64 * 1024 * 1024, 1..=GIB;
     }
     fixed {

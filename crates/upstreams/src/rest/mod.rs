@@ -1,5 +1,5 @@
-//! REST servers: every operation of an OpenAPI document becomes a tool. What cannot be called is
-//! left out with a warning; the rest of the document still works.
+//! REST servers: every operation of an OpenAPI or Swagger document becomes a tool. What cannot be
+//! called is left out with a warning; the rest of the document still works.
 //!
 //! The order of the modules below is the order of reading and of import.
 
@@ -10,6 +10,7 @@ mod schema;
 mod parameter;
 mod path;
 mod body;
+mod swagger;
 mod operation;
 mod request;
 mod credentials;

@@ -2,10 +2,11 @@
 //! world, and how its request is put together. One that cannot be called is left out by itself.
 
 use super::body::{self, Body};
-use super::document::OpenApi;
+use super::document::{OpenApi, Version};
 use super::parameter::{self, Declared, Found, Parameter, Place, Supplied};
 use super::path::Template;
 use super::schema::{Draft, Hitch, Known, translate};
+use super::swagger;
 use crate::cut;
 use kernel::tool::call::Reach;
 use reqwest::Method;
@@ -114,7 +115,7 @@ pub(super) fn all(
             let path = path.split('#').next().unwrap_or(path);
             let place = At { path, item, method, fields };
             let read = match is_new {
-                true => place.read(document, name, reading, &mut known),
+                true => place.read_any(document, name, reading, &mut known),
                 false => Err(format!("another operation is called `{name}`, too")),
             };
             match read {
@@ -135,6 +136,26 @@ struct At<'d> {
 }
 
 impl<'d> At<'d> {
+    /// The operation, whatever version its document is of.
+    fn read_any(
+        &self,
+        document: &'d OpenApi,
+        name: String,
+        reading: &Reading<'_>,
+        known: &mut Known,
+    ) -> Result<Operation, String> {
+        match document.version {
+            Version::V20 => {
+                let fields = swagger::operation(document, self.item, self.fields)?;
+                // It has the parameters of its path already.
+                let (item, method) = (Map::new(), self.method.clone());
+                let converted = At { path: self.path, item: &item, method, fields: &fields };
+                converted.read(document, name, reading, known)
+            }
+            Version::V30 | Version::V31 => self.read(document, name, reading, known),
+        }
+    }
+
     fn read(
         &self,
         document: &'d OpenApi,

@@ -1,8 +1,9 @@
 //! Where a server is: as the operator says, or else as its document does, which cannot send our
 //! credentials elsewhere.
 
-use super::document::OpenApi;
+use super::document::{OpenApi, Version};
 use super::operation::{Operation, server};
+use super::swagger;
 use crate::config::{Document, RestConfig};
 use outbound::addresses::{self, HttpSettings};
 use reqwest::Url;
@@ -52,7 +53,11 @@ impl Places {
         if let Some(base) = &self.base {
             return Ok(base.clone());
         }
-        let named = server(document.field("servers")).unwrap_or_else(|| "/".to_owned());
+        let named = match document.version {
+            Version::V20 => Some(swagger::server(document, self.document.is_some())),
+            Version::V30 | Version::V31 => server(document.field("servers")),
+        };
+        let named = named.unwrap_or_else(|| "/".to_owned());
         let whole = match &self.document {
             Some(from) => from.join(&named).map_err(|error| error.to_string()),
             None => {
@@ -152,6 +157,26 @@ mod tests {
                 (Err(why), Err(told)) => assert!(why.contains(told), "{why}"),
                 _ => panic!("{found:?}, not {expected:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_document_of_swagger_names_its_server_in_parts() {
+        let from = Some("http://a.test/docs/swagger.json");
+        let both = json!(["wss", "http", "https"]);
+        for (said, from, expected) in [
+            (json!({"host": "b.test:8080", "basePath": "/v1"}), from, "http://b.test:8080/v1"),
+            (json!({"host": "b.test", "schemes": both}), from, "https://b.test/"),
+            (json!({"host": "b.test", "schemes": ["http"]}), None, "http://b.test/"),
+            (json!({"host": "b.test", "basePath": "v1"}), None, "https://b.test/v1"),
+            (json!({"basePath": "/v2"}), from, "http://a.test/v2"),
+            (json!({}), from, "http://a.test/"),
+        ] {
+            let mut document = said.clone();
+            document["swagger"] = json!("2.0");
+            let document = OpenApi::parse(document.to_string()).unwrap();
+            let found = places(None, from).unwrap().server(&document, false);
+            assert_eq!(found.unwrap().as_str(), expected, "{said}");
         }
     }
 

@@ -23,10 +23,13 @@ const OF_PARTS: [&str; 6] = [
     "unevaluatedProperties",
 ];
 /// Keywords that say nothing about a request, or nothing once references are resolved.
-const DROPPED: [&str; 14] = [
+const DROPPED: [&str; 15] = [
     "$schema", "$id", "$anchor", "$dynamicAnchor", "$comment", "$vocabulary", "$defs",
     "definitions", "discriminator", "xml", "externalDocs", "nullable", "example", "contentSchema",
+    "collectionFormat",
 ];
+/// How schemas say that null is as good: OpenAPI 3.0, and documents of Swagger 2.0.
+const NULLABLE: [&str; 2] = ["nullable", "x-nullable"];
 
 /// What is known of a document's references, over all of its operations, and how much may still be
 /// written of it: a small document can say one large thing in thousands of places.
@@ -237,10 +240,10 @@ impl<'d> Draft<'d> {
         Ok(together(written, beside))
     }
 
-    /// What stands beside a reference: in 3.0 nothing counts, but words do no harm.
+    /// What stands beside a reference: before 3.1 nothing counts, but words do no harm.
     fn beside(&mut self, fields: &Map<String, Value>) -> Result<Map<String, Value>, Hitch> {
         let counts = |name: &str| match self.document.version {
-            Version::V30 => name == "description",
+            Version::V20 | Version::V30 => name == "description",
             Version::V31 => name != "$ref",
         };
         let beside: Map<String, Value> = fields
@@ -284,7 +287,7 @@ impl<'d> Draft<'d> {
         overlapping(&mut written);
         exclusive(&mut written, "exclusiveMinimum", "minimum");
         exclusive(&mut written, "exclusiveMaximum", "maximum");
-        let nullable = fields.get("nullable") == Some(&Value::Bool(true));
+        let nullable = NULLABLE.iter().any(|name| fields.get(*name) == Some(&Value::Bool(true)));
         Ok(if nullable { or_null(written) } else { Value::Object(written) })
     }
 

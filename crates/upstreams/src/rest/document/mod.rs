@@ -1,4 +1,4 @@
-//! An OpenAPI document, read from JSON or YAML within limits, with references that
+//! A document: OpenAPI 3 or Swagger 2.0, read from JSON or YAML within limits, with references that
 //! stay inside it. Held is its text with an index of it; a part becomes a value when it is needed,
 //! since all of a large document as values would take many times the memory.
 
@@ -40,6 +40,8 @@ pub(super) struct OpenApi {
 /// The versions that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
+    /// Swagger 2.0.
+    V20,
     /// OpenAPI 3.0, whose schemas are a dialect of their own.
     V30,
     /// OpenAPI 3.1, whose schemas are JSON Schema 2020-12.
@@ -81,13 +83,14 @@ impl OpenApi {
             Value::Number(said) => Some(said.to_string()),
             _ => None,
         };
-        let known = "OpenAPI 3.0 and 3.1 are known";
+        let known = "Swagger 2.0 and OpenAPI 3.0 and 3.1 are known";
         match (said("openapi"), said("swagger")) {
             (Some(said), _) if is_of(&said, "3.0") => Ok(Version::V30),
             (Some(said), _) if is_of(&said, "3.1") => Ok(Version::V31),
             (Some(said), _) => Err(format!("it is of OpenAPI `{said}`; {known}")),
+            (None, Some(said)) if is_of(&said, "2.0") || said == "2" => Ok(Version::V20),
             (None, Some(said)) => Err(format!("it is of Swagger `{said}`; {known}")),
-            (None, None) => Err(format!("it has no `openapi` that says its version; {known}")),
+            (None, None) => Err(format!("it has no `openapi` or `swagger` version; {known}")),
         }
     }
 
@@ -313,6 +316,8 @@ mod tests {
             assert!(error.contains(told), "{text}: {error}");
         }
         for (text, version) in [
+            ("swagger: '2.0'", Version::V20),
+            ("swagger: 2.0", Version::V20),
             ("openapi: 3.0.3", Version::V30),
             ("openapi: 3.1", Version::V31),
         ] {

@@ -1,6 +1,8 @@
 //! A provider against a peer of our own: from a document to a call and back.
 #![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
 
+mod formats;
+
 use super::super::RemoteParts;
 use super::super::config::{
     Document, KeyPlace, RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
