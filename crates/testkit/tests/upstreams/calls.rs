@@ -48,7 +48,7 @@ fn every_call_has_a_clear_end_in_time() {
                 assert_clear(&what, &in_time(&mut caller, &format!("bad.{name}")));
                 house.others_are_well(&what);
             }
-            // A process that wrote too much was stopped, and comes back.
+            // One that answered too much, or not at all, still answers.
             wait_for("the bad one to be there", LIMIT, || {
                 let said = caller.call("bad.add", json!({"a": 1, "b": 2})).ok()?;
                 (said.words() == "3").then_some(())

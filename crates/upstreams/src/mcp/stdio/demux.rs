@@ -6,6 +6,7 @@
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Result};
 use super::ending::Ending;
 use super::outbox::Ticket;
+use super::outline::Outline;
 use crate::lock;
 use kernel::contracts::Clock;
 use kernel::tool::call::HowFar;
@@ -202,6 +203,26 @@ impl Demux {
         heard
     }
 
+    /// A message came that was too long to be kept; the one who waits for it learns so.
+    pub(super) fn take_too_long(&self, outline: &Outline) -> Heard {
+        let mut heard = Heard { garbage: !outline.is_message(), ..Heard::default() };
+        let open = outline.answered().and_then(|id| {
+            let mut table = lock(&self.table);
+            let key = table.key_of(Some(id))?;
+            table.close(&key)
+        });
+        match open {
+            Some(open) => {
+                heard.answers = 1;
+                open.answer(self.too_large());
+            }
+            None => heard.unasked = 1,
+        }
+        let asked = outline.asked().and_then(|id| serde_json::from_str::<&RawValue>(id).ok());
+        heard.refused.extend(asked.and_then(Id::read));
+        heard
+    }
+
     fn take_one(&self, text: &str, heard: &mut Heard) {
         if text.is_empty() {
             return;
@@ -237,7 +258,7 @@ impl Demux {
         }
         let open = {
             let mut table = lock(&self.table);
-            let key = table.key_of(id);
+            let key = table.key_of(id.map(RawValue::get));
             key.and_then(|key| table.close(&key))
         };
         // It comes after all, and no one waits for it any more.
@@ -327,10 +348,7 @@ impl Demux {
 
     fn read_result(&self, result: &RawValue) -> Incoming {
         if result.get().len() > self.bytes_max {
-            let message = format!("its answer has more than {} bytes", self.bytes_max);
-            let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
-                .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
-            return Incoming::Broken(error);
+            return self.too_large();
         }
         match self.read(result) {
             Ok(result) => Incoming::Result(result),
@@ -340,6 +358,13 @@ impl Demux {
                 Incoming::Broken(error)
             }
         }
+    }
+
+    fn too_large(&self) -> Incoming {
+        let message = format!("its answer has more than {} bytes", self.bytes_max);
+        let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
+            .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
+        Incoming::Broken(error)
     }
 
     fn rpc_error(&self, raw: &RawValue) -> RpcError {
@@ -369,9 +394,9 @@ impl Table {
 
     /// Which request an answer is to. Some servers make texts of numbers, and one that could not
     /// read a request cannot say which it was.
-    fn key_of(&self, id: Option<&RawValue>) -> Option<String> {
+    fn key_of(&self, id: Option<&str>) -> Option<String> {
         let known = |key: &&str| self.open.contains_key(*key);
-        match id.map(RawValue::get) {
+        match id {
             Some(id) => [id, id.trim_matches('"')].into_iter().find(known).map(str::to_owned),
             None => self.open.keys().next().filter(|_| self.open.len() == 1).cloned(),
         }

@@ -44,6 +44,31 @@ pub(super) async fn next(
     }
 }
 
+/// Reads the rest of a line that is too long, and gives it bit by bit; whether it ends within so
+/// many bytes.
+pub(super) async fn rest(
+    input: &mut (impl AsyncBufRead + Unpin),
+    bytes_max: usize,
+    mut take: impl FnMut(&[u8]),
+) -> io::Result<bool> {
+    let mut room = bytes_max;
+    loop {
+        let read = input.fill_buf().await?;
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(read.len());
+        let is_over = end.is_some() || read.is_empty();
+        if taken > room {
+            return Ok(false);
+        }
+        take(&read[..taken]);
+        room -= taken;
+        input.consume(taken + usize::from(end.is_some()));
+        if is_over {
+            return Ok(true);
+        }
+    }
+}
+
 /// So much in a time.
 pub(super) struct Budget {
     clock: Arc<dyn Clock>,
@@ -117,6 +142,19 @@ mod tests {
     fn a_long_line_is_told_before_all_of_it_is_read() {
         let long = |text: &str| Read::TooLong(text.as_bytes().to_vec());
         assert_eq!(read(b"longer\nab", 5), [long("longe"), whole("r"), whole("ab")]);
+    }
+
+    #[test]
+    fn the_rest_of_a_long_line_passes_by() {
+        let mut input = BufReader::with_capacity(3, b"0123456789\nab\nunended".as_slice());
+        let mut passed = Vec::new();
+        block_on(next(&mut input, 4)).unwrap();
+        let ended = block_on(rest(&mut input, 6, |part| passed.extend_from_slice(part)));
+        assert!(ended.unwrap());
+        assert_eq!(passed, b"456789");
+        assert_eq!(block_on(next(&mut input, 4)).unwrap(), whole("ab"));
+        assert!(!block_on(rest(&mut input, 4, |_| {})).unwrap(), "it is longer than that");
+        assert!(block_on(rest(&mut input, 9, |_| {})).unwrap(), "the end is an end of line, too");
     }
 
     /// Continues by a millisecond with every look.

@@ -4,6 +4,7 @@
 
 mod ending;
 mod lines;
+mod outline;
 mod log;
 mod outbox;
 mod demux;
@@ -21,9 +22,10 @@ use lines::{Budget, Read};
 use log::Log;
 use outbound::redaction::Hidden;
 use outbox::{Outbox, Pending, Place, Queued, Ticket};
+use outline::Outline;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::BufReader;
+use tokio::io::{AsyncBufRead, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::jsonrpc::{self, Id, RpcError};
@@ -35,6 +37,9 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN_MS: u64 = 100;
 const KIB: usize = 1024;
+/// How much longer than allowed a message may be and still cost only the one who waits for it: as
+/// many times. A process that writes more without an end of line is stopped.
+const PASSED_OVER_MAX: usize = 32;
 /// How many lines that are no messages may come before the next message.
 const GARBAGE_MAX: u32 = 1_000;
 /// How long a notification or response may wait for room.
@@ -274,17 +279,25 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
     let line_bytes_max = shared.demux.line_bytes_max();
     let mut garbage = 0;
     loop {
-        let line = match lines::next(&mut input, line_bytes_max).await {
-            Ok(Read::Whole(line)) => line,
-            Ok(Read::TooLong(_)) => return shared.end(Ending::too_long(line_bytes_max)),
+        let (heard, bytes) = match lines::next(&mut input, line_bytes_max).await {
+            Ok(Read::Whole(line)) => {
+                let heard = shared.demux.take(&line);
+                if heard.garbage {
+                    log.line(&line);
+                }
+                (heard, line.len())
+            }
+            Ok(Read::TooLong(head)) => match pass_over(shared, &mut input, &head).await {
+                Some(heard) => (heard, head.len()),
+                None => return shared.end(Ending::too_long(line_bytes_max)),
+            },
             Ok(Read::End) | Err(_) => return,
         };
-        let Heard { unasked, answers, garbage: is_garbage, refused } = shared.demux.take(&line);
+        let Heard { unasked, answers, garbage: is_garbage, refused } = heard;
         for id in refused {
             shared.outbox.try_say(busy(&id));
         }
         if is_garbage {
-            log.line(&line);
             garbage += 1;
         } else if unasked + answers > 0 {
             garbage = 0;
@@ -293,10 +306,29 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
             return shared.end(Ending::garbage(garbage));
         }
         if answers == 0 {
-            let kib = u64::try_from(line.len() / KIB).unwrap_or(u64::MAX);
+            let kib = u64::try_from(bytes / KIB).unwrap_or(u64::MAX);
             budget.spend_in_time(u64::from(unasked.max(1)).saturating_add(kib)).await;
         }
     }
+}
+
+/// Reads over a message that is too long: only whoever waits for it loses something. None where it
+/// does not end.
+async fn pass_over(
+    shared: &Shared,
+    input: &mut (impl AsyncBufRead + Unpin),
+    head: &[u8],
+) -> Option<Heard> {
+    let mut outline = Outline::default();
+    outline.read(head);
+    let bytes_max = shared.demux.line_bytes_max().saturating_mul(PASSED_OVER_MAX);
+    let ended = lines::rest(input, bytes_max, |bytes| outline.read(bytes)).await;
+    ended.ok().filter(|ended| *ended)?;
+    let heard = shared.demux.take_too_long(&outline);
+    if heard.answers == 0 {
+        tracing::warn!(upstream = %shared.name, "a message is left out: it is too long");
+    }
+    Some(heard)
 }
 
 /// What we answer when no one here can take a request.

@@ -76,6 +76,9 @@ for line in sys.stdin:
         answer(message, {})
     elif method == "long":
         answer(message, {"x": "x" * params["bytes"]})
+    elif method == "long, id last":
+        result = {"x": "x" * params["bytes"]}
+        say({"result": result, "jsonrpc": "2.0", "id": message["id"]})
     elif method == "flood":
         threading.Thread(target=flood, daemon=True).start()
         answer(message, {})
@@ -424,15 +427,24 @@ async fn some_garbage_is_skipped_and_much_of_it_ends_the_child() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_too_large_is_told_and_a_line_that_never_ends_is_fatal() {
+async fn an_answer_that_is_too_large_ends_its_call_and_a_line_without_an_end_the_child() {
     let limits = Limits { call_output_bytes_max: 150_000, ..impatient() };
     let line = start_with(limits, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
-    let error = broken(ask(&line, 1, "long", json!({"bytes": 150_000})).await);
-    assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::TooLarge));
-    let answer = ask(&line, 2, "echo", json!({})).await;
-    assert_eq!(answer, Incoming::Result(json!({})), "the child goes on");
-    let group = group_of(&line, 3, "group").await;
-    let error = broken(ask(&line, 4, "long", json!({"bytes": 10_000_000})).await);
+    let group = group_of(&line, 1, "group").await;
+    // A little too large, and so large that it is not kept while it is read.
+    for (id, method, bytes) in
+        [(2, "long", 150_000), (3, "long", 2_000_000), (4, "long, id last", 2_000_000)]
+    {
+        let mut waiting = line.request(outgoing(10 + id, "hang", json!({}))).await.unwrap();
+        let error = broken(ask(&line, id, method, json!({"bytes": bytes})).await);
+        assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::TooLarge));
+        let answer = ask(&line, 20 + id, "echo", json!({})).await;
+        assert_eq!(answer, Incoming::Result(json!({})), "the child goes on");
+        let other = futures::FutureExt::now_or_never(waiting.recv());
+        assert_eq!(other, None, "another call has nothing to do with it");
+    }
+    assert_eq!(group_of(&line, 30, "group").await, group, "it is the same child");
+    let error = broken(ask(&line, 31, "long", json!({"bytes": 10_000_000})).await);
     assert_eq!(error.kind, PeerErrorKind::TooLarge);
     assert!(error.message.contains("was stopped"), "{error}");
     gone(group).await;
