@@ -19,8 +19,41 @@ pub struct UpstreamConfig {
     pub journal: bool,
     /// How long one call of it may take; as the limits say where this is none.
     pub timeout_ms: Option<u64>,
+    /// In which era of MCP it is spoken to; of no account where it does not speak MCP.
+    pub era: EraSetting,
     /// Where it is configured, for messages: `.mcp.json`, `waypost.toml:12`.
     pub origin: String,
+}
+
+/// In which era of MCP a server is spoken to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EraSetting {
+    /// As the server can. One of both eras is spoken to as each caller would do it: with a
+    /// handshake for a client that has one, else statelessly.
+    #[default]
+    Auto,
+    /// With a handshake, for everyone: up to 2025-11-25.
+    Handshake,
+    /// Statelessly, for everyone: since 2026-07-28.
+    Stateless,
+}
+
+impl EraSetting {
+    /// All of them, by the words of settings.
+    pub const WORDS: [(&'static str, EraSetting); 3] = [
+        ("auto", EraSetting::Auto),
+        ("2025", EraSetting::Handshake),
+        ("2026", EraSetting::Stateless),
+    ];
+
+    /// Its word in settings.
+    pub fn word(self) -> &'static str {
+        match self {
+            EraSetting::Auto => "auto",
+            EraSetting::Handshake => "2025",
+            EraSetting::Stateless => "2026",
+        }
+    }
 }
 
 /// What an upstream is and where.

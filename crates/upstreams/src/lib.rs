@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use config::{
-    Document, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret, UpstreamConfig,
-    UpstreamKind,
+    Document, EraSetting, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret,
+    UpstreamConfig, UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use state::{UpstreamState, UpstreamStatus};

@@ -36,8 +36,8 @@ impl Upstream {
         let span = tracing::info_span!("upstream", name = %config.name);
         let (shelf, account, opened) = match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
-                let link = Arc::new(Link::new(config.clone(), parts.clone()));
-                let kept = keep(link.clone(), board.clone(), checks, Arc::new(dial));
+                let link = Arc::new(Link::new(config.clone(), parts.clone(), Arc::new(dial)));
+                let kept = keep(link.clone(), board.clone(), checks);
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
                 let (account, opened) = (link.account.clone(), link.opened.clone());
                 let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));

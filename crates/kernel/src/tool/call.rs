@@ -267,12 +267,22 @@ pub struct Abilities {
     /// Come back for what continues without it: see `Wants`.
     #[serde(skip_serializing_if = "is_false")]
     pub later: bool,
+    /// Be asked in the middle of a call, as MCP has it with a handshake: a server of both eras is
+    /// spoken to in that one.
+    #[serde(skip_serializing_if = "is_false")]
+    pub handshake: bool,
 }
 
 impl Abilities {
     /// What a person can be asked for, for any caller.
-    pub const PERSON: Abilities =
-        Abilities { form: true, page: true, sample: false, roots: false, later: false };
+    pub const PERSON: Abilities = Abilities {
+        form: true,
+        page: true,
+        sample: false,
+        roots: false,
+        later: false,
+        handshake: false,
+    };
     /// What a run can do: ask a person, and wait as long as it takes.
     pub const RUN: Abilities = Abilities { later: true, ..Abilities::PERSON };
 

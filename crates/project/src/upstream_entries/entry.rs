@@ -10,7 +10,7 @@ use crate::layer::{NAME_CHARS_MAX, Place};
 use crate::settings::{Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use std::path::Path;
-use upstreams::{UpstreamConfig, UpstreamKind};
+use upstreams::{EraSetting, UpstreamConfig, UpstreamKind};
 
 /// An upstream as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +57,16 @@ pub struct Facts {
     pub journal: bool,
     /// How long one call of it may take.
     pub timeout_ms: Option<u64>,
+    /// In which era it is spoken to, where it speaks MCP.
+    pub era: Option<EraSetting>,
     /// Whether it is left alone.
     pub disabled: bool,
+}
+
+impl Way {
+    fn speaks_mcp(&self) -> bool {
+        matches!(self, Way::Http { .. } | Way::Stdio { .. })
+    }
 }
 
 impl Entry {
@@ -81,6 +89,13 @@ impl Entry {
             Some(oauth) if is_ours => return Err(misplaced(&oauth)),
             // Programs write idle keys into files of clients.
             Some(_) | None => {}
+        }
+        if let Some(era) = &own.era {
+            era_of(era)?;
+            if way.as_ref().is_some_and(|way| !way.speaks_mcp()) {
+                let what = Mistake::error("`era` goes with an MCP server");
+                return Err(era.mistake(what.hint("leave it out")));
+            }
         }
         Ok(Self { name: name.text.clone(), place: name.place.clone(), way, own })
     }
@@ -166,8 +181,14 @@ impl Entry {
             trusted: self.own.trusted == Some(true),
             journal: self.own.journal != Some(false),
             timeout_ms: self.own.timeout_ms,
+            era: self.way.as_ref().filter(|way| way.speaks_mcp()).map(|_| self.era()),
             disabled: self.is_disabled(),
         }
+    }
+
+    /// In which era it is spoken to. What is written was checked when it was read.
+    fn era(&self) -> EraSetting {
+        self.own.era.as_ref().and_then(|era| era_of(era).ok()).unwrap_or_default()
     }
 
     /// What is wrong with its name or its prefix.
@@ -247,9 +268,21 @@ impl Entry {
             trusted: self.own.trusted == Some(true),
             journal: self.own.journal != Some(false),
             timeout_ms: self.own.timeout_ms,
+            era: self.era(),
             origin: self.place.to_string(),
         })
     }
+}
+
+fn era_of(era: &Text) -> Result<EraSetting, Mistake> {
+    let words = EraSetting::WORDS;
+    let known = words.iter().find(|(word, _)| *word == era.text);
+    known.map(|(_, era)| *era).ok_or_else(|| {
+        let what = format!("`{}` is no era of MCP", era.text);
+        let hint = meant(&era.text, words.iter().map(|(word, _)| *word))
+            .unwrap_or_else(|| "it is `auto`, `2025` or `2026`".to_owned());
+        era.mistake(Mistake::error(what).hint(hint))
+    })
 }
 
 /// `oauth` where no one logs in.

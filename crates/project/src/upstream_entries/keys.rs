@@ -13,6 +13,7 @@ pub struct Own {
     pub trusted: Option<bool>,
     pub journal: Option<bool>,
     pub timeout_ms: Option<u64>,
+    pub era: Option<Text>,
     pub disabled: Option<bool>,
     /// Clients have it too; ours adds to theirs.
     pub oauth: Option<Oauth>,
@@ -27,6 +28,7 @@ impl Own {
             trusted: self.trusted.or(below.trusted),
             journal: self.journal.or(below.journal),
             timeout_ms: self.timeout_ms.or(below.timeout_ms),
+            era: self.era.or(below.era),
             disabled: self.disabled.or(below.disabled),
             oauth: match (self.oauth, below.oauth) {
                 (Some(above), Some(below)) => Some(above.over(below)),
@@ -56,6 +58,7 @@ pub struct ServerKeys {
     pub(super) journal: Option<bool>,
     #[serde(deserialize_with = "timeout_ms")]
     pub(super) timeout_ms: Option<u64>,
+    pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
 }
 
@@ -68,6 +71,7 @@ impl ServerKeys {
             trusted: self.trusted,
             journal: self.journal,
             timeout_ms: self.timeout_ms,
+            era: self.era.take(),
             disabled: self.disabled,
             oauth: self.oauth.take(),
         }
@@ -95,6 +99,7 @@ pub struct ProviderKeys {
     pub(super) journal: Option<bool>,
     #[serde(deserialize_with = "timeout_ms")]
     pub(super) timeout_ms: Option<u64>,
+    pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
 }
 
@@ -107,6 +112,7 @@ impl ProviderKeys {
             trusted: self.trusted,
             journal: self.journal,
             timeout_ms: self.timeout_ms,
+            era: self.era.take(),
             disabled: self.disabled,
             oauth: self.oauth.take(),
         }

@@ -49,6 +49,9 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
     if let Some(timeout_ms) = facts.timeout_ms {
         writing.line(format!("timeout_ms = {timeout_ms}"));
     }
+    if let Some(era) = &entry.own.era {
+        writing.text("era", era);
+    }
     if facts.disabled {
         writing.line("disabled = true".to_owned());
     }

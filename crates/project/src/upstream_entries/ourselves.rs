@@ -113,6 +113,7 @@ mod tests {
             trusted: false,
             journal: true,
             timeout_ms: None,
+            era: upstreams::EraSetting::Auto,
             origin: ".mcp.json:1".to_owned(),
         }
     }

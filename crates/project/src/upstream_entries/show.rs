@@ -128,6 +128,7 @@ fn told(facts: &Facts) -> Upstream {
         since: None,
         version: None,
         era: None,
+        era_setting: facts.era.map(|era| era.word().to_owned()),
         server: None,
         tools: 0,
         prompts: 0,
@@ -146,7 +147,7 @@ fn server(said: &Value) -> Option<UpstreamServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use upstreams::{KeyPlace, OauthConfig, RestConfig};
+    use upstreams::{EraSetting, KeyPlace, OauthConfig, RestConfig};
 
     fn config(kind: UpstreamKind) -> UpstreamConfig {
         UpstreamConfig {
@@ -156,6 +157,7 @@ mod tests {
             trusted: false,
             journal: true,
             timeout_ms: None,
+            era: EraSetting::Auto,
             origin: "waypost.toml:1".to_owned(),
         }
     }

@@ -67,6 +67,7 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         trusted: Some(provider.trusted),
         journal: Some(provider.journal),
         timeout_ms: provider.timeout_ms,
+        era: provider.era.as_deref().map(text),
         disabled: Some(provider.disabled),
     };
     let name = text(name);

@@ -125,6 +125,14 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
              86400000",
         ),
         (
+            "[mcp.servers.a]\ncommand = \"x\"\nera = \"2027\"\n",
+            "waypost.toml:3:7: error: `2027` is no era of MCP",
+        ),
+        (
+            "[providers.a]\ntype = \"rpc\"\nbase_url = \"http://a.test\"\nera = \"2025\"\n",
+            "waypost.toml:4:7: error: `era` goes with an MCP server",
+        ),
+        (
             "[mcp.servers.a]\ncommnd = \"x\"\n",
             "waypost.toml:2:1: error: unknown key `commnd` in `[mcp.servers.a]`; \
              hint: did you mean `command`?",

@@ -19,7 +19,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use upstreams::{Document, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind};
+use upstreams::{
+    Document, EraSetting, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -31,6 +33,7 @@ fn provider(rest: RestConfig) -> Remote {
         trusted: false,
         journal: true,
         timeout_ms: None,
+        era: EraSetting::Auto,
         origin: "a test".to_owned(),
     };
     let parts = RemoteParts {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Handle;
 use upstreams::{
-    Grant, LoginPlaces, MemoryVault, OauthConfig, Remote, RemoteParts, Secret, Upstream,
-    UpstreamConfig, UpstreamKind,
+    EraSetting, Grant, LoginPlaces, MemoryVault, OauthConfig, Remote, RemoteParts, Secret,
+    Upstream, UpstreamConfig, UpstreamKind,
 };
 
 /// How often a person logs in before it is too much. More than the suite finds right, so that it is
@@ -68,6 +68,7 @@ impl Client {
             trusted: true,
             journal: true,
             timeout_ms: None,
+            era: EraSetting::Auto,
             origin: "the suite's command".to_owned(),
         };
         let registers = asked.scenario == REGISTERS;

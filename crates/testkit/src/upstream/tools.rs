@@ -83,7 +83,7 @@ const TOOLS: &[Tool] = &[
         }
         done(request, talk, text("progressed"))
     }),
-    writes("ask", "Asks a person for a name.", ask),
+    writes("ask", "Asks a person for a name; `who` says whom.", ask),
     writes("lie", "Promises a number and gives a text.", |_, request, talk| {
         let mut result = text("three");
         result["structuredContent"] = json!({"sum": "three"});
@@ -251,9 +251,13 @@ fn hang(state: &State, request: &Request, talk: &mut dyn Talk) -> io::Result<()>
 
 /// Asks for a name: by a request of its own in the era that has them, else by its answer.
 fn ask(state: &State, request: &Request, talk: &mut dyn Talk) -> io::Result<()> {
+    let message = match argument(request, "who").as_str() {
+        Some(who) => format!("What is your name, {who}?"),
+        None => "What is your name?".to_owned(),
+    };
     let form = json!({
         "mode": "form",
-        "message": "What is your name?",
+        "message": message,
         "requestedSchema": {
             "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"],
         },

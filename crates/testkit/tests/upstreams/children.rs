@@ -10,7 +10,7 @@ use testkit::harness::wait_for;
 use testkit::upstream::program;
 
 /// The upstreams that were started for this folder and still run.
-fn children(folder: &Path) -> Vec<u32> {
+pub fn children(folder: &Path) -> Vec<u32> {
     let program = fs::canonicalize(program()).unwrap();
     let mark = format!("WAYPOST_TEST_FOLDER={}", folder.display());
     let processes = fs::read_dir("/proc").unwrap().flatten();

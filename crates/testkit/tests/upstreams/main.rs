@@ -17,6 +17,7 @@ mod providers;
 mod traces;
 mod leaks;
 mod children;
+mod forms;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -2,10 +2,12 @@
 //! everything comes through one channel, and in the versions with a handshake a server may choose
 //! the general stream. What belongs to exactly one call is given to it.
 
-use super::line::{Incoming, Replies, Result};
+use super::line::{Incoming, PeerErrorKind, Replies, Result};
 use crate::lock;
 use futures::future::BoxFuture;
-use kernel::contracts::Spawn;
+use kernel::contracts::{Clock, Spawn};
+use kernel::tool::call::HowFar;
+use kernel::values::ids::Millis;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -16,43 +18,59 @@ use tokio::sync::mpsc;
 /// How many messages wait for the reader of a call's replies; the line before it has its own queue.
 const REPLIES_MAX: usize = 16;
 
+/// For how long a server may still ask for a call that was left: it was told so, but need not heed
+/// it. What it asks meanwhile may belong to that call.
+const LEFT_MS: u64 = 600_000;
+
 /// A call that is being sent.
 pub(crate) type Opening = BoxFuture<'static, Result<Replies>>;
 
 /// The calls of one server that are under way.
-#[derive(Default)]
-pub(crate) struct Calls(Mutex<Open>);
+pub(crate) struct Calls {
+    open: Mutex<Open>,
+    clock: Arc<dyn Clock>,
+}
 
 #[derive(Default)]
 struct Open {
     made: u64,
     calls: BTreeMap<u64, Call>,
+    /// When a call was last left without its answer.
+    left_at: Option<Millis>,
 }
 
 struct Call {
+    /// What is called.
+    tool: Option<Arc<str>>,
     /// The token under which progress of this call is reported.
     token: Option<Value>,
     replies: mpsc::Sender<Incoming>,
 }
 
 impl Calls {
+    /// None yet.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { open: Mutex::default(), clock }
+    }
+
     /// The replies of a call that is being opened, and with them whatever else turns out to belong
     /// to it.
     pub(crate) fn join(
         self: &Arc<Self>,
+        tool: Option<Arc<str>>,
         token: Option<Value>,
         opening: Opening,
         spawn: &dyn Spawn,
     ) -> Replies {
         let (replies, joined) = mpsc::channel(REPLIES_MAX);
         let number = {
-            let mut open = lock(&self.0);
+            let mut open = lock(&self.open);
             open.made += 1;
             let number = open.made;
-            open.calls.insert(number, Call { token, replies: replies.clone() });
+            open.calls.insert(number, Call { tool, token, replies: replies.clone() });
             number
         };
-        let entry = Entry { calls: self.clone(), number };
+        let entry = Entry { calls: self.clone(), number, is_answered: false };
         spawn.task("upstream call", Box::pin(pass_on(opening, replies, entry)));
         joined.into()
     }
@@ -63,18 +81,34 @@ impl Calls {
             Incoming::Notification { params, .. } => params["progressToken"].clone(),
             _ => Value::Null,
         };
-        let open = lock(&self.0);
+        let open = lock(&self.open);
         let named = |call: &&Call| !token.is_null() && call.token.as_ref() == Some(&token);
         give(open.calls.values().find(named), incoming)
     }
 
     /// Gives a message to the only call; back where there is none, or several.
     pub(crate) fn give_to_the_only(&self, incoming: Incoming) -> Result<(), Incoming> {
-        let open = lock(&self.0);
+        let open = lock(&self.open);
         // One that was given up counts no more, although its task has yet to notice.
         let mut read = open.calls.values().filter(|call| !call.replies.is_closed());
         let first = read.next();
         give(first.filter(|_| read.next().is_none()), incoming)
+    }
+
+    /// Gives a question to the call that must have asked it: the only one, and no other was left
+    /// lately. Back where that is not certain.
+    pub(crate) fn give_question(&self, incoming: Incoming) -> Result<(), Incoming> {
+        let now = self.clock.now();
+        let was_left = |at: Millis| now < at.plus_ms(LEFT_MS);
+        if lock(&self.open).left_at.is_some_and(was_left) {
+            return Err(incoming);
+        }
+        self.give_to_the_only(incoming)
+    }
+
+    /// The tools that are being called.
+    pub(crate) fn tools(&self) -> Vec<Arc<str>> {
+        lock(&self.open).calls.values().filter_map(|call| call.tool.clone()).collect()
     }
 }
 
@@ -89,17 +123,36 @@ fn give(call: Option<&Call>, incoming: Incoming) -> Result<(), Incoming> {
 struct Entry {
     calls: Arc<Calls>,
     number: u64,
+    /// Whether the server is done with it.
+    is_answered: bool,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        lock(&self.calls.0).calls.remove(&self.number);
+        let now = self.calls.clock.now();
+        let mut open = lock(&self.calls.open);
+        open.calls.remove(&self.number);
+        if !self.is_answered {
+            open.left_at = Some(now);
+        }
+    }
+}
+
+/// Whether a server has no more to say or to ask of a call that ended so.
+fn is_over(last: &Incoming) -> bool {
+    match last {
+        Incoming::Result(_) | Incoming::Error(_) => true,
+        Incoming::Broken(error) => {
+            let was_read = matches!(error.kind, PeerErrorKind::TooLarge | PeerErrorKind::NotMcp);
+            was_read || error.how == HowFar::NotSent
+        }
+        Incoming::Notification { .. } | Incoming::Request { .. } => false,
     }
 }
 
 /// Passes replies on until the answer, or until no one reads them any more: then the request is
 /// dropped, and so cancelled.
-async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
+async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, mut entry: Entry) {
     let passing = async {
         let mut from = match opening.await {
             Ok(from) => from,
@@ -119,6 +172,7 @@ async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, entry: Entry) {
         () = to.closed() => None,
         last = passing => last,
     };
+    entry.is_answered = last.as_ref().is_some_and(is_over);
     // Before it is known that the call is over, so that the next one is alone.
     drop(entry);
     if let Some(last) = last {

@@ -192,6 +192,7 @@ fn no_list(method: &str, key: &str) -> PeerError {
 #[cfg(test)]
 mod tests {
     use super::super::line::Outgoing;
+    use super::super::peer::Meet;
     use super::super::scripted::{Scripted, Server, discovered, tool};
     use super::*;
     use crate::stage::Stage;
@@ -206,7 +207,8 @@ mod tests {
             _ => script(request),
         });
         let listed = stage.run(async {
-            let (peer, _news) = Peer::connect(server.line(), &stage.parts(), None).await.unwrap();
+            let connecting = Peer::connect(server.line(), &stage.parts(), Meet::Any(None));
+            let (peer, _news) = connecting.await.unwrap();
             list(&peer, Which::ALL, Lists::default()).await
         });
         (server, listed)

@@ -11,6 +11,7 @@ mod calls;
 mod handshake;
 mod peer;
 mod lists;
+mod lanes;
 mod questions;
 mod tool;
 mod shelf;
@@ -18,11 +19,12 @@ mod connection;
 #[cfg(test)]
 mod scripted;
 
-use super::config::UpstreamConfig;
+use super::config::{UpstreamConfig, UpstreamKind};
 use super::oauth::Account;
 use super::{RemoteParts, lock};
 use kernel::tool::call::HowFar;
-use line::{Line, PeerError, PeerErrorKind, Result};
+use lanes::{Dial, Lanes};
+use line::{Incoming, Line, PeerError, PeerErrorKind, Result};
 use lists::Lists;
 use peer::Peer;
 use std::future::pending;
@@ -60,6 +62,10 @@ pub(crate) struct Link {
     pub(crate) updates: broadcast::Sender<String>,
     /// The keys of pages that were opened, of those that calls wanted opened first.
     pub(crate) opened: broadcast::Sender<String>,
+    /// The connections beside the main one.
+    pub(crate) lanes: Arc<Lanes>,
+    /// Makes lines to it.
+    dial: Dial,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
@@ -79,9 +85,11 @@ enum Connection {
 
 impl Link {
     /// A link to an upstream that is being connected to.
-    pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts) -> Self {
+    pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts, dial: Dial) -> Self {
         Self {
             account: Account::new(&config, &parts),
+            lanes: Arc::new(Lanes::new(parts.clone())),
+            dial,
             config,
             parts,
             pending: questions::Pending::default(),
@@ -119,6 +127,11 @@ impl Link {
             Connection::Ready(peer) => Some(peer.version().clone()),
             Connection::Connecting | Connection::Failing(_) => None,
         }
+    }
+
+    /// Whether it is a process that is spoken to over its standard input and output.
+    pub(crate) fn is_pipe(&self) -> bool {
+        matches!(self.config.kind, UpstreamKind::Stdio { .. })
     }
 
     /// The page where someone logs in, if a login is under way.
@@ -165,6 +178,14 @@ impl Link {
         });
         let message = format!("it cannot be reached now: {}", error.message);
         PeerError { how: HowFar::NotSent, kind: error.kind, message, hint: Some(hint) }
+    }
+
+    /// Passes news of general interest on that came over another connection.
+    fn tell_main(&self, news: Incoming) {
+        if let Connection::Ready(peer) = &*self.connection.borrow() {
+            // Where there is no room, the lists are read again anyway.
+            let _ = peer.aside().try_send(news);
+        }
     }
 
     /// From now on this is the way.

@@ -2,21 +2,21 @@
 
 use super::calls::{Calls, News};
 use super::levels::{Levels, Wish};
-use super::line::{Incoming, Line, Outgoing, PeerError, Replies, Result};
+use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
 use super::requests::Requests;
 use crate::RemoteParts;
 use crate::mcp::handshake::era_change;
 use crate::mcp::handshake::hello::{self, Greeted};
 use kernel::limits::Limits;
-use kernel::tool::call::{Abilities, LogLevel};
+use kernel::tool::call::{Abilities, HowFar, LogLevel};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Id, RpcError};
 
 pub(crate) use super::requests::{AskError, Request};
-pub(crate) use crate::mcp::handshake::hello::Era;
+pub(crate) use crate::mcp::handshake::hello::{Era, Meet};
 
 /// How many pieces of news wait to be heard that came with the answer to a request.
 const ASIDE_MAX: usize = 64;
@@ -38,23 +38,23 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects: finds out which era the server is of, the one that it was of last time first. Also
-    /// gives what it says outside of any request.
+    /// Connects, and gets to know the server in its era. Also gives what it says outside of any
+    /// request.
     pub(crate) async fn connect(
         line: Arc<dyn Line>,
         parts: &RemoteParts,
-        known_era: Option<Era>,
+        meet: Meet,
     ) -> Result<(Peer, News)> {
         let heard = line.news();
         let hears_news = heard.is_some();
         let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
         let requests = Arc::new(Requests::new(line, parts.clone(), aside));
-        let greeted = hello::greet(&requests, known_era).await?;
+        let greeted = hello::greet(&requests, meet).await?;
         requests.begin();
         let peer = Peer {
             requests,
             greeted,
-            calls: Arc::default(),
+            calls: Arc::new(Calls::new(parts.clock.clone())),
             levels: Levels::default(),
             doubts: watch::Sender::new(0),
             hears_news,
@@ -90,6 +90,7 @@ impl Peer {
     /// it cancels the call.
     pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies> {
         let token = request.params.said("progressToken").cloned();
+        let tool = request.name.map(Arc::from);
         let outgoing = self.outgoing(request);
         // A stateless server asks nothing on the way; without a token it tells nothing either.
         let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
@@ -99,7 +100,7 @@ impl Peer {
         // Not waited for: a server may ask something elsewhere before it begins to answer here.
         let requests = self.requests.clone();
         let opening = Box::pin(async move { requests.open(outgoing).await });
-        Ok(self.calls.join(token, opening, &*self.requests.parts.spawn))
+        Ok(self.calls.join(tool, token, opening, &*self.requests.parts.spawn))
     }
 
     /// Opens a stream of these news, which is not a call.
@@ -212,6 +213,17 @@ impl Peer {
     /// Waits until the connection is lost, and says how.
     pub(crate) async fn lost(&self) -> Option<PeerError> {
         self.requests.lost().await
+    }
+
+    /// Lets go of the server: nothing is sent to it any more.
+    pub(crate) async fn close(&self) {
+        self.let_go();
+        self.requests.line.close().await;
+    }
+
+    /// The same without waiting until it has ended; that begins when no one has the peer any more.
+    pub(crate) fn let_go(&self) {
+        self.note(&PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "it was let go"));
     }
 
     fn outgoing(&self, mut request: Request<'_>) -> Outgoing {

@@ -2,8 +2,8 @@
 
 use super::Link;
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
-use crate::config::{OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::mcp::connection::supervisor::{Dial, Dialled, Way};
+use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
+use crate::mcp::lanes::{Dial, Dialled, Way};
 use futures::future::BoxFuture;
 use kernel::tool::call::HowFar;
 use serde_json::{Value, json};
@@ -247,6 +247,7 @@ pub(crate) fn config() -> UpstreamConfig {
         trusted: false,
         journal: true,
         timeout_ms: None,
+        era: EraSetting::Auto,
         origin: "a test".to_owned(),
     }
 }

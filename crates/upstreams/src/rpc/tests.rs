@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the server runs beside the test")]
 
 use super::super::RemoteParts;
-use super::super::config::{Secret, UpstreamConfig, UpstreamKind};
+use super::super::config::{EraSetting, Secret, UpstreamConfig, UpstreamKind};
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
@@ -57,6 +57,7 @@ impl Server {
             trusted: true,
             journal: true,
             timeout_ms: None,
+            era: EraSetting::Auto,
             origin: "waypost.toml:3".to_owned(),
         }
     }

@@ -51,6 +51,11 @@ pub struct Upstream {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["modern", "legacy"]))]
     pub era: Option<String>,
+    /// In which era it is spoken to, where it speaks MCP: `auto` as the server can and each caller
+    /// would, `2025` with a handshake for everyone, `2026` without one for everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["auto", "2025", "2026"]))]
+    pub era_setting: Option<String>,
     /// What it says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<UpstreamServer>,
@@ -129,6 +134,10 @@ pub struct Provider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
+    /// In which era an MCP server is spoken to; `auto` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["auto", "2025", "2026"]))]
+    pub era: Option<String>,
     /// Whether a REST server may be at an address that is not public.
     #[serde(default)]
     pub allow_private: bool,

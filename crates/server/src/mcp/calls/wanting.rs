@@ -242,8 +242,9 @@ fn can(client: &Client, want: &Want) -> bool {
 /// handshake cannot be asked anything.
 pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
     let client = &exchange.client;
-    if !client.version.is_modern() && !exchange.outbox.is_open() {
-        return Abilities::default();
+    let handshake = !client.version.is_modern();
+    if handshake && !exchange.outbox.is_open() {
+        return Abilities { handshake, ..Abilities::default() };
     }
     Abilities {
         form: shows_forms(client),
@@ -251,6 +252,7 @@ pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
         sample: client.can.sample,
         roots: client.can.roots,
         later: false,
+        handshake,
     }
 }
 

@@ -6,10 +6,10 @@ use crate::config::UpstreamKind;
 use crate::mcp::Link;
 use crate::mcp::calls::News;
 use crate::mcp::handshake::era_change;
+use crate::mcp::lanes::hear;
 use crate::mcp::line::{Incoming, PeerError, PeerErrorKind};
 use crate::mcp::lists::{self, Listed, Which};
 use crate::mcp::peer::{AskError, Era, Peer};
-use crate::mcp::requests::{ELICIT, ROOTS, SAMPLE};
 use crate::state::Check;
 use futures::future::BoxFuture;
 use kernel::tool::call::HowFar;
@@ -261,47 +261,9 @@ impl Attended {
     }
 
     async fn hear(&mut self, incoming: Incoming) {
-        match incoming {
-            Incoming::Notification { .. } => self.hear_notification(incoming),
-            Incoming::Request { id, method, params }
-                if [ELICIT, SAMPLE, ROOTS].contains(&&*method) =>
-            {
-                let request = Incoming::Request { id, method, params };
-                let refused = self.peer.calls().give_to_the_only(request).err();
-                if let Some(Incoming::Request { id, method, .. }) = refused {
-                    self.peer.serve(&id, &method).await;
-                }
-            }
-            Incoming::Request { id, method, .. } => self.peer.serve(&id, &method).await,
-            Incoming::Broken(error) => self.peer.note(&error),
-            // An answer that no one waits for any more.
-            Incoming::Result(_) | Incoming::Error(_) => {}
-        }
-    }
-
-    fn hear_notification(&mut self, incoming: Incoming) {
-        let Incoming::Notification { method, params } = &incoming else { return };
-        let changed = Which::changed(method);
+        let changed = hear(&self.link, &self.peer, incoming).await;
         if changed != Which::NONE {
-            return self.list_soon(changed, DEBOUNCE_MS);
-        }
-        match method.as_str() {
-            "notifications/resources/updated" => {
-                if let Some(uri) = params["uri"].as_str() {
-                    // An error means that no one watches.
-                    let _ = self.link.updates.send(uri.to_owned());
-                }
-            }
-            "notifications/elicitation/complete" => {
-                if let Some(page) = params["elicitationId"].as_str() {
-                    // An error means that no one waits.
-                    let _ = self.link.opened.send(page.to_owned());
-                }
-            }
-            // What belongs to no call that we know is of no use to anybody.
-            "notifications/progress" => drop(self.peer.calls().give_by_token(incoming)),
-            "notifications/message" => drop(self.peer.calls().give_to_the_only(incoming)),
-            _ => {}
+            self.list_soon(changed, DEBOUNCE_MS);
         }
     }
 }

@@ -3,18 +3,19 @@
 
 use super::attend::{Attended, Event};
 use crate::children::Program;
-use crate::config::UpstreamKind;
+use crate::config::{EraSetting, UpstreamKind};
 use crate::lock;
 use crate::mcp::calls::News;
 use crate::mcp::http::HttpLine;
-use crate::mcp::line::{Line, PeerError, PeerErrorKind, Result};
+use crate::mcp::lanes::{self, Dialled, Way};
+use crate::mcp::line::{PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
-use crate::mcp::peer::{AskError, Era, Peer};
+use crate::mcp::peer::{AskError, Era, Meet, Peer};
 use crate::mcp::stdio::ChildLine;
 use crate::mcp::tool::{RemoteTool, told};
 use crate::mcp::{CONNECTING_MS, Connection, Link};
 use crate::state::{Board, Check, UpstreamState};
-use futures::future::{BoxFuture, select};
+use futures::future::{join, select};
 use kernel::contracts::Tool;
 use kernel::tool::call::HowFar;
 use kernel::values::fault::Fault;
@@ -28,31 +29,11 @@ use tokio::sync::mpsc;
 /// Of how many tools that are left out the log tells one by one; of more it tells how many.
 const LEFT_OUT_TOLD_MAX: usize = 10;
 
-/// How a line to an upstream is made.
-pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
-/// A line that is being made.
-pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>>>;
-
-/// Over which transport.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// The one of today: streamable HTTP, or a pipe.
-    Usual,
-    /// The one of 2024-11-05: a stream to hear, and posts.
-    Oldest,
-}
-
-/// Keeps a server until the board says stop; then its line is closed.
-pub(crate) async fn keep(
-    link: Arc<Link>,
-    board: Arc<Board>,
-    checks: mpsc::Receiver<Check>,
-    dial: Dial,
-) {
+/// Keeps a server until the board says stop; then its lines are closed.
+pub(crate) async fn keep(link: Arc<Link>, board: Arc<Board>, checks: mpsc::Receiver<Check>) {
     let keeper = Keeper {
         link: link.clone(),
         board: board.clone(),
-        dial,
         checks,
         waiting: Vec::new(),
         way: Way::Usual,
@@ -62,7 +43,7 @@ pub(crate) async fn keep(
     select(pin!(keeper.run()), pin!(board.stopping())).await;
     let closed = PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops");
     link.set(Connection::Failing(closed));
-    link.hang_up().await;
+    join(link.hang_up(), lanes::close(&link)).await;
     board.end_stop();
 }
 
@@ -92,7 +73,6 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
 struct Keeper {
     link: Arc<Link>,
     board: Arc<Board>,
-    dial: Dial,
     checks: mpsc::Receiver<Check>,
     /// Who waits to know how it is.
     waiting: Vec<Check>,
@@ -135,13 +115,18 @@ impl Keeper {
     /// After a failure that another way, or another first word, may not meet.
     async fn connect_otherwise(&mut self, error: PeerError) -> Result<(Peer, News)> {
         let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
+        let setting = self.link.config.era;
         let (way, era) = match (self.way, error.kind) {
             // A server of the older kind may end at a first message that is not its handshake.
-            (Way::Usual, PeerErrorKind::Closed) if self.era.is_none() => {
+            (Way::Usual, PeerErrorKind::Closed)
+                if self.era.is_none() && setting == EraSetting::Auto =>
+            {
                 (Way::Usual, Some(Era::Legacy))
             }
             // No one is posted to there: so answers a server of the oldest kind.
-            (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405)) if is_http => {
+            (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405))
+                if is_http && setting != EraSetting::Stateless =>
+            {
                 (Way::Oldest, Some(Era::Legacy))
             }
             // It was one, and is none any more.
@@ -161,9 +146,29 @@ impl Keeper {
     }
 
     async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<(Peer, News)> {
-        let line = (self.dial)(self.link.clone(), way).await?;
+        let line = (self.link.dial)(self.link.clone(), way).await?;
         self.link.hold(line.clone());
-        Peer::connect(line, &self.link.parts, era).await
+        let meet = match self.link.config.era {
+            EraSetting::Auto => Meet::Any(era),
+            EraSetting::Handshake => Meet::Only(Era::Legacy),
+            EraSetting::Stateless => Meet::Only(Era::Modern),
+        };
+        let connected = Peer::connect(line, &self.link.parts, meet).await;
+        connected.map_err(|error| self.in_this_era(error))
+    }
+
+    /// A server that is not of the era that is set for it may be of the other.
+    fn in_this_era(&self, error: PeerError) -> PeerError {
+        let config = &self.link.config;
+        match (config.era, error.kind) {
+            (EraSetting::Auto, _) => error,
+            (era, PeerErrorKind::NotMcp | PeerErrorKind::Refused(_)) => error.hint(format!(
+                "`era = \"{}\"` is set for it in {}; without that Waypost finds out what it speaks",
+                era.word(),
+                config.origin
+            )),
+            _ => error,
+        }
     }
 
     /// Attends to a connection until it is lost; says why, and since when it was ready.

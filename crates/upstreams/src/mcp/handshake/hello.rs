@@ -25,6 +25,15 @@ pub(crate) enum Era {
     Legacy,
 }
 
+/// In which era a server is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meet {
+    /// In its own, which is found out; the one that it was of last time is tried first.
+    Any(Option<Era>),
+    /// In this one and no other.
+    Only(Era),
+}
+
 /// What a server said of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Greeted {
@@ -39,18 +48,20 @@ pub(crate) struct Greeted {
 }
 
 /// Gets to know a server. Of which era it was last time saves the wrong question first.
-pub(crate) async fn greet(requests: &Requests, known: Option<Era>) -> Result<Greeted> {
+pub(crate) async fn greet(requests: &Requests, meet: Meet) -> Result<Greeted> {
     let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
     // A server of the older kind may say nothing at all to a question before the handshake.
-    let probe_ms = if known.is_some() { whole_ms } else { whole_ms / 2 };
-    let greeted = match known {
-        Some(Era::Legacy) => match initialize(requests, whole_ms).await {
+    let probe_ms = if meet == Meet::Any(None) { whole_ms / 2 } else { whole_ms };
+    let greeted = match meet {
+        Meet::Only(Era::Legacy) => initialize(requests, whole_ms).await,
+        Meet::Only(Era::Modern) => discover(requests, whole_ms).await,
+        Meet::Any(Some(Era::Legacy)) => match initialize(requests, whole_ms).await {
             Err(error) if not_understood(&error) => {
                 discover(requests, whole_ms).await.map_err(|_| error)
             }
             settled => settled,
         },
-        Some(Era::Modern) | None => match discover(requests, probe_ms).await {
+        Meet::Any(Some(Era::Modern) | None) => match discover(requests, probe_ms).await {
             Err(probed) if not_understood(&probed) || is_timeout(&probed) => {
                 let greeted = initialize(requests, whole_ms).await;
                 greeted.map_err(|error| in_vain(&probed, error))
@@ -236,10 +247,17 @@ mod tests {
         known: Option<Era>,
         script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
     ) -> (Server, Result<Greeted>) {
+        met(Meet::Any(known), script)
+    }
+
+    fn met(
+        meet: Meet,
+        script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
+    ) -> (Server, Result<Greeted>) {
         let (stage, server) = (Stage::new(), Server::new(script));
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);
-        let greeted = stage.run(greet(&requests, known));
+        let greeted = stage.run(greet(&requests, meet));
         (server, greeted)
     }
 
@@ -319,6 +337,22 @@ mod tests {
             });
         assert_eq!(greeted.unwrap().era, Era::Modern, "it is not of that era any more");
         assert_eq!(server.methods(), ["initialize", "server/discover"]);
+    }
+
+    #[test]
+    fn a_server_is_met_in_the_era_that_is_wanted_and_in_no_other() {
+        for (era, method) in [(Era::Legacy, "initialize"), (Era::Modern, "server/discover")] {
+            let both = |request: &Outgoing| match request.method.as_str() {
+                "initialize" => Scripted::result(greeting("2025-11-25", json!({}))),
+                _ => Scripted::result(discovered(json!({}))),
+            };
+            let (server, greeted) = met(Meet::Only(era), both);
+            assert_eq!(greeted.unwrap().era, era);
+            assert_eq!(server.methods(), [method]);
+            let (server, greeted) = met(Meet::Only(era), |_| Scripted::error(-32601));
+            assert_eq!(greeted.unwrap_err().kind, PeerErrorKind::NotMcp);
+            assert_eq!(server.methods(), [method]);
+        }
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub(crate) fn missing(error: &RpcError, can: Abilities) -> Abilities {
         page: page && !can.page,
         sample: needed["sampling"].is_object() && !can.sample,
         roots: needed["roots"].is_object() && !can.roots,
-        later: false,
+        ..Abilities::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls and tasks of a server that wait for an answer it asked us for. There are never more than a
 //! limit, and none is kept for ever: what is dropped here is cancelled on the other side.
 
+use super::super::lanes::Place;
 use super::super::levels::Wish;
 use super::super::line::Replies;
 use super::super::peer::Peer;
@@ -50,6 +51,29 @@ pub(crate) struct Talk {
     pub(crate) lacks: Abilities,
     /// That its caller wants to hear the log.
     pub(crate) _log: Option<Wish>,
+    /// Its place among the calls of its connection, where that matters.
+    pub(crate) place: Option<Place>,
+}
+
+impl Talk {
+    /// The server asked something.
+    pub(crate) fn asked(&self) {
+        if let Some(place) = &self.place {
+            place.asked();
+        }
+    }
+
+    /// The server answered.
+    pub(crate) fn answered(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.answered();
+        }
+    }
+
+    /// Whether what the server asks on its connection can be of no other call.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.place.as_ref().is_none_or(Place::is_alone)
+    }
 }
 
 /// What a server asked in the middle of a call.
@@ -162,6 +186,20 @@ impl Pending {
     pub(crate) fn forget(&self, token: &str) -> bool {
         // Outside of the lock: what is dropped may start a task.
         remove(&self.kept, |entry| entry.token == token).is_some()
+    }
+
+    /// Lets go of the call that waits longest with a connection of its own; whether there was one.
+    /// It is made again when its answer comes.
+    pub(crate) fn let_go_of_oldest(&self) -> bool {
+        let has_own = |entry: &Entry| match &entry.kept {
+            Kept::Talk(talk, _) => talk.place.as_ref().is_some_and(Place::is_own),
+            Kept::Task(_) => false,
+        };
+        // Outside of the lock: what is dropped may start a task.
+        let oldest = remove(&self.kept, has_own);
+        let was_there = oldest.is_some();
+        oldest.into_iter().for_each(let_go);
+        was_there
     }
 
     /// Someone watches this resource.

@@ -3,6 +3,7 @@
 //! that is lost counts as a change, for no one knows what was missed.
 
 use super::super::Link;
+use super::super::lanes::handshake;
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Replies};
 use super::super::peer::{AskError, Era, Peer};
 use super::timeout_ms;
@@ -17,6 +18,8 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
+/// How long a server may take to say whether it tells of changes: it does that at once, or never.
+const AGREE_MS: u64 = 5_000;
 /// What lasted so long did not end at once.
 const STEADY_MS: u64 = 10_000;
 
@@ -80,9 +83,21 @@ enum Source {
 impl Source {
     async fn open(link: &Arc<Link>, uri: &str) -> Result<Option<Self>, AskError> {
         let peer = link.peer().await?;
-        match peer.era() {
-            Era::Legacy => Ok(Subscribed::open(link, peer, uri).await?.map(Source::Subscribed)),
-            Era::Modern => Ok(stream(link, &peer, uri).await?.map(Source::Stream)),
+        if peer.era() == Era::Legacy {
+            return Ok(Subscribed::open(link, peer, uri).await?.map(Source::Subscribed));
+        }
+        let stream = stream(link, &peer, uri).await;
+        if let Ok(Some(replies)) = stream {
+            return Ok(Some(Source::Stream(replies)));
+        }
+        // A server of both eras may tell it to those who have a handshake.
+        let subscribed = match Box::pin(handshake(link)).await {
+            Some(peer) => Subscribed::open(link, peer, uri).await?,
+            None => None,
+        };
+        match subscribed {
+            Some(subscribed) => Ok(Some(Source::Subscribed(subscribed))),
+            None => stream.map(|_| None),
         }
     }
 
@@ -116,7 +131,7 @@ async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, 
         let first = replies.recv().await;
         Ok::<_, PeerError>((replies, first))
     };
-    let ms = timeout_ms(link);
+    let ms = timeout_ms(link).min(AGREE_MS);
     let opened = link.parts.within(ms, opening).await.unwrap_or_else(|| Err(silent(ms)));
     let (replies, first) = opened?;
     match first {

@@ -2,6 +2,7 @@
 //! Dropping it cancels the call on the other side.
 
 use super::super::Link;
+use super::super::lanes::{self, Seat};
 use super::super::line::{Incoming, PeerError};
 use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
@@ -51,6 +52,12 @@ impl<'a> Calling<'a> {
         self.link().peer().await.map_err(|error| self.broken(&error))
     }
 
+    /// The connection that the call is made over.
+    pub(super) async fn seat(self) -> Result<Seat, ToolError> {
+        let seat = lanes::seat(self.link(), &self.tool.name, self.call.can).await;
+        seat.map_err(|error| self.broken(&error))
+    }
+
     /// Whose call it is.
     pub(super) fn whose(self) -> Whose {
         Whose::of(self.caller, self.call)
@@ -94,7 +101,7 @@ impl<'a> Calling<'a> {
         };
         let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
         let (peer, lacks) = (peer.clone(), Abilities::default());
-        Ok(Talk { peer, replies, questions: 0, lacks, _log: log })
+        Ok(Talk { peer, replies, questions: 0, lacks, _log: log, place: None })
     }
 
     fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {

@@ -2,6 +2,7 @@
 //! in rounds where the server is stateless, listened to where it asks on the way.
 
 use super::super::ROUNDS_MAX;
+use super::super::lanes::Seat;
 use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
 use super::calling::{Calling, Heard};
@@ -61,10 +62,12 @@ impl Calling<'_> {
             return task::resume(self, running, &carried).await;
         }
         match kept {
-            Some(Kept::Talk(talk, question)) if !talk.peer.is_lost() => {
+            // What it asks next must be known to be its own.
+            Some(Kept::Talk(talk, question)) if !talk.peer.is_lost() && talk.is_alone() => {
                 return self.converse(talk, Some(question)).await;
             }
-            // The call is gone, with the connection, a restart or its time: it is made again.
+            // The call is gone, with the connection, a restart or its time, or others share its
+            // connection by now: it is made again.
             gone => drop(gone),
         }
         self.make(carried).await
@@ -72,12 +75,12 @@ impl Calling<'_> {
 
     /// Makes the call, with what its server carried along if it was made before.
     async fn make(self, carried: Carried) -> Result<ToolOutput> {
-        let peer = self.peer().await?;
+        let Seat { peer, place } = self.seat().await?;
         match peer.era() {
             Era::Modern => self.in_rounds(peer, carried).await,
             Era::Legacy => {
                 let talk = self.open(&peer, Map::new(), None).await?;
-                self.converse(talk, None).await
+                self.converse(Talk { place, ..talk }, None).await
             }
         }
     }
@@ -130,7 +133,11 @@ impl Calling<'_> {
                     None => return Ok(self.keep(talk, asked)),
                 }
             }
-            match self.hear(&mut talk).await? {
+            let heard = self.hear(&mut talk).await?;
+            if !matches!(heard, Heard::Asked(..)) {
+                talk.answered();
+            }
+            match heard {
                 Heard::Answer(result) => return self.done(result),
                 Heard::Refused(error) if !talk.lacks.is_none() => {
                     return Err(self.refused_without(talk.lacks, &error));
@@ -151,7 +158,11 @@ impl Calling<'_> {
         method: &str,
         params: &Value,
     ) -> Result<Option<Question>> {
-        match read(method, params) {
+        let asked = read(method, params);
+        if asked.is_ok() {
+            talk.asked();
+        }
+        match asked {
             // It may go on without; whether it could is for it to say.
             Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
                 talk.lacks = talk.lacks.and(&want);
@@ -188,6 +199,8 @@ impl Calling<'_> {
         let inputs = BTreeMap::from([(question.key.clone(), question.want.clone())]);
         let link = self.link();
         let token = link.pending.keep(&link.parts, self.whose(), Kept::Talk(talk, question));
+        // Where there are too many connections, its own can be had from now on.
+        link.lanes.wake();
         Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)
     }
 }

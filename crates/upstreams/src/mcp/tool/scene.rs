@@ -2,10 +2,11 @@
 //! asked of it and answers, in either era.
 
 use super::RemoteTool;
-use crate::config::{OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, Replies};
+use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
+use crate::mcp::lanes::{Dial, Dialled, Way};
+use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::mcp::lists::Lists;
-use crate::mcp::peer::{Era, Peer};
+use crate::mcp::peer::{Era, Meet, Peer};
 use crate::mcp::{Connection, Link};
 use crate::stage::Stage;
 use crate::{RemoteParts, lock};
@@ -13,8 +14,8 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, Given, Listener, LogLevel, Teller, Told, ToolError,
-    ToolOutput, Wants,
+    Abilities, Call, CallPlace, Caller, Given, HowFar, Listener, LogLevel, Teller, Told,
+    ToolError, ToolOutput, Wants,
 };
 use kernel::values::ids::CallId;
 use serde_json::{Value, json};
@@ -56,12 +57,13 @@ impl Scene {
             trusted: false,
             journal: true,
             timeout_ms: None,
+            era: EraSetting::Auto,
             origin: "waypost.toml:1".to_owned(),
         };
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
         let parts = RemoteParts { limits: Arc::new(limits), ..stage.parts() };
-        let link = Arc::new(Link::new(config, parts));
+        let link = Arc::new(Link::new(config, parts, nowhere()));
         let server = stage.run(connect(&link, era));
         Self { stage, link, server }
     }
@@ -91,11 +93,20 @@ impl Scene {
     }
 }
 
+/// Leads to no server: a scene has the one connection that it begins with.
+fn nowhere() -> Dial {
+    Arc::new(|_link: Arc<Link>, _way: Way| -> Dialled {
+        let error = PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, "there is no other");
+        Box::pin(std::future::ready(Err(error)))
+    })
+}
+
 async fn connect(link: &Arc<Link>, era: Era) -> Server {
     let (asked, requests) = mpsc::unbounded_channel();
     let (told, messages) = mpsc::unbounded_channel();
     let line = Arc::new(Ours { asked, told });
-    let (peer, _unheard) = Peer::connect(line, &link.parts, Some(era)).await.unwrap();
+    let connecting = Peer::connect(line, &link.parts, Meet::Any(Some(era)));
+    let (peer, _unheard) = connecting.await.unwrap();
     link.set(Connection::Ready(Arc::new(peer)));
     let mut server = Server { requests, messages };
     if era == Era::Legacy {

@@ -1,7 +1,7 @@
 //! An MCP server that wants tokens, authorization servers that give them, and ourselves between.
 
 use super::site::{Asked, Reply, Site};
-use crate::config::{OauthConfig, UpstreamConfig, UpstreamKind};
+use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::oauth::{LoginPlaces, MemoryVault, Returned};
 use crate::{Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
@@ -254,6 +254,7 @@ impl Scene {
             trusted: false,
             journal: true,
             timeout_ms: None,
+            era: EraSetting::Auto,
             origin: "waypost.toml:1".to_owned(),
         }
     }

@@ -5,7 +5,7 @@ mod formats;
 
 use super::super::RemoteParts;
 use super::super::config::{
-    Document, KeyPlace, RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
+    Document, EraSetting, KeyPlace, RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
 };
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
@@ -197,6 +197,7 @@ async fn loaded(config: RestConfig, parts: &RemoteParts) -> Result<Vec<Arc<dyn T
         trusted: false,
         journal: true,
         timeout_ms: None,
+        era: EraSetting::Auto,
         origin: "waypost.toml:3".to_owned(),
     };
     load(&upstream, &config, parts, None).await.map(|loaded| loaded.unwrap().tools)

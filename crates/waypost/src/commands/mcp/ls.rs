@@ -52,10 +52,19 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         } else {
             upstream.last_error.map(|fault| fault.message).unwrap_or_default()
         };
-        let era = upstream.era.unwrap_or_else(|| "-".to_owned());
+        let era = era(upstream.era, upstream.era_setting.as_deref());
         let tools = upstream.tools.to_string();
         vec![upstream.name, upstream.kind, upstream.state, era, tools, error]
     })
+}
+
+/// The era that is spoken, and beside it the one that is set, unless that is left to the server.
+fn era(spoken: Option<String>, set: Option<&str>) -> String {
+    let spoken = spoken.unwrap_or_else(|| "-".to_owned());
+    match set {
+        None | Some("auto") => spoken,
+        Some(set) => format!("{spoken} ({set})"),
+    }
 }
 
 /// What the project's files say, in the shape of a server's answer.
@@ -70,4 +79,18 @@ fn configured(context: &Context) -> Result<Value> {
     };
     let items: Vec<Value> = upstreams.entries().iter().map(item).collect();
     Ok(json!({"items": items, "nextCursor": null}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_era_that_is_set_is_shown_beside_the_one_that_is_spoken() {
+        let legacy = || Some("legacy".to_owned());
+        assert_eq!(era(legacy(), Some("auto")), "legacy");
+        assert_eq!(era(legacy(), Some("2025")), "legacy (2025)");
+        assert_eq!(era(None, Some("2026")), "- (2026)");
+        assert_eq!(era(None, None), "-");
+    }
 }

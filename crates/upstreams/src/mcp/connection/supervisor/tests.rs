@@ -3,6 +3,7 @@
 mod refreshing;
 
 use super::*;
+use crate::mcp::lanes::Dial;
 use crate::mcp::line::{Incoming, Outgoing};
 use crate::mcp::peer::Request;
 use crate::mcp::scripted::{Scripted, Server, config, discovered, greeting, told, tool};
@@ -30,10 +31,10 @@ impl World {
     /// The same where the server is reached in this way.
     fn over(server: &Server, dial: Dial) -> Self {
         let stage = Stage::new();
-        let link = Arc::new(Link::new(config(), stage.parts()));
+        let link = Arc::new(Link::new(config(), stage.parts(), dial));
         let (board, checks) = Board::new(Millis(0));
         let board = Arc::new(board);
-        let kept = keep(link.clone(), board.clone(), checks, dial);
+        let kept = keep(link.clone(), board.clone(), checks);
         stage.parts().spawn.task("upstream", Box::pin(kept));
         Self { stage, server: server.clone(), link, board }
     }
@@ -378,8 +379,14 @@ fn what_belongs_to_the_only_call_is_given_to_it() {
         drop(second);
         world.stage.pass(1).await;
         assert_eq!(server.open("tools/call"), 1, "dropping it cancels it");
+        // It may be of the one that was left, for a while.
         server.say(ask(3));
-        assert_eq!(first.recv().await, Some(ask(3)));
+        world.stage.pass(1).await;
+        assert!(first.recv().now_or_never().is_none(), "it may be another's");
+        assert_eq!(server.sent()[3]["error"]["code"], jsonrpc::INVALID_REQUEST);
+        world.stage.pass(600_000).await;
+        server.say(ask(4));
+        assert_eq!(first.recv().await, Some(ask(4)));
     });
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::RemoteParts;
-use crate::mcp::line::Replies;
-use futures::future::Either;
+use crate::mcp::line::{Line, Replies};
+use futures::future::{BoxFuture, Either};
 
 #[test]
 fn one_list_that_changes_all_the_time_does_not_hold_up_the_others() {

@@ -1,0 +1,50 @@
+//! What a server says outside of any request, given to whom it is for.
+
+use crate::mcp::Link;
+use crate::mcp::line::Incoming;
+use crate::mcp::lists::Which;
+use crate::mcp::peer::Peer;
+use crate::mcp::requests::{ELICIT, ROOTS, SAMPLE};
+
+/// Passes it on, or answers it; which lists it says have changed.
+pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> Which {
+    match incoming {
+        Incoming::Notification { .. } => return hear_notification(link, peer, incoming),
+        Incoming::Request { id, method, params } if [ELICIT, SAMPLE, ROOTS].contains(&&*method) => {
+            let request = Incoming::Request { id, method, params };
+            let refused = peer.calls().give_question(request).err();
+            if let Some(Incoming::Request { id, method, .. }) = refused {
+                link.lanes.could_not_tell(&peer.calls().tools());
+                peer.serve(&id, &method).await;
+            }
+        }
+        Incoming::Request { id, method, .. } => peer.serve(&id, &method).await,
+        Incoming::Broken(error) => peer.note(&error),
+        // An answer that no one waits for any more.
+        Incoming::Result(_) | Incoming::Error(_) => {}
+    }
+    Which::NONE
+}
+
+fn hear_notification(link: &Link, peer: &Peer, incoming: Incoming) -> Which {
+    let Incoming::Notification { method, params } = &incoming else { return Which::NONE };
+    match method.as_str() {
+        "notifications/resources/updated" => {
+            if let Some(uri) = params["uri"].as_str() {
+                // An error means that no one watches.
+                let _ = link.updates.send(uri.to_owned());
+            }
+        }
+        "notifications/elicitation/complete" => {
+            if let Some(page) = params["elicitationId"].as_str() {
+                // An error means that no one waits.
+                let _ = link.opened.send(page.to_owned());
+            }
+        }
+        // What belongs to no call that we know is of no use to anybody.
+        "notifications/progress" => drop(peer.calls().give_by_token(incoming)),
+        "notifications/message" => drop(peer.calls().give_to_the_only(incoming)),
+        method => return Which::changed(method),
+    }
+    Which::NONE
+}

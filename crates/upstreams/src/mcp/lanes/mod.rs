@@ -1,0 +1,177 @@
+//! Connections beside the one that an upstream is kept by. A server of both eras is spoken to with
+//! a handshake for callers that have one. Over a pipe, where a question does not say to which call
+//! it belongs, calls of tools that ask have a process of their own; there are never more than a
+//! limit. How the main connection is kept is in `connection`.
+
+mod hearing;
+mod places;
+#[cfg(test)]
+mod tests;
+
+use super::Link;
+use super::calls::News;
+use super::line::{Line, PeerError, PeerErrorKind, Result};
+use super::lists::Which;
+use super::peer::{Era, Meet, Peer};
+use crate::config::EraSetting;
+use futures::future::{BoxFuture, Either, join_all, select};
+use kernel::tool::call::{Abilities, HowFar};
+use places::{Shared, Taken};
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+
+pub(crate) use hearing::hear;
+pub(crate) use places::{Lanes, Place};
+
+/// For how long a server that has no handshake is not asked for one again.
+const REFUSED_MS: u64 = 60 * 60 * 1_000;
+/// The same for one that could not be reached.
+const UNREACHED_MS: u64 = 10_000;
+
+/// How a line to an upstream is made.
+pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
+/// A line that is being made.
+pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>>>;
+
+/// Over which transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The one of today: streamable HTTP, or a pipe.
+    Usual,
+    /// The one of 2024-11-05: a stream to hear, and posts.
+    Oldest,
+}
+
+/// Where a call is made.
+pub(crate) struct Seat {
+    /// With whom.
+    pub(crate) peer: Arc<Peer>,
+    /// Its place among the calls there, where that matters.
+    pub(crate) place: Option<Place>,
+}
+
+/// The connection for a call of this tool, by a caller that can do this.
+pub(crate) async fn seat(link: &Arc<Link>, tool: &Arc<str>, can: Abilities) -> Result<Seat> {
+    let main = link.peer().await?;
+    let peer = match main.era() {
+        Era::Legacy => main,
+        Era::Modern if can.handshake => match Box::pin(handshake(link)).await {
+            Some(peer) => peer,
+            None => return Ok(Seat { peer: main, place: None }),
+        },
+        Era::Modern => return Ok(Seat { peer: main, place: None }),
+    };
+    // Over HTTP a question comes in the answer to the call that it belongs to.
+    if !link.is_pipe() {
+        return Ok(Seat { peer, place: None });
+    }
+    match Box::pin(share(link, tool)).await {
+        Some(place) => Ok(Seat { peer, place: Some(place) }),
+        None => Box::pin(own(link, tool)).await,
+    }
+}
+
+/// The session with a handshake of a server whose main connection is stateless; none where it has
+/// no handshake, cannot be reached so now, or is not to be.
+pub(crate) async fn handshake(link: &Arc<Link>) -> Option<Arc<Peer>> {
+    let lanes = &link.lanes;
+    if link.config.era != EraSetting::Auto {
+        return None;
+    }
+    if let Some(peer) = lanes.session() {
+        return Some(peer);
+    }
+    let _one = lanes.opening.lock().await;
+    // Another may have opened it meanwhile.
+    if let Some(peer) = lanes.session() {
+        return Some(peer);
+    }
+    if lanes.is_refused() {
+        return None;
+    }
+    match open(link).await {
+        Ok(peer) => lanes.keep_session(&peer).then_some(peer),
+        Err(error) => {
+            let (upstream, lost) = (link.config.name.as_str(), error.kind.loses_connection());
+            tracing::debug!(upstream, %error, "an upstream cannot be met with a handshake");
+            lanes.refused(if lost { UNREACHED_MS } else { REFUSED_MS });
+            None
+        }
+    }
+}
+
+/// Closes all of them.
+pub(crate) async fn close(link: &Link) {
+    let all = link.lanes.take_all();
+    join_all(all.iter().map(|peer| peer.close())).await;
+}
+
+/// A place on the shared connection; none if the tool turns out to ask.
+async fn share(link: &Link, tool: &Arc<str>) -> Option<Place> {
+    let (lanes, clock) = (&link.lanes, &link.parts.clock);
+    let until = clock.now().plus_ms(places::FIRST_MS);
+    loop {
+        let mut changes = lanes.changes();
+        let now = clock.now();
+        match lanes.share(tool, now >= until) {
+            Shared::Place(place) => return Some(place),
+            Shared::Asks => return None,
+            Shared::Later => {}
+        }
+        let left_ms = until.0.saturating_sub(now.0).max(0).unsigned_abs();
+        // Whichever comes first, it is looked at again.
+        let _ = link.parts.within(left_ms, changes.changed()).await;
+    }
+}
+
+/// A connection that no other call uses. Where there are too many, one goes that waits for a
+/// person: its call is made again when the answer comes. Else it is waited for.
+async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
+    loop {
+        let mut changes = link.lanes.changes();
+        match link.lanes.take_own(tool) {
+            Taken::Place(peer, place) => return Ok(Seat { peer, place: Some(place) }),
+            Taken::Open(opening) => {
+                let peer = open(link).await?;
+                let place = opening.done(&peer, tool).ok_or_else(stopped)?;
+                return Ok(Seat { peer, place: Some(place) });
+            }
+            Taken::Full if link.pending.let_go_of_oldest() => {}
+            Taken::Full => {
+                // The lanes are the link's, so it cannot fail.
+                let _ = changes.changed().await;
+            }
+        }
+    }
+}
+
+/// Opens a connection with a handshake, and attends to it until it is lost.
+async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
+    let line = (link.dial)(link.clone(), Way::Usual).await?;
+    let (peer, news) = Peer::connect(line, &link.parts, Meet::Only(Era::Legacy)).await?;
+    let peer = Arc::new(peer);
+    let attending = attend(Arc::downgrade(link), peer.clone(), news);
+    link.parts.spawn.task("upstream lane", Box::pin(attending));
+    Ok(peer)
+}
+
+async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut news: News) {
+    loop {
+        let heard = match select(pin!(news.next()), pin!(peer.lost())).await {
+            Either::Left((heard, _)) => heard,
+            Either::Right(_) => return,
+        };
+        let (Some(link), Some(incoming)) = (link.upgrade(), heard) else {
+            // Its process is gone, or no one needs it.
+            return peer.let_go();
+        };
+        let said = incoming.clone();
+        if hear(&link, &peer, incoming).await != Which::NONE {
+            link.tell_main(said);
+        }
+    }
+}
+
+fn stopped() -> PeerError {
+    PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops")
+}

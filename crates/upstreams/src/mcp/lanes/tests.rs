@@ -1,0 +1,414 @@
+//! Who is asked what, where questions come through pipes and say nothing of their call; and in
+//! which era a server of both is spoken to.
+
+use super::places::OWN_MAX;
+use super::{Dial, Dialled, Way};
+use crate::config::{EraSetting, UpstreamConfig, UpstreamKind};
+use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use crate::mcp::scripted::{config, discovered, greeting, tool};
+use crate::mcp::tool::RemoteTool;
+use crate::mcp::tool::scene::{call, caller, given, text, wants};
+use crate::mcp::{Link, keep};
+use crate::stage::Stage;
+use crate::state::Board;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all, ready};
+use kernel::contracts::{Spawn, Tool};
+use kernel::tool::call::{Abilities, Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::values::ids::Millis;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+use wire::jsonrpc::{Id, RpcError};
+
+/// How a server is met that has a handshake, and one that is stateless.
+const HANDSHAKE: &str = "initialize";
+const STATELESS: &str = "server/discover";
+
+/// A server, and all that was started of it.
+#[derive(Clone)]
+struct Server {
+    /// How it is met.
+    speaks: &'static [&'static str],
+    children: Arc<Mutex<Vec<Arc<Child>>>>,
+}
+
+/// One process of it, or one session.
+struct Child {
+    speaks: &'static [&'static str],
+    state: Mutex<State>,
+    heard: Mutex<Option<mpsc::Receiver<Incoming>>>,
+}
+
+struct State {
+    /// Gone once it is dead.
+    news: Option<mpsc::Sender<Incoming>>,
+    methods: Vec<String>,
+    /// The calls under way, by the number of what they asked.
+    open: Vec<(u64, mpsc::Sender<Incoming>)>,
+    asked: u64,
+    is_closed: bool,
+}
+
+impl Server {
+    fn new(speaks: &'static [&'static str]) -> Self {
+        Self { speaks, children: Arc::default() }
+    }
+
+    fn dial(&self) -> Dial {
+        let server = self.clone();
+        Arc::new(move |_link: Arc<Link>, _way: Way| -> Dialled {
+            let (news, heard) = mpsc::channel(64);
+            let (methods, open) = (Vec::new(), Vec::new());
+            let state = State { news: Some(news), methods, open, asked: 0, is_closed: false };
+            let (state, heard) = (Mutex::new(state), Mutex::new(Some(heard)));
+            let child = Arc::new(Child { speaks: server.speaks, state, heard });
+            server.children.lock().unwrap().push(child.clone());
+            let line: Arc<dyn Line> = Arc::new(Pipe(child));
+            Box::pin(ready(Ok(line)))
+        })
+    }
+
+    fn child(&self, number: usize) -> Arc<Child> {
+        self.children.lock().unwrap()[number].clone()
+    }
+
+    fn started(&self) -> usize {
+        self.children.lock().unwrap().len()
+    }
+
+    fn living(&self) -> usize {
+        let children = self.children.lock().unwrap();
+        children.iter().filter(|child| !child.state.lock().unwrap().is_closed).count()
+    }
+}
+
+impl Child {
+    /// Ends it as a process ends that is killed.
+    fn kill(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.news, state.is_closed) = (None, true);
+        for (_, call) in state.open.drain(..) {
+            let _ = call.try_send(Incoming::Broken(dead(HowFar::Unknown)));
+        }
+    }
+
+    fn calls(&self) -> usize {
+        let state = self.state.lock().unwrap();
+        state.methods.iter().filter(|method| *method == "tools/call").count()
+    }
+
+    fn called(&self, params: &Value, replies: mpsc::Sender<Incoming>) {
+        let user = &params["arguments"]["user"];
+        let mut state = self.state.lock().unwrap();
+        match params["name"].as_str().unwrap() {
+            "echo" => {
+                replies.try_send(Incoming::Result(text(user.as_str().unwrap()))).unwrap();
+            }
+            "ask" => {
+                state.asked += 1;
+                let (id, method) = (Id::number(state.asked), "elicitation/create".to_owned());
+                let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+                let params = json!({"message": user, "requestedSchema": schema});
+                let question = Incoming::Request { id, method, params };
+                state.news.as_ref().unwrap().try_send(question).unwrap();
+                let asked = state.asked;
+                state.open.push((asked, replies));
+            }
+            // It never ends by itself.
+            _ => state.open.push((0, replies)),
+        }
+    }
+}
+
+fn dead(how: HowFar) -> PeerError {
+    PeerError::new(how, PeerErrorKind::Closed, "its process ended by signal 9")
+}
+
+/// Our end.
+struct Pipe(Arc<Child>);
+
+impl Line for Pipe {
+    fn request(&self, request: Outgoing) -> BoxFuture<'_, Result<Replies, PeerError>> {
+        let (replies, received) = mpsc::channel(16);
+        {
+            let mut state = self.0.state.lock().unwrap();
+            if state.is_closed {
+                return Box::pin(ready(Err(dead(HowFar::NotSent))));
+            }
+            state.methods.push(request.method.clone());
+        }
+        let tools = || json!({"tools": [tool("ask"), tool("echo"), tool("slow")]});
+        let capabilities = json!({"tools": {}});
+        let speaks = |method: &str| self.0.speaks.contains(&method);
+        let answer = match request.method.as_str() {
+            HANDSHAKE if speaks(HANDSHAKE) => {
+                Incoming::Result(greeting("2025-11-25", capabilities))
+            }
+            STATELESS if speaks(STATELESS) => Incoming::Result(discovered(capabilities)),
+            "tools/list" => Incoming::Result(tools()),
+            "tools/call" => {
+                self.0.called(&request.params.to_value(), replies);
+                return Box::pin(ready(Ok(received.into())));
+            }
+            _ => Incoming::Error(RpcError::new(-32601, "no")),
+        };
+        replies.try_send(answer).unwrap();
+        Box::pin(ready(Ok(received.into())))
+    }
+
+    fn send(&self, message: String) -> BoxFuture<'_, Result<(), PeerError>> {
+        let message: Value = serde_json::from_str(&message).unwrap();
+        let name = message["result"]["content"]["name"].as_str().map(str::to_owned);
+        let mut state = self.0.state.lock().unwrap();
+        let of = |(asked, _): &(u64, mpsc::Sender<Incoming>)| message["id"] == *asked;
+        if let (Some(name), Some(at)) = (name, state.open.iter().position(of)) {
+            let (_, call) = state.open.remove(at);
+            let _ = call.try_send(Incoming::Result(text(&name)));
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.0.heard.lock().unwrap().take()
+    }
+
+    fn agreed(&self, _version: &str) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.0.state.lock().unwrap().is_closed = true;
+        Box::pin(ready(()))
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.0.state.lock().unwrap().is_closed = true;
+    }
+}
+
+/// An upstream that is kept.
+struct World {
+    stage: Stage,
+    server: Server,
+    link: Arc<Link>,
+    board: Arc<Board>,
+}
+
+impl World {
+    fn new(server: Server, config: UpstreamConfig) -> Self {
+        let stage = Stage::new();
+        let link = Arc::new(Link::new(config, stage.parts(), server.dial()));
+        let (board, checks) = Board::new(Millis(0));
+        let board = Arc::new(board);
+        stage.task("upstream", Box::pin(keep(link.clone(), board.clone(), checks)));
+        Self { stage, server, link, board }
+    }
+
+    /// Does this once the upstream is ready.
+    fn run(&self, test: impl Future<Output = ()>) {
+        self.stage.run(async {
+            self.board.check().await.unwrap();
+            test.await;
+        });
+    }
+
+    fn over_pipe() -> Self {
+        let (command, args, env) = ("x".to_owned(), Vec::new(), Vec::new());
+        let kind = UpstreamKind::Stdio { command, args, env, cwd: None };
+        Self::new(Server::new(&[HANDSHAKE]), UpstreamConfig { kind, ..config() })
+    }
+
+    fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        RemoteTool::listed(self.link.clone(), tool(name)).unwrap()
+    }
+}
+
+fn said(called: Result<ToolOutput, ToolError>) -> String {
+    match called {
+        Ok(ToolOutput::Value(result)) => result["content"][0]["text"].as_str().unwrap().to_owned(),
+        other => panic!("it should be answered: {other:?}"),
+    }
+}
+
+async fn echo(tool: &dyn Tool, user: &str) -> String {
+    said(tool.call(&caller(), &call(json!({"user": user}), Given::default())).await)
+}
+
+/// What this user is asked, which must be its own question.
+async fn asked(tool: &dyn Tool, user: &str) -> Wants {
+    let call = call(json!({"user": user}), Given::default());
+    let wants = wants(tool.call(&caller(), &call).await);
+    let is_own = |want: &Want| matches!(want, Want::Form { message, .. } if message == user);
+    assert!(wants.inputs.len() == 1 && wants.inputs.values().all(is_own), "{user}: {wants:?}");
+    wants
+}
+
+/// What comes of this user's answer.
+async fn answered(tool: &dyn Tool, user: &str, wants: &Wants) -> String {
+    let reply = json!({"action": "accept", "content": {"name": user}});
+    let call = call(json!({"user": user}), given(wants, &reply));
+    said(tool.call(&caller(), &call).await)
+}
+
+fn users(many: usize) -> Vec<String> {
+    (0..many).map(|number| format!("user {number}")).collect()
+}
+
+async fn all_are_asked_and_answered(tool: &dyn Tool, users: &[String]) {
+    let wants = join_all(users.iter().map(|user| asked(tool, user))).await;
+    let said = join_all(users.iter().zip(&wants).map(|(user, wants)| answered(tool, user, wants)));
+    assert_eq!(said.await, users);
+}
+
+#[test]
+fn ten_users_at_once_are_each_asked_their_own_question() {
+    let world = World::over_pipe();
+    let tool = world.tool("ask");
+    world.run(async {
+        all_are_asked_and_answered(&*tool, &users(10)).await;
+        assert_eq!(world.server.started(), 10, "the first on the main one, each other on its own");
+        all_are_asked_and_answered(&*tool, &users(10)).await;
+        assert_eq!(world.server.started(), 11, "those that are there are used again");
+    });
+}
+
+#[test]
+fn tools_that_ask_nothing_share_one_process() {
+    let world = World::over_pipe();
+    let tool = world.tool("echo");
+    world.run(async {
+        let users = users(8);
+        let said = join_all(users.iter().map(|user| echo(&*tool, user))).await;
+        assert_eq!(said, users);
+        assert_eq!((world.server.started(), world.stage.now_ms() < 1_000), (1, true));
+    });
+}
+
+#[test]
+fn who_asks_beside_a_long_call_is_heard() {
+    let world = World::over_pipe();
+    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let one = asked(&*ask, "one").await;
+        assert_eq!(answered(&*ask, "one", &one).await, "one");
+        let long = call(json!({"user": "long"}), Given::default());
+        let long_caller = caller();
+        let mut long = slow.call(&long_caller, &long);
+        assert!((&mut long).now_or_never().is_none());
+        world.stage.pass(1).await;
+        let two = asked(&*ask, "two").await;
+        // A tool that is not known yet waits a moment, and then is called beside the long one.
+        assert_eq!(echo(&*quick, "three").await, "three");
+        assert_eq!(answered(&*ask, "two", &two).await, "two");
+        assert_eq!(world.server.started(), 2);
+        assert_eq!(world.server.child(1).calls(), 1, "only what asks has a process of its own");
+        drop(long);
+    });
+}
+
+#[test]
+fn more_users_than_processes_are_all_asked_and_answered() {
+    let world = World::over_pipe();
+    let tool = world.tool("ask");
+    let many = OWN_MAX + 5;
+    world.run(async {
+        all_are_asked_and_answered(&*tool, &users(many)).await;
+        world.stage.pass(1).await;
+        assert!(world.server.living() <= OWN_MAX + 1, "{} live", world.server.living());
+    });
+}
+
+#[test]
+fn processes_that_are_killed_are_replaced() {
+    let world = World::over_pipe();
+    let tool = world.tool("ask");
+    world.run(async {
+        let users = users(10);
+        let wants = join_all(users.iter().map(|user| asked(&*tool, user))).await;
+        (1..5).for_each(|number| world.server.child(number).kill());
+        world.stage.pass(1).await;
+        // The calls there are gone, and are made again with the same answers.
+        let answering = users.iter().zip(&wants);
+        let said = join_all(answering.map(|(user, wants)| answered(&*tool, user, wants))).await;
+        assert_eq!(said, users);
+    });
+}
+
+#[test]
+fn a_call_that_is_left_leaves_no_question_to_the_next() {
+    let world = World::over_pipe();
+    let tool = world.tool("ask");
+    world.run(async {
+        drop(asked(&*tool, "first").await);
+        let left = asked(&*tool, "left").await;
+        tool.forget(&left.state);
+        world.stage.pass(1).await;
+        assert_eq!((world.server.started(), world.server.living()), (2, 1));
+        asked(&*tool, "next").await;
+        assert_eq!(world.server.started(), 3, "a process that may still ask is not used again");
+    });
+}
+
+#[test]
+fn a_process_that_no_one_needs_is_let_go_and_all_end_with_the_upstream() {
+    let world = World::over_pipe();
+    let tool = world.tool("ask");
+    world.run(async {
+        all_are_asked_and_answered(&*tool, &users(3)).await;
+        world.stage.pass(30_000).await;
+        assert_eq!(world.server.living(), 3);
+        world.stage.pass(31_000).await;
+        assert_eq!(world.server.living(), 1, "the main one stays");
+        all_are_asked_and_answered(&*tool, &users(3)).await;
+        assert!(world.server.living() > 1);
+        world.board.begin_stop();
+        world.board.stopped().await;
+        assert_eq!(world.server.living(), 0);
+    });
+}
+
+#[test]
+fn a_server_of_both_eras_is_spoken_to_as_its_caller_would() {
+    for (era, of_handshake, of_others) in [
+        (EraSetting::Auto, HANDSHAKE, STATELESS),
+        (EraSetting::Handshake, HANDSHAKE, HANDSHAKE),
+        (EraSetting::Stateless, STATELESS, STATELESS),
+    ] {
+        let server = Server::new(&[HANDSHAKE, STATELESS]);
+        let world = World::new(server, UpstreamConfig { era, ..config() });
+        let tool = world.tool("echo");
+        world.run(async {
+            for (handshake, greeted) in [(true, of_handshake), (false, of_others)] {
+                let before = calls(&world.server);
+                let mut call = call(json!({"user": "one"}), Given::default());
+                call.can = Abilities { handshake, ..Abilities::PERSON };
+                assert_eq!(said(tool.call(&caller(), &call).await), "one");
+                let after = calls(&world.server);
+                let used = (0..after.len()).find(|at| Some(&after[*at]) != before.get(*at));
+                let child = world.server.child(used.unwrap());
+                let first = child.state.lock().unwrap().methods[0].clone();
+                assert_eq!(first, greeted, "{era:?}, handshake {handshake}");
+            }
+        });
+    }
+}
+
+fn calls(server: &Server) -> Vec<usize> {
+    server.children.lock().unwrap().iter().map(|child| child.calls()).collect()
+}
+
+#[test]
+fn a_server_without_a_handshake_is_asked_for_one_once() {
+    let world = World::new(Server::new(&[STATELESS]), config());
+    let tool = world.tool("echo");
+    world.run(async {
+        let mut call = call(json!({"user": "one"}), Given::default());
+        call.can = Abilities { handshake: true, ..Abilities::PERSON };
+        for _ in 0..3 {
+            assert_eq!(said(tool.call(&caller(), &call).await), "one");
+        }
+        assert_eq!(world.server.started(), 2, "it is not tried with each call");
+        assert_eq!(world.server.child(0).calls(), 3);
+    });
+}
