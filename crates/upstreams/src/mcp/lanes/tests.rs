@@ -8,11 +8,12 @@ use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Repli
 use crate::mcp::scripted::{config, discovered, greeting, tool};
 use crate::mcp::tool::RemoteTool;
 use crate::mcp::tool::scene::{call, caller, given, text, wants};
-use crate::mcp::{Link, keep};
+use crate::mcp::{Link, RemoteShelf, keep};
 use crate::stage::Stage;
 use crate::state::Board;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
+use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Spawn, Tool};
 use kernel::tool::call::{Abilities, Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use kernel::values::ids::Millis;
@@ -93,6 +94,12 @@ impl Child {
         }
     }
 
+    /// Says this outside of any request.
+    fn say(&self, method: &str, params: Value) {
+        let said = Incoming::Notification { method: method.to_owned(), params };
+        self.state.lock().unwrap().news.as_ref().unwrap().try_send(said).unwrap();
+    }
+
     fn calls(&self) -> usize {
         let state = self.state.lock().unwrap();
         state.methods.iter().filter(|method| *method == "tools/call").count()
@@ -139,7 +146,7 @@ impl Line for Pipe {
             state.methods.push(request.method.clone());
         }
         let tools = || json!({"tools": [tool("ask"), tool("echo"), tool("slow")]});
-        let capabilities = json!({"tools": {}});
+        let capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
         let speaks = |method: &str| self.0.speaks.contains(&method);
         let answer = match request.method.as_str() {
             HANDSHAKE if speaks(HANDSHAKE) => {
@@ -147,6 +154,15 @@ impl Line for Pipe {
             }
             STATELESS if speaks(STATELESS) => Incoming::Result(discovered(capabilities)),
             "tools/list" => Incoming::Result(tools()),
+            "resources/list" => {
+                Incoming::Result(json!({"resources": [{"uri": "a://1", "name": "a"}]}))
+            }
+            "resources/subscribe" => Incoming::Result(json!({})),
+            // It never says whether it tells.
+            "subscriptions/listen" => {
+                self.0.state.lock().unwrap().open.push((0, replies));
+                return Box::pin(ready(Ok(received.into())));
+            }
             "tools/call" => {
                 self.0.called(&request.params.to_value(), replies);
                 return Box::pin(ready(Ok(received.into())));
@@ -410,5 +426,25 @@ fn a_server_without_a_handshake_is_asked_for_one_once() {
         }
         assert_eq!(world.server.started(), 2, "it is not tried with each call");
         assert_eq!(world.server.child(0).calls(), 3);
+    });
+}
+
+#[test]
+fn a_subscription_that_is_never_acknowledged_is_made_with_a_handshake() {
+    let world = World::new(Server::new(&[HANDSHAKE, STATELESS]), config());
+    let shelf = RemoteShelf::new(world.link.clone());
+    world.run(async {
+        let caller = caller();
+        let mut changes = shelf.changes(&caller, "a://1").await.unwrap().unwrap();
+        assert!(world.stage.now_ms() < 10_000, "{} ms", world.stage.now_ms());
+        world.server.child(1).say("notifications/resources/updated", json!({"uri": "a://1"}));
+        changes.next().await;
+    });
+    let world = World::new(Server::new(&[STATELESS]), config());
+    let shelf = RemoteShelf::new(world.link.clone());
+    world.run(async {
+        let error = shelf.changes(&caller(), "a://1").await.err().unwrap();
+        assert_eq!(error.name, "UpstreamTimeout");
+        assert!(world.stage.now_ms() < 10_000, "{} ms", world.stage.now_ms());
     });
 }
