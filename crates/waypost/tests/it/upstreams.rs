@@ -154,6 +154,22 @@ fn the_tools_of_a_server_behind_this_one_are_ours() {
         tools.as_array().unwrap().iter().any(is_theirs).then_some(())
     });
 
+    let call = "math__add={\"a\": 1, \"b\": 2}";
+    let here = place.to_str().unwrap();
+    let report = server.json(&["mcp", "doctor", "demo", here, "--call", call]).json();
+    let check = |name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        let found = checks.iter().find(|check| check["check"] == name);
+        found.cloned().unwrap_or_else(|| panic!("no `{name}` in {report}"))
+    };
+    assert_eq!(check("connect")["same"], true, "{report}");
+    assert_eq!(check("connect")["handshake"], "2025-11-25", "{report}");
+    assert_eq!(check("tools")["same"], true, "{report}");
+    assert!(check("call math__add")["direct"].as_str().unwrap().contains('3'), "{report}");
+    server.run(&["mcp", "doctor", "dmeo", here]).code(2).says("did you mean `demo`?");
+    let wrong = server.run(&["mcp", "doctor", "demo", here, "--call", "a=1"]);
+    wrong.code(2).says("not a JSON object");
+
     behind.stop();
     let failed = server.run(&["mcp", "test", "demo"]).code(6);
     assert!(failed.stderr.contains("upstream `demo` (.mcp.json:1) cannot be used"), "{failed:#?}");

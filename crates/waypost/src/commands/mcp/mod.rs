@@ -7,6 +7,7 @@ mod snippet;
 mod upstream;
 mod ls;
 mod test;
+mod doctor;
 mod browser;
 mod login;
 mod logout;
@@ -50,6 +51,8 @@ enum McpCommand {
     Ls(ls::LsArgs),
     /// Connect to a server behind this one now, and show what it has
     Test(test::TestArgs),
+    /// Compare a server with what clients see of it through this one, in both eras of MCP
+    Doctor(doctor::DoctorArgs),
     /// Log in at a server behind this one, with a browser
     Login(login::LoginArgs),
     /// Forget a login at a server behind this one
@@ -68,6 +71,7 @@ impl McpArgs {
             McpCommand::Snippet(snippet::SnippetArgs { dir, .. })
             | McpCommand::Ls(ls::LsArgs { dir })
             | McpCommand::Test(test::TestArgs { dir, .. })
+            | McpCommand::Doctor(doctor::DoctorArgs { dir, .. })
             | McpCommand::Login(login::LoginArgs { dir, .. })
             | McpCommand::Logout(logout::LogoutArgs { dir, .. })
             | McpCommand::Add(add::AddArgs { dir, .. })
@@ -84,6 +88,7 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
         McpCommand::Snippet(args) => snippet::run(&args, context),
         McpCommand::Ls(args) => ls::run(&args, context).await,
         McpCommand::Test(args) => test::run(&args, context).await,
+        McpCommand::Doctor(args) => doctor::run(&args, context).await,
         McpCommand::Login(args) => login::run(&args, context).await,
         McpCommand::Logout(args) => logout::run(&args, context).await,
         McpCommand::Add(args) => add::run(&args, context),

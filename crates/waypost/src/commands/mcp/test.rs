@@ -144,14 +144,15 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
     Ok(shown(&entry.facts(), Some((upstream.config(), status))))
 }
 
-fn unknown(name: &str, entries: &[Entry]) -> Failure {
+/// No upstream has this name.
+pub(super) fn unknown(name: &str, entries: &[Entry]) -> Failure {
     let names = entries.iter().map(|entry| entry.name.as_str());
     let hint = meant(name, names).unwrap_or_else(|| "`waypost mcp ls` lists them".to_owned());
     Failure::usage(format!("there is no upstream `{name}`")).hint(hint)
 }
 
 /// A vault without anything.
-fn nothing() -> Arc<dyn Vault> {
+pub(super) fn nothing() -> Arc<dyn Vault> {
     Arc::new(MemoryVault::new(Arc::new(SystemClock)))
 }
 

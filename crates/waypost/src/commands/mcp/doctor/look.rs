@@ -1,0 +1,121 @@
+//! What a server shows of itself and answers, in a shape in which two ways to it can be compared.
+
+use engine::system::clock::SystemEntropy;
+use kernel::contracts::{Entropy, Page};
+use kernel::limits::Limits;
+use kernel::tool::call::{Abilities, Call, CallPlace, Given, Teller, ToolOutput};
+use kernel::values::ids::CallId;
+use project::realm::local_caller;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use upstreams::Upstream;
+
+/// How many resources are looked at.
+const RESOURCES_MAX: usize = 10_000;
+
+/// Items of one list, by name or URI.
+pub(super) type Items = BTreeMap<String, Value>;
+
+/// What one way to a server shows.
+#[derive(Debug, Default)]
+pub(super) struct Picture {
+    /// The version of MCP that is spoken.
+    pub(super) version: String,
+    /// Why it cannot be looked at, if it cannot.
+    pub(super) trouble: Option<String>,
+    pub(super) tools: Items,
+    pub(super) prompts: Items,
+    pub(super) resources: Items,
+    pub(super) templates: Items,
+}
+
+impl Picture {
+    /// Connects and lists.
+    pub(super) async fn of(upstream: &Upstream) -> Self {
+        let status = match upstream.check().await {
+            Ok(status) => status,
+            Err(fault) => {
+                return Self { trouble: Some(fault.to_string()), ..Self::default() };
+            }
+        };
+        let (shelf, caller) = (upstream.shelf(), local_caller());
+        let page = Page { cursor: None, limit: RESOURCES_MAX };
+        let resources = shelf.resources(&caller, &page).await;
+        let resources = resources.map(|page| page.items).unwrap_or_default();
+        let tools = upstream.tools();
+        let tools = tools.iter().map(|tool| (tool.spec().name.to_string(), &tool.spec().listed));
+        let (prompts, templates) = (shelf.prompts(&caller), shelf.templates(&caller));
+        Self {
+            version: status.version.unwrap_or_default(),
+            trouble: None,
+            tools: items(tools),
+            prompts: items(prompts.iter().map(|prompt| (prompt.name.clone(), &prompt.listed))),
+            resources: items(resources.iter().map(|found| (found.uri.clone(), &found.listed))),
+            templates: items(
+                templates.iter().map(|family| (family.uri_template.clone(), &family.listed)),
+            ),
+        }
+    }
+}
+
+fn items<'a>(listed: impl Iterator<Item = (String, &'a Option<Arc<Value>>)>) -> Items {
+    let item = |(name, listed): (String, &Option<Arc<Value>>)| {
+        (name, listed.as_deref().cloned().unwrap_or_default())
+    };
+    listed.map(item).collect()
+}
+
+/// What is at a URI, or why nothing is.
+pub(super) async fn read(upstream: &Upstream, uri: &str) -> Value {
+    match upstream.shelf().read(&local_caller(), uri).await {
+        Ok(Some(contents)) => json!({"contents": contents}),
+        Ok(None) => json!({"error": "not found"}),
+        Err(fault) => json!({"error": fault.name}),
+    }
+}
+
+/// What a call of the tool of this name is answered with: its result without `_meta`, or how it
+/// fails.
+pub(super) async fn called(
+    upstream: &Upstream,
+    name: &str,
+    arguments: &Value,
+    limits: &Limits,
+) -> Value {
+    let tools = upstream.tools();
+    let Some(tool) = tools.iter().find(|tool| tool.spec().name.as_str() == name) else {
+        return json!({"error": "no such tool"});
+    };
+    let call = Call {
+        id: CallId(SystemEntropy.bits()),
+        tool: tool.spec().name.clone(),
+        arguments: Arc::new(arguments.clone()),
+        timeout_ms: limits.call_timeout_ms,
+        output_bytes_max: limits.call_output_bytes_max,
+        given: Arc::new(Given::default()),
+        can: Abilities::PERSON,
+        teller: Teller::default(),
+        place: CallPlace::default(),
+    };
+    match tool.call(&local_caller(), &call).await {
+        Ok(ToolOutput::Value(result)) => json!({"result": without_meta(result)}),
+        Ok(ToolOutput::Blob(blob)) => json!({"result": blob.uri()}),
+        Ok(ToolOutput::Wants(wants)) => {
+            // No one is asked: it need not be kept for the answer.
+            tool.forget(&wants.state);
+            json!({"asks": wants.inputs.len()})
+        }
+        Err(error) => match error.content {
+            Some(result) => json!({"result": without_meta(*result)}),
+            None => json!({"error": error.fault.name}),
+        },
+    }
+}
+
+fn without_meta(mut result: Value) -> Value {
+    if let Value::Object(members) = &mut result {
+        members.remove("_meta");
+    }
+    result
+}
