@@ -98,12 +98,14 @@ impl Calls {
     /// Gives a question to the call that must have asked it: the only one, and no other was left
     /// lately. Back where that is not certain.
     pub(crate) fn give_question(&self, incoming: Incoming) -> Result<(), Incoming> {
+        if self.is_in_doubt() { Err(incoming) } else { self.give_to_the_only(incoming) }
+    }
+
+    /// Whether a call was left lately for which the server may still ask.
+    pub(crate) fn is_in_doubt(&self) -> bool {
         let now = self.clock.now();
-        let was_left = |at: Millis| now < at.plus_ms(LEFT_MS);
-        if lock(&self.open).left_at.is_some_and(was_left) {
-            return Err(incoming);
-        }
-        self.give_to_the_only(incoming)
+        let left_at = lock(&self.open).left_at;
+        left_at.is_some_and(|at| now < at.plus_ms(LEFT_MS))
     }
 
     /// The tools that are being called.

@@ -65,7 +65,7 @@ pub(crate) async fn seat(link: &Arc<Link>, tool: &Arc<str>, can: Abilities) -> R
     if !link.is_pipe() {
         return Ok(Seat { peer, place: None });
     }
-    match Box::pin(share(link, tool)).await {
+    match Box::pin(share(link, &peer, tool)).await {
         Some(place) => Ok(Seat { peer, place: Some(place) }),
         None => Box::pin(own(link, tool)).await,
     }
@@ -106,16 +106,16 @@ pub(crate) async fn close(link: &Link) {
     join_all(all.iter().map(|peer| peer.close())).await;
 }
 
-/// A place on the shared connection; none if the tool turns out to ask.
-async fn share(link: &Link, tool: &Arc<str>) -> Option<Place> {
+/// A place on the shared connection with this peer; none if the call needs one of its own.
+async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
     let (lanes, clock) = (&link.lanes, &link.parts.clock);
     let until = clock.now().plus_ms(places::FIRST_MS);
     loop {
         let mut changes = lanes.changes();
         let now = clock.now();
-        match lanes.share(tool, now >= until) {
+        match lanes.share(tool, now >= until, peer.calls().is_in_doubt()) {
             Shared::Place(place) => return Some(place),
-            Shared::Asks => return None,
+            Shared::NeedsOwn => return None,
             Shared::Later => {}
         }
         let left_ms = until.0.saturating_sub(now.0).max(0).unsigned_abs();

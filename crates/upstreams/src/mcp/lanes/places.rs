@@ -1,7 +1,8 @@
 //! Who calls over which connection, where questions come through one pipe and do not say to which
 //! call they belong. A tool that asks gets a process of its own for each call; all others share
-//! one. Which tools ask is learned: the first call of a tool has the shared connection to itself
-//! for a moment, so that it is known whose question comes.
+//! one, because a server may keep things in its memory. Which tools ask is learned: the first call
+//! of a tool has the shared connection to itself for a moment, so that it is known whose question
+//! comes. Where that cannot be known, and the server has asked before, it gets one of its own.
 
 use crate::RemoteParts;
 use crate::lock;
@@ -44,6 +45,13 @@ struct State {
     is_closed: bool,
 }
 
+impl State {
+    /// Whether any of its tools asked something.
+    fn has_asked(&self) -> bool {
+        self.habits.values().any(|habit| *habit == Habit::Asks)
+    }
+}
+
 /// What is known of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Habit {
@@ -66,8 +74,8 @@ struct Own {
 pub(super) enum Shared {
     /// It may.
     Place(Place),
-    /// Its tool asks: it needs one of its own.
-    Asks,
+    /// Its tool asks, or may: it needs one of its own.
+    NeedsOwn,
     /// Another has it to itself for now.
     Later,
 }
@@ -95,16 +103,24 @@ impl Lanes {
     }
 
     /// A place on the shared connection for a call of this tool; one that waited long enough gets
-    /// it also beside others.
-    pub(super) fn share(self: &Arc<Self>, tool: &Arc<str>, has_waited: bool) -> Shared {
+    /// it also beside others. In doubt, a question there could be of another call.
+    pub(super) fn share(
+        self: &Arc<Self>,
+        tool: &Arc<str>,
+        has_waited: bool,
+        in_doubt: bool,
+    ) -> Shared {
         let now = self.parts.clock.now();
         let mut state = lock(&self.state);
         let is_reserved = state.alone_until.is_some_and(|until| now < until);
         let is_first = match state.habits.get(tool) {
-            Some(Habit::Asks) => return Shared::Asks,
+            Some(Habit::Asks) => return Shared::NeedsOwn,
             Some(Habit::Quiet) if is_reserved && !has_waited => return Shared::Later,
             Some(Habit::Quiet) => false,
-            None if (is_reserved || state.sharing > 0) && !has_waited => return Shared::Later,
+            None if (state.sharing > 0 || in_doubt) && state.has_asked() => {
+                return Shared::NeedsOwn;
+            }
+            None if state.sharing > 0 && !has_waited => return Shared::Later,
             None => state.sharing == 0,
         };
         if is_first {
@@ -294,18 +310,20 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        match self.at {
-            At::Shared { is_first } => {
-                let mut state = lock(&self.lanes.state);
+        {
+            let mut state = lock(&self.lanes.state);
+            if self.is_answered && !state.habits.contains_key(&self.tool) {
+                state.habits.insert(self.tool.clone(), Habit::Quiet);
+            }
+            if let At::Shared { is_first } = self.at {
                 state.sharing = state.sharing.saturating_sub(1);
                 if is_first {
                     state.alone_until = None;
                 }
-                if self.is_answered && !state.habits.contains_key(&self.tool) {
-                    state.habits.insert(self.tool.clone(), Habit::Quiet);
-                }
             }
-            At::Own { number } => self.lanes.free(number, self.is_answered),
+        }
+        if let At::Own { number } = self.at {
+            self.lanes.free(number, self.is_answered);
         }
         self.lanes.wake();
     }

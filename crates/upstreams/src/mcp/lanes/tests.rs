@@ -314,12 +314,35 @@ fn who_asks_beside_a_long_call_is_heard() {
         assert!((&mut long).now_or_never().is_none());
         world.stage.pass(1).await;
         let two = asked(&*ask, "two").await;
-        // A tool that is not known yet waits a moment, and then is called beside the long one.
+        // A tool that is not known yet may ask, too.
         assert_eq!(echo(&*quick, "three").await, "three");
         assert_eq!(answered(&*ask, "two", &two).await, "two");
-        assert_eq!(world.server.started(), 2);
-        assert_eq!(world.server.child(1).calls(), 1, "only what asks has a process of its own");
+        assert_eq!((world.server.started(), world.server.child(0).calls()), (3, 2));
+        assert_eq!(echo(&*quick, "four").await, "four");
+        assert_eq!(world.server.child(0).calls(), 3, "what asks nothing shares the first process");
         drop(long);
+    });
+}
+
+#[test]
+fn a_server_that_never_asked_has_one_process_whatever_is_called_at_once() {
+    let world = World::over_pipe();
+    let (slow, quick) = (world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let long = call(json!({"user": "long"}), Given::default());
+        let long_caller = caller();
+        let mut long = slow.call(&long_caller, &long);
+        assert!((&mut long).now_or_never().is_none());
+        let before = world.stage.now_ms();
+        // It waits for the first call of the other, but not for its end.
+        assert_eq!(echo(&*quick, "one").await, "one");
+        assert!(world.stage.now_ms() - before <= 2_000, "it waited too long");
+        assert_eq!(world.server.started(), 1);
+        // Who leaves a call changes nothing of that.
+        drop(long);
+        world.stage.pass(1).await;
+        assert_eq!(echo(&*quick, "two").await, "two");
+        assert_eq!(world.server.started(), 1);
     });
 }
 
