@@ -45,6 +45,7 @@ pub use retention::Pruned;
 pub use shared::{Engine, Parts};
 pub use system::clock::timeout;
 pub use system::zones::Utc;
+pub use waiting::attending::{Attendance, Attendant};
 pub use waiting::deltas::{Heard, TurnPlace};
 pub use waiting::feed::Watch;
 pub use waiting::login_pages::Hearer;

@@ -18,6 +18,7 @@ use crate::session_cache::Rest;
 use crate::suspects::Suspects;
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
+use crate::waiting::attending::Attending;
 use crate::waiting::case_queue::Lines;
 use crate::waiting::deltas::Listeners;
 use crate::waiting::feed::Watchers;
@@ -128,6 +129,8 @@ pub(crate) struct Shared {
     pub(crate) lines: Arc<Lines>,
     /// The pages that threads wait for.
     pub(crate) pages: Pages,
+    /// The clients that wait for the runs of their direct calls.
+    pub(crate) attending: Arc<Attending>,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// How often sessions were parked by this process.
@@ -197,6 +200,7 @@ impl Engine {
                 keys: Arc::default(),
                 lines: Arc::default(),
                 pages: Pages::default(),
+                attending: Arc::default(),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
                 parked: Mutex::default(),

@@ -51,7 +51,7 @@ const fn upstream(name: &'static str, script: &'static str, way: Way, said: Said
     Upstream { name, script, way, said }
 }
 
-/// All that have the tools of the scripts. `check.py` knows those over a pipe as recorded ones.
+/// All that have the tools of the scripts.
 const UPSTREAMS: &[Upstream] = &[
     upstream("python1", "python1/server.py", Way::Http, Said::Trusted),
     upstream("python2", "python2/server.py", Way::Http, Said::Trusted),

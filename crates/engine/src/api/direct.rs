@@ -298,10 +298,10 @@ fn denied(caller: &Caller, tool: &ToolName, why: &str) -> Refusal {
 
 /// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
 fn tool_failed(error: ToolError) -> Refusal {
-    let ToolError { fault, content, lacks, .. } = error;
-    let code = match (content, lacks) {
+    let ToolError { fault, said, lacks, .. } = error;
+    let code = match (said, lacks) {
         (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
-        (content, _) => RefusalCode::ToolFailed(content),
+        (said, _) => RefusalCode::ToolFailed(said),
     };
     let refusal = Refusal::new(code, fault.to_string());
     Refusal { hint: fault.hint, ..refusal }

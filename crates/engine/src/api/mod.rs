@@ -3,6 +3,7 @@
 //! themselves are in `handles.rs`; what changes a session is the driver's.
 
 pub(crate) mod runs;
+pub(crate) mod attended;
 pub(crate) mod tools;
 pub(crate) mod definitions;
 pub(crate) mod agents;

@@ -7,6 +7,7 @@ use crate::gate::{POLICY_DENIED, Sending, Started, TOOL_NOT_FOUND};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::waiting::attending::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::Published;
@@ -15,12 +16,13 @@ use kernel::expression::pointer::Want;
 use kernel::journal::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall, Run};
 use kernel::tool::call::{
-    Abilities, CallPlace, HowFar, Judgement, Publisher, Reach, Teller, ToolError, ToolOutput,
-    Verdict, Wants,
+    Abilities, CallPlace, HowFar, Judgement, Publisher, Reach, ToolError, ToolOutput, Verdict,
+    Wants,
 };
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, FrameId, RunId};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -98,15 +100,18 @@ impl Driver {
             return;
         }
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
+        let Attendant { can, teller, given } = self.attendant(open.run);
+        // What was brought along counts once: what a call wants it is given after that.
+        let given = if open.rounds == 0 { Arc::new(given) } else { open.given.clone() };
         let sending = Sending {
             caller: run.caller(&self.key.realm),
             call: id,
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
             reach,
-            given: open.given.clone(),
-            can: Abilities::RUN,
-            teller: Teller::default(),
+            given,
+            can,
+            teller,
             place: CallPlace {
                 session: Some(self.key.clone()),
                 run: Some(open.run),
@@ -145,6 +150,17 @@ impl Driver {
         self.in_flight.push(calling.map(move |result| Done::Call(id, result.ok())).boxed());
     }
 
+    /// Who is there for a call of this run. The client of a direct call is, as if there were no
+    /// run; without one a person can be asked.
+    fn attendant(&self, run: RunId) -> Attendant {
+        let is_direct = self.key.space.is_call();
+        match is_direct.then(|| self.shared.attending.of(run)).flatten() {
+            // The run waits for what continues elsewhere, whatever its client does.
+            Some(client) => Attendant { can: Abilities { later: true, ..client.can }, ..client },
+            None => Attendant { can: Abilities::RUN, ..Attendant::default() },
+        }
+    }
+
     /// A closing run starts nothing new: reads are dropped at once, writes get time to finish.
     pub(super) async fn close_calls(&mut self, run: RunId) -> Result<()> {
         let started = self.started_calls(run);
@@ -179,7 +195,7 @@ impl Driver {
             abort.abort();
         }
         let fault = Fault::new("Cancelled", format!("it is unknown whether it happened: {why}"));
-        self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await
+        self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault, said: None }).await
     }
 
     /// Drops calls and turns that no frame waits for any more.
@@ -281,13 +297,17 @@ impl Driver {
                 let Wants { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
-            (Err(error), Some(open)) => {
+            (Err(mut error), Some(open)) => {
                 count(&self.shared.counters.calls_failed);
                 let how = match error.how {
                     HowFar::NotSent => open.unsent(),
                     how @ (HowFar::Failed | HowFar::Unknown) => how,
                 };
-                Fact::CallFailed { call, how, fault: self.unsent_fault(open.run, error) }
+                // Only who called directly is answered with it.
+                let said = error.said.take().filter(|_| self.key.space.is_call());
+                let said = said.map(|said| Datum::inline(json!(said), Origin::Call(call)));
+                let fault = self.unsent_fault(open.run, error);
+                Fact::CallFailed { call, how, fault, said: said.map(Arc::new) }
             }
             (result, None) => {
                 let result = output_of(call, result).map_err(|error| error.fault);
@@ -375,7 +395,7 @@ impl Driver {
                 let step = self.last_step();
                 tracing::debug!(%realm, %session, plan, step, %call, "call finished");
             }
-            Fact::CallFailed { call, how, fault } => {
+            Fact::CallFailed { call, how, fault, .. } => {
                 let step = self.step_of(*call);
                 tracing::info!(%realm, %session, plan, step, %call, ?how, name = fault.name,
                     "call failed");

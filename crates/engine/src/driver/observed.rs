@@ -37,7 +37,9 @@ impl Driver {
             Fact::CallFinished { call, output, settled: None, .. } => {
                 self.call_seen(*call, at, Ok(output))
             }
-            Fact::CallFailed { call, how, fault } => self.call_seen(*call, at, Err((*how, fault))),
+            Fact::CallFailed { call, how, fault, .. } => {
+                self.call_seen(*call, at, Err((*how, fault)))
+            }
             Fact::TurnFinished(end) | Fact::TalkCompacted { turn: end, .. } => {
                 let number = TurnNumber { turn: end.turn, attempt: end.attempt };
                 let begun = self.turn_begun(end.frame, number);

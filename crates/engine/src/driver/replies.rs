@@ -1,5 +1,6 @@
 //! Replies to several asks at once: they are checked together and recorded together, so that all
-//! of them count or none.
+//! of them count or none. And what the caller of a direct call gives it, which may be more than one
+//! ask is about.
 
 use super::commands::Obeyed;
 use super::record::EVENTS_PER_APPEND;
@@ -10,9 +11,21 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Ask, Decision, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
-use kernel::tool::call::Caller;
+use kernel::session::CallState;
+use kernel::tool::call::{Caller, Given, Want};
 use kernel::values::caller::Act;
-use kernel::values::ids::{AskId, RunId};
+use kernel::values::ids::{AskId, CallId, RunId};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a direct call is given.
+struct Giving {
+    call: CallId,
+    given: Given,
+    /// What that says to the open ask, if it says anything to it.
+    reply: Option<Reply>,
+}
 
 impl Driver {
     /// Decides these asks in one commit; gives their run.
@@ -67,6 +80,61 @@ impl Driver {
         Ok(run.ok_or_else(nothing))
     }
 
+    /// Gives a direct call what its caller answered, as it is: whether that fits is for its tool to
+    /// say. What was not answered is not given, and the tool may want it again. Gives the run.
+    pub(super) async fn give(
+        &mut self,
+        id: AskId,
+        inputs: &BTreeMap<String, Value>,
+        caller: &Caller,
+    ) -> Obeyed<RunId> {
+        let Some(ask) = self.open_ask(id) else { return self.closed_ask(id).await.map(Err) };
+        let Giving { call, given, reply } = match self.giving(caller, &ask, inputs) {
+            Ok(giving) => giving,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        // Both in one append: an ask that is closed alone would have the next one opened.
+        self.flush();
+        let (by, at) = (caller.subject.clone(), self.shared.clock.now());
+        let closed = match reply {
+            Some(reply) => {
+                Fact::AskDecided { ask: id, decision: Box::new(Decision { by, at, reply }) }
+            }
+            None => Fact::AskWithdrawn { ask: id },
+        };
+        self.record_by(caller.clone(), closed).await?;
+        self.record(Fact::CallResumed { call, given: Arc::new(given) }).await?;
+        Ok(Ok(ask.run))
+    }
+
+    /// What a direct call is given by the caller that made it.
+    fn giving(
+        &self,
+        caller: &Caller,
+        ask: &Ask,
+        inputs: &BTreeMap<String, Value>,
+    ) -> Result<Giving> {
+        self.may_answer(caller, ask)?;
+        let nothing = || Refusal::not_found("ask", ask.id);
+        let session = self.session.as_ref().filter(|_| self.key.space.is_call());
+        let run = session.and_then(|session| session.runs.get(&ask.run));
+        let is_own = run.is_some_and(|run| *run.subject() == caller.subject);
+        let wanted = ask.wanted.as_ref().filter(|_| is_own).ok_or_else(nothing)?;
+        let call = wanted.call.call_id;
+        let open = self.open_call(call).ok_or_else(nothing)?;
+        let CallState::Wanting(wanting) = &open.state else { return Err(nothing()) };
+        let wants = &wanting.wants;
+        let mut all = open.given.inputs.clone();
+        // What is wanted again was not good enough, unless it was answered since, in the inbox.
+        all.retain(|key, _| !wants.inputs.contains_key(key));
+        all.extend(wanting.given.clone());
+        let asked_for = inputs.iter().filter(|(key, _)| wants.inputs.contains_key(*key));
+        all.extend(asked_for.map(|(key, answer)| (key.clone(), answer.clone())));
+        let answered = wants.inputs.get(&wanted.key).zip(all.get(&wanted.key));
+        let reply = answered.map(|(want, answer)| reply_of(want, answer));
+        Ok(Giving { call, given: Given { inputs: all, state: wants.state.clone() }, reply })
+    }
+
     /// Refuses an answer of who may not answer this ask; who may not even read it learns nothing of
     /// it.
     pub(super) fn may_answer(&self, caller: &Caller, ask: &Ask) -> Result<()> {
@@ -90,5 +158,18 @@ impl Driver {
     pub(super) fn open_ask(&self, id: AskId) -> Option<Ask> {
         let open = self.session.as_ref()?.asks.get(&id)?;
         open.is_open().then(|| open.ask.clone())
+    }
+}
+
+/// The reply that a caller's own answer is.
+fn reply_of(want: &Want, answer: &Value) -> Reply {
+    let accepted = answer["action"] == "accept";
+    match want {
+        Want::Form { .. } => {
+            let content = || answer.get("content").cloned().unwrap_or_else(|| json!({}));
+            Reply::Fill { content: accepted.then(content) }
+        }
+        Want::Url { .. } => Reply::Authorize { done: accepted },
+        Want::Sample { .. } | Want::Roots => Reply::Fill { content: Some(answer.clone()) },
     }
 }

@@ -111,7 +111,8 @@ impl Driver {
                     let fault = Fault::new("OutcomeUnknown", message)
                         .hint("look at the other side, then settle, retry, skip or abort");
                     self.withdraw_login(call).await?;
-                    self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
+                    let (how, said) = (HowFar::Unknown, None);
+                    self.record(Fact::CallFailed { call, how, fault, said }).await?;
                 }
                 (CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..), _) => {}
             }
@@ -129,7 +130,8 @@ impl Driver {
             if let Some(abort) = self.aborts.remove(&call) {
                 abort.abort();
                 let fault = Fault::new("Cancelled", "the run is being closed");
-                self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault }).await?;
+                let (how, said) = (HowFar::Unknown, None);
+                self.record(Fact::CallFailed { call, how, fault, said }).await?;
             }
         }
         Ok(())
@@ -157,7 +159,7 @@ impl Driver {
                 };
                 let fault = fault(&format!("call `{call}`"));
                 self.withdraw_login(call).await?;
-                self.record(Fact::CallFailed { call, how, fault }).await?;
+                self.record(Fact::CallFailed { call, how, fault, said: None }).await?;
             }
         }
         let Some(session) = &self.session else { return Ok(()) };

@@ -7,7 +7,10 @@ use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
 use kernel::values::datum::larger_than;
 use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// In `_meta` of an output: how it breaks the schema that its own tool lists.
+const META_MISFIT: &str = "waypost/misfit";
 
 impl Gate {
     /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
@@ -46,22 +49,42 @@ impl Gate {
         output: Value,
     ) -> Result<Value, ToolError> {
         let max = pass.output_bytes_max;
-        let misfit = if larger_than(&output, max) && output.to_string().len() > max {
-            Some(format!("it is larger than {max} bytes"))
-        } else {
-            let promised = match spec.yields {
-                Yields::Value => Some(&output),
-                // An error keeps no promise about its structure.
-                Yields::Content if output["isError"] == Value::Bool(true) => None,
-                Yields::Content => Some(&output["structuredContent"]),
-            };
-            let promise = spec.output_schema.as_ref().zip(promised);
-            let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
-            checked.and_then(Result::err).map(|misfits| sentence(&misfits))
+        if larger_than(&output, max) && output.to_string().len() > max {
+            let misfit = format!("it is larger than {max} bytes");
+            return Err(not_as_promised(spec, sending.reach, &misfit));
+        }
+        let promised = match spec.yields {
+            Yields::Value => Some(&output),
+            // An error keeps no promise about its structure.
+            Yields::Content if output["isError"] == Value::Bool(true) => None,
+            Yields::Content => Some(&output["structuredContent"]),
         };
-        let Some(misfit) = misfit else { return Ok(output) };
+        let promise = spec.output_schema.as_ref().zip(promised);
+        let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
+        let Some(misfits) = checked.and_then(Result::err) else { return Ok(output) };
+        let misfit = sentence(&misfits);
+        // Who calls directly can read it all the same, and judge.
+        if spec.yields == Yields::Content && is_direct(&sending.place) {
+            return Ok(marked(output, misfit));
+        }
         Err(not_as_promised(spec, sending.reach, &misfit))
     }
+}
+
+/// Whether it is a call of its own, and no step of anything.
+fn is_direct(place: &CallPlace) -> bool {
+    place.session.as_ref().is_none_or(|key| key.space.is_call())
+}
+
+/// The same output, with a word about what is not as promised.
+fn marked(mut output: Value, misfit: String) -> Value {
+    if let Some(output) = output.as_object_mut() {
+        let meta = output.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(META_MISFIT.to_owned(), Value::String(misfit));
+        }
+    }
+    output
 }
 
 /// A tool's own limit of outputs holds for those in blobs, too.

@@ -4,7 +4,7 @@
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision};
 use kernel::session::RunStatus;
-use kernel::tool::call::Abilities;
+use kernel::tool::call::{Abilities, OwnWords};
 use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, AskId, RunId};
 use serde_json::{Value, json};
@@ -203,8 +203,8 @@ codes! {
     ApprovalNeeded => "approval_needed", Forbidden;
     /// No plan can be made to call the tool.
     DirectCall => "direct_call", Failed;
-    /// The tool failed, with its own result if it gave one.
-    ToolFailed(Option<Box<Value>>) => "tool_failed", Upstream;
+    /// The tool failed, with what its own side said of it.
+    ToolFailed(Option<Box<OwnWords>>) => "tool_failed", Upstream;
     /// The caller lacks what the tool needs.
     CallerLacks(Abilities) => "caller_lacks", Upstream;
     /// The caller calls too often.
@@ -255,7 +255,8 @@ impl RefusalCode {
             Self::AgentNeeded(agents) => json!({"agents": agents}),
             Self::Forbidden(act) => json!({"act": act}),
             Self::OutOfScope(act) => json!({"act": act, "scope": act.scope()}),
-            Self::ToolFailed(Some(result)) => json!({"result": result}),
+            // `{result: ..}` or `{error: ..}`.
+            Self::ToolFailed(Some(said)) => json!(said),
             Self::CallerLacks(lacks) => json!(lacks),
             Self::RateLimited(later) | Self::TooManyCalls(later) => later.detail(),
             _ => return None,

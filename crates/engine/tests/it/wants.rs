@@ -5,8 +5,9 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::{Page, SessionRef};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::{Caller, HowFar};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const PLAN: &str = "planId: wants\nsteps: [{id: call, type: tool_call, toolId: 'TOOL', \
@@ -85,6 +86,31 @@ async fn a_direct_write_that_wants_something_is_pending_with_its_ask() {
     // What a no means is the tool's to say.
     let answer = done.run.run.answer.unwrap();
     assert_eq!(answer["given"]["inputs"]["who"], json!({"action": "decline"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_called_directly_gives_all_that_its_call_wants_and_its_tool_judges() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), "slow::write").await;
+    world.permits.add_permits(2);
+    let mut wants = form();
+    wants["wants"]["folders"] = json!({"kind": "roots"});
+    let report = world.engine.tools().call(&caller(), &"slow::write".into(), wants, WAIT_MS).await;
+    let Ok(CallReport::Pending(report)) = report else { panic!("{report:?}") };
+    let ask = asked(&report).id;
+    let wanted = world.engine.asks().wanted(&report.asks[0]).await.unwrap().unwrap();
+    assert_eq!(wanted.inputs.keys().collect::<Vec<_>>(), ["folders", "who"]);
+    let misfit = json!({"action": "accept", "content": {"name": 7}});
+    let given = json!({"folders": {"roots": []}, "who": misfit});
+    let mut inputs: BTreeMap<String, Value> = serde_json::from_value(given.clone()).unwrap();
+    inputs.insert("unasked".to_owned(), json!(1));
+    let eve = Caller::new("default", "eve");
+    let refused = world.engine.asks().give(&eve, ask, inputs.clone(), 1_000).await.unwrap_err();
+    assert_eq!((refused.code.name(), world.sent()), ("not_found", 1), "it is not hers to give");
+    let done = world.engine.asks().give(&caller(), ask, inputs.clone(), WAIT_MS).await.unwrap();
+    assert_eq!(done.run.answer.unwrap()["given"]["inputs"], given);
+    let late = world.engine.asks().give(&caller(), ask, inputs, 1_000).await.unwrap_err();
+    assert_eq!((late.code.name(), world.sent()), ("ask_decided", 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

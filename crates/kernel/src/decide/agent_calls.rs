@@ -41,7 +41,8 @@ impl<'e> At<'e> {
             .filter(|open| matches!(open.state, CallState::Judged(_)))
             .collect();
         if let Some((call, fault)) = judged.iter().find_map(|open| refusal(open)) {
-            return AgentNext::Fact(Fact::CallFailed { call, how: HowFar::NotSent, fault });
+            let (how, said) = (HowFar::NotSent, None);
+            return AgentNext::Fact(Fact::CallFailed { call, how, fault, said });
         }
         let questions: Vec<Question> = open.iter().filter_map(|line| question(line)).collect();
         if !questions.is_empty() {

@@ -45,7 +45,7 @@ impl At<'_> {
     /// The gate spoke: start, ask for approval, or fail with nothing sent.
     pub(super) fn judged(&self, open: &OpenCall, judgement: &Judgement) -> Decided {
         let call = open.request.call;
-        let failed = |fault| Fact::CallFailed { call, how: HowFar::NotSent, fault };
+        let failed = |fault| Fact::CallFailed { call, how: HowFar::NotSent, fault, said: None };
         let (verdict, pins, answerers) = match judgement {
             Judgement::Refused(fault) => return Ok(Some(failed(fault.clone()))),
             Judgement::Admitted { verdict, pins, answerers, .. } => (verdict, pins, answerers),

@@ -1,5 +1,7 @@
 //! A call that wants something first: a person is asked for one thing after the other, in the order
-//! of the tool's keys; then the call goes out again with the outcome.
+//! of the tool's keys; then the call goes out again with the outcome. What only a program of the
+//! caller has is asked for in the run of a direct call alone: its caller may give it, or whoever
+//! answers in its place.
 
 use super::fix::asked_call;
 use super::steps::title;
@@ -9,17 +11,25 @@ use crate::event::Fact;
 use crate::session::{OpenCall, Wanting};
 use crate::tool::call::{Given, Want};
 use crate::values::fault::Fault;
+use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// How a turn of the caller's model is asked for.
+const TURN: &str = "a turn of its caller's model";
+/// How the caller's folders are asked for.
+const FOLDERS: &str = "the folders that its caller works in";
+/// How much of a request to a model is shown.
+const REQUEST_CHARS_MAX: usize = 4_000;
 
 impl At<'_> {
     pub(super) fn wanting(&self, open: &OpenCall, wanting: &Wanting) -> Decided {
         let call = open.request.call;
         if let Some(fault) = self.cannot_have(open, wanting) {
-            return Ok(Some(Fact::CallFailed { call, how: open.unsent(), fault }));
+            return Ok(Some(Fact::CallFailed { call, how: open.unsent(), fault, said: None }));
         }
         let inputs = &wanting.wants.inputs;
         let missing = inputs.iter().find(|(key, _)| !wanting.given.contains_key(*key));
-        let asked = missing.and_then(|(key, want)| Some((key, asked(want)?)));
+        let asked = missing.and_then(|(key, want)| Some((key, self.asked(want)?)));
         let Some((key, (message, body))) = asked else {
             // Answers of earlier rounds stay: the tool may look at all of them.
             let mut inputs = open.given.inputs.clone();
@@ -40,32 +50,78 @@ impl At<'_> {
             let message = format!("`{tool}` wanted something more than {max} times");
             return Some(Fault::new("WantsTooMuch", message).hint("look at the tool"));
         }
-        let nobodys = wanting.wants.inputs.iter().filter(|(_, want)| asked(want).is_none());
-        let keys: Vec<&str> = nobodys.map(|(key, _)| key.as_str()).collect();
+        let inputs = wanting.wants.inputs.iter();
+        let is_direct = self.session.key.space.is_call();
+        let nobodys = |(key, want): &(&String, &Want)| {
+            let refused = wanting.given.get(*key).is_some_and(is_refused);
+            want.is_for_a_program() && (refused || !is_direct)
+        };
+        let keys: Vec<&str> = inputs.filter(nobodys).map(|(key, _)| key.as_str()).collect();
         if keys.is_empty() {
             return None;
         }
-        let message = format!(
-            "`{tool}` wants `{}` of its caller, which a person cannot give",
-            keys.join("`, `")
-        );
+        let keys = keys.join("`, `");
+        let why = if is_direct { "and no one gave it" } else { "which a person cannot give" };
+        let message = format!("`{tool}` wants `{keys}` of its caller, {why}");
         let hint = "call it directly, with a client that has it";
         Some(Fault::new("InputWanted", message).hint(hint))
     }
+
+    /// What a person is asked for it, and the words in which: none where only a caller's program
+    /// can answer.
+    fn asked<'w>(&self, want: &'w Want) -> Option<(&'w str, AskBody)> {
+        match want {
+            Want::Form { message, schema } => {
+                let (words, schema) = (message.clone(), schema.clone());
+                Some((message.as_str(), AskBody::Fill { message: words, schema }))
+            }
+            Want::Url { message, url } => {
+                let (words, url) = (message.clone(), url.clone());
+                Some((message.as_str(), AskBody::Authorize { message: words, url }))
+            }
+            Want::Sample { .. } | Want::Roots if !self.session.key.space.is_call() => None,
+            Want::Sample { request } => {
+                let request: String = request.to_string().chars().take(REQUEST_CHARS_MAX).collect();
+                let message = format!("{TURN}; it was asked: {request}");
+                Some((TURN, AskBody::Fill { message, schema: Arc::new(turn()) }))
+            }
+            Want::Roots => {
+                let message = FOLDERS.to_owned();
+                Some((FOLDERS, AskBody::Fill { message, schema: Arc::new(folders()) }))
+            }
+        }
+    }
 }
 
-/// What a person is asked for it, and the words in which: none where only a caller's program can
-/// answer.
-fn asked(want: &Want) -> Option<(&str, AskBody)> {
-    match want {
-        Want::Form { message, schema } => {
-            let (words, schema) = (message.clone(), schema.clone());
-            Some((message.as_str(), AskBody::Fill { message: words, schema }))
-        }
-        Want::Url { message, url } => {
-            let (words, url) = (message.clone(), url.clone());
-            Some((message.as_str(), AskBody::Authorize { message: words, url }))
-        }
-        Want::Sample { .. } | Want::Roots => None,
-    }
+/// Whether it was asked for in vain.
+fn is_refused(answer: &Value) -> bool {
+    let is_no = matches!(answer["action"].as_str(), Some("decline" | "cancel"));
+    is_no && answer.as_object().is_some_and(|answer| answer.len() == 1)
+}
+
+/// What a model's turn is, in MCP's shape.
+fn turn() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "role": {"type": "string"},
+            "content": {"type": ["object", "array"]},
+            "model": {"type": "string"},
+        },
+        "required": ["role", "content", "model"],
+    })
+}
+
+/// What a list of folders is, in MCP's shape.
+fn folders() -> Value {
+    let folder = json!({
+        "type": "object",
+        "properties": {"uri": {"type": "string"}, "name": {"type": "string"}},
+        "required": ["uri"],
+    });
+    json!({
+        "type": "object",
+        "properties": {"roots": {"type": "array", "items": folder}},
+        "required": ["roots"],
+    })
 }

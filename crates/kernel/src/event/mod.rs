@@ -288,6 +288,9 @@ pub enum Fact {
         how: HowFar,
         /// Why.
         fault: Fault,
+        /// Of a direct call: what the other side itself said, as `OwnWords`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<Arc<Datum>>,
     },
     /// A result that came too late to count.
     #[serde(rename = "call.late")]

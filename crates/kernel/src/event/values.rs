@@ -19,6 +19,7 @@ impl Fact {
             | Fact::PlanReturned { answer: datum, .. }
             | Fact::AnswerGiven { answer: datum, .. }
             | Fact::StepSkipped { save: Some((_, datum)), .. }
+            | Fact::CallFailed { said: Some(datum), .. }
             | Fact::CallLate { result: Ok(datum), .. }
             | Fact::ItemStarted { item: datum, .. }
             | Fact::AgentAnswered { answer: datum, .. } => datum.weight(),
@@ -41,6 +42,7 @@ impl Fact {
             | Fact::PlanReturned { answer: datum, .. }
             | Fact::AnswerGiven { answer: datum, .. }
             | Fact::StepSkipped { save: Some((_, datum)), .. }
+            | Fact::CallFailed { said: Some(datum), .. }
             | Fact::CallLate { result: Ok(datum), .. }
             | Fact::RunEnded { outcome: Outcome::Completed { answer: datum }, .. }
             | Fact::ItemStarted { item: datum, .. }
@@ -61,6 +63,7 @@ impl Fact {
             Fact::InputGiven { value, .. } => Some(value),
             Fact::PlanReturned { answer, .. } | Fact::AnswerGiven { answer, .. } => Some(answer),
             Fact::StepSkipped { save: Some((_, datum)), .. } => Some(datum),
+            Fact::CallFailed { said: Some(datum), .. } => Some(datum),
             Fact::CallLate { result: Ok(datum), .. } => Some(datum),
             Fact::RunEnded { outcome: Outcome::Completed { answer }, .. } => Some(answer),
             Fact::LoopStarted(start) => Some(&mut start.items),

@@ -53,7 +53,7 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
             }
             Some(entry)
         }
-        Fact::CallFailed { call, how: HowFar::NotSent, fault } if is_denial(fault) => {
+        Fact::CallFailed { call, how: HowFar::NotSent, fault, .. } if is_denial(fault) => {
             // What the gate said of a call that was never started is kept with its judgement.
             if matches!(session.calls.get(call)?.state, CallState::Judged(_)) {
                 return None;

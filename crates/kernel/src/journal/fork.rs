@@ -471,7 +471,7 @@ impl Fork {
             );
             let fault = Fault::new("OutcomeUnknown", message)
                 .hint("look at the other session, then settle, retry, skip or abort");
-            Fact::CallFailed { call: self.call(*id), how: HowFar::Unknown, fault }
+            Fact::CallFailed { call: self.call(*id), how: HowFar::Unknown, fault, said: None }
         })
     }
 }

@@ -60,7 +60,7 @@ impl Session {
                 }
                 return Some(row);
             }
-            Fact::CallFailed { call, how, fault } => {
+            Fact::CallFailed { call, how, fault, .. } => {
                 return self.fail_call(event, *call, *how, fault);
             }
             _ => {}

@@ -3,7 +3,7 @@
 
 use super::{CallState, FrameState, Session, Wanting};
 use crate::ask::{Ask, AskBody, Reply};
-use crate::tool::call::{Given, Wants};
+use crate::tool::call::{Given, Want, Wants};
 use crate::values::ids::{AskId, CallId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -64,7 +64,8 @@ impl Session {
         let Some(open) = self.calls.get_mut(&call) else { return };
         // One that is out for a look needs no answer any more: what comes back counts.
         if let CallState::Wanting(wanting) = &mut open.state {
-            wanting.given.insert(wanted.key.clone(), answer(reply));
+            let answer = answer(wanting.wants.inputs.get(&wanted.key), reply);
+            wanting.given.insert(wanted.key.clone(), answer);
         }
         self.asks.remove(&ask.id);
         self.with_frame(ask.frame, |frame| frame.state = FrameState::Calling(call));
@@ -82,9 +83,15 @@ impl Session {
     }
 }
 
-/// The outcome of an ask, as its tool receives it.
-fn answer(reply: Option<&Reply>) -> Value {
+/// The outcome of an ask for this, as its tool receives it.
+fn answer(want: Option<&Want>, reply: Option<&Reply>) -> Value {
     match reply {
+        // In the place of the caller's program: what that would have answered.
+        Some(Reply::Fill { content: Some(content) })
+            if want.is_some_and(Want::is_for_a_program) =>
+        {
+            content.clone()
+        }
         Some(Reply::Fill { content: Some(content) }) => {
             json!({"action": "accept", "content": content})
         }

@@ -376,6 +376,13 @@ pub enum Want {
     Roots,
 }
 
+impl Want {
+    /// Whether a program of the caller answers it, and no person.
+    pub fn is_for_a_program(&self) -> bool {
+        matches!(self, Want::Sample { .. } | Want::Roots)
+    }
+}
+
 /// What came of what a tool wanted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Given {
@@ -388,6 +395,16 @@ pub struct Given {
     pub state: Value,
 }
 
+/// What the other side itself said of a call that failed, to the letter, for doors that pass it on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OwnWords {
+    /// A result that says so: `{content: [..], isError: true}` in MCP's shape.
+    Result(Value),
+    /// An error of its protocol: `{code, message, data?}`.
+    Error(Value),
+}
+
 /// Why a tool call failed, and how far it got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
@@ -395,10 +412,9 @@ pub struct ToolError {
     pub how: HowFar,
     /// What went wrong.
     pub fault: Fault,
-    /// The tool's own result, if it gave one that says that it failed: `{content: [..], isError:
-    /// true}` in MCP's shape, for doors that pass it on.
+    /// What the tool's own side said, where it said something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Box<Value>>,
+    pub said: Option<Box<OwnWords>>,
     /// What its caller lacks, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<Abilities>,
@@ -407,7 +423,7 @@ pub struct ToolError {
 impl ToolError {
     /// It got so far, and this went wrong.
     pub fn new(how: HowFar, fault: Fault) -> Self {
-        Self { how, fault, content: None, lacks: None }
+        Self { how, fault, said: None, lacks: None }
     }
     /// Nothing was sent.
     pub fn not_sent(name: &str, message: impl Into<String>) -> Self {
@@ -436,7 +452,13 @@ impl ToolError {
     /// The same error with the result in which the tool said so.
     #[must_use]
     pub fn content(mut self, result: Value) -> Self {
-        self.content = Some(Box::new(result));
+        self.said = Some(Box::new(OwnWords::Result(result)));
+        self
+    }
+    /// The same error with the error of its protocol by which the other side said so.
+    #[must_use]
+    pub fn answered(mut self, error: Value) -> Self {
+        self.said = Some(Box::new(OwnWords::Error(error)));
         self
     }
 }

@@ -242,6 +242,8 @@ impl Hashing {
 
 /// What the names of spaces begin with that keep cases.
 const CASES: &str = "case:";
+/// The space of direct calls.
+const CALLS: &str = "call";
 
 impl Space {
     /// Where `/sessions` and `/api/v1/runs` keep theirs.
@@ -272,7 +274,11 @@ impl Space {
     }
     /// Where direct calls keep their one-step runs.
     pub fn call() -> Self {
-        Self::from("call")
+        Self::from(CALLS)
+    }
+    /// Whether direct calls are kept here.
+    pub fn is_call(&self) -> bool {
+        self.as_str() == CALLS
     }
 }
 

@@ -88,6 +88,13 @@ impl Outcome {
         self
     }
 
+    /// The same with more members in its `_meta`.
+    #[must_use]
+    pub(crate) fn and_meta(mut self, more: Map<String, Value>) -> Self {
+        self.meta.extend(more);
+        self
+    }
+
     /// The result object for a version.
     pub(crate) fn write(&self, version: Version) -> String {
         let mut text = String::with_capacity(self.members.len() + 160);

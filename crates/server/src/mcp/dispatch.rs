@@ -134,6 +134,7 @@ fn unknown(method: &str) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::messages::requests::Cancelled;
     use futures::FutureExt;
     use futures::future::pending;
 
@@ -179,7 +180,7 @@ mod tests {
         let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
         let requests = Requests::new(8);
         let id = Id::read(&raw("\"a\"")).unwrap();
-        let mut slow = requests.begin(&id, pending().boxed()).unwrap();
+        let mut slow = requests.begin(&id, Cancelled::default(), pending().boxed()).unwrap();
         for (method, params) in [
             ("notifications/cancelled", "{\"requestId\": \"b\"}"),
             ("notifications/cancelled", "{}"),

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::door::Door;
 use crate::mcp::messages::outbox::Outbox;
+use crate::mcp::messages::requests::Cancelled;
 use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told, ToolSpec};
 use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,8 @@ pub(crate) struct Exchange {
     pub(crate) trace: Option<TraceParent>,
     /// The tool that it calls, where its transport has looked for it already.
     pub(crate) tool: Option<Arc<ToolSpec>>,
+    /// Whether its client cancelled it.
+    pub(crate) cancelled: Cancelled,
 }
 
 impl Exchange {

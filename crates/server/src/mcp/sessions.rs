@@ -252,7 +252,7 @@ impl Session {
 
     /// Everything under way ends.
     fn end(&self) {
-        self.requests.cancel_all();
+        self.requests.end_all();
         let (asks, streams) = {
             let mut state = self.lock();
             (std::mem::take(&mut state.asks), std::mem::take(&mut state.streams))

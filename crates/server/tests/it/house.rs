@@ -121,6 +121,11 @@ impl House {
         panic!("the data folder is held for ever");
     }
 
+    /// What answers requests.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
     /// An answer whose body is not read yet.
     pub async fn open(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()

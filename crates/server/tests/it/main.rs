@@ -53,6 +53,7 @@ mod mcp_place;
 mod mcp_lists;
 mod mcp_calls;
 mod mcp_tasks;
+mod transparent;
 mod mcp_hostile;
 mod fuzz_mcp;
 mod hostile;

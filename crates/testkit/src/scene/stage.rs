@@ -243,7 +243,7 @@ impl Stage {
                 let Wants { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
-            Err(ToolError { how, fault, .. }) => Fact::CallFailed { call, how, fault },
+            Err(ToolError { how, fault, .. }) => Fact::CallFailed { call, how, fault, said: None },
         };
         self.record(fact);
         true

@@ -12,7 +12,7 @@ use testkit::http::Client;
 const CALL_LIMIT: Duration = Duration::from_secs(25);
 
 /// Tools of the bad one that cannot be answered well.
-const BROKEN: [&str; 6] = ["lie", "hang", "huge", "other_id", "garbage", "half"];
+const BROKEN: [&str; 5] = ["hang", "huge", "other_id", "garbage", "half"];
 
 /// A call ended in words: it failed, or it became a run that waits for a person and says so.
 fn assert_clear(what: &str, outcome: &Outcome) {
@@ -53,6 +53,11 @@ fn every_call_has_a_clear_end_in_time() {
                 let said = caller.call("bad.add", json!({"a": 1, "b": 2})).ok()?;
                 (said.words() == "3").then_some(())
             });
+            // What breaks its own promise is passed on, with a word about that.
+            let lied = in_time(&mut caller, "bad.lie").result();
+            assert_eq!(lied["structuredContent"], json!({"sum": "three"}), "{way:?} for {era:?}");
+            let misfit = lied["_meta"]["waypost/misfit"].as_str().unwrap_or_default();
+            assert!(misfit.contains("/sum"), "{way:?} for {era:?}: {lied}");
             let failed = in_time(&mut caller, "bad.fail");
             assert!(failed.is_failure(), "{way:?} for {era:?}: {failed:?}");
             assert!(failed.words().contains("this tool fails"), "{failed:?}");

@@ -189,7 +189,7 @@ pub(super) fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::{HowFar, OwnWords};
 
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
         let hidden = Hidden::default().credentials(["s3cret"]);
@@ -222,7 +222,7 @@ mod tests {
         let error = outcome(Effect::Writes, 200, &result(&failed)).unwrap_err();
         assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "ToolFailed"));
         assert_eq!(error.fault.message, "no such file");
-        assert_eq!(error.content.as_deref(), Some(&failed));
+        assert_eq!(error.said.as_deref(), Some(&OwnWords::Result(failed)));
     }
 
     #[test]

@@ -5,42 +5,26 @@
 use super::calling::Calling;
 use super::elicit::{self, Said, Unfit};
 use super::result::trouble;
+use super::wanted::{self, Heard, Waiting, hear, is_closed};
 use super::wanting::{ROUNDS_MAX, Retry, asking, responses, tell_when_opened};
 use crate::mcp::answer::{Answered, Outcome};
-use engine::refusal::{Refusal, RefusalCode, RefusalKind};
+use engine::refusal::{RefusalCode, RefusalKind};
 use engine::{Once, RunReport};
-use futures::future::{Either, join_all, select};
+use futures::future::join_all;
 use kernel::ask::Ask;
 use kernel::ask::reply::BadReply;
 use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
+use kernel::tool::call::Given;
 use kernel::tool::schema::sentence;
 use kernel::values::canonical;
-use kernel::values::ids::{AskId, ContentHash, RunId};
-use serde::{Deserialize, Serialize};
+use kernel::values::ids::{AskId, ContentHash};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use wire::jsonrpc::RpcError;
 
 /// The door under which replies that come with a state are remembered.
 const ROUTE: &str = "mcp/requestState";
-
-/// What a client carries while its person answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Waiting {
-    /// The run that waits.
-    pub(crate) run: RunId,
-    /// The asks that were shown.
-    asks: Vec<AskId>,
-}
-
-impl Waiting {
-    /// What an opened state says, if it is one of a run that waits.
-    pub(crate) fn read(state: &Value) -> Option<Self> {
-        Waiting::deserialize(state).ok()
-    }
-}
 
 /// What was answered so far in this request.
 #[derive(Debug, Default)]
@@ -81,12 +65,18 @@ impl Notes {
 
 /// Answers a call whose run did not end at once.
 pub(crate) async fn follow(calling: &Calling<'_>, report: RunReport) -> Answered {
+    let _attendance = calling.attend(report.run.id, Given::default());
     go_on(calling, report, Notes::default()).await
 }
 
 /// Answers a call that is sent again with the state of a run that waits: gives the run the answers
 /// that came, and continues with it. The same answers again change nothing.
 pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retry) -> Answered {
+    let _attendance = calling.attend(waiting.run, Given::default());
+    if !waiting.wanted.is_empty() {
+        let report = wanted::bring(calling, waiting, retry).await?;
+        return go_on(calling, report, Notes::default()).await;
+    }
     let responses = responses(retry)?;
     let state = ContentHash::of(retry.request_state.as_deref().unwrap_or_default().as_bytes());
     let mut taking = Vec::new();
@@ -102,8 +92,8 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
         let (id, taken) = taken?;
         notes.note(id, taken);
     }
-    let report = calling.engine().runs().report(calling.caller(), waiting.run).await;
-    go_on(calling, report.map_err(trouble)?, notes).await
+    let report = calling.now(waiting.run).await?;
+    go_on(calling, report, notes).await
 }
 
 async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> Answered {
@@ -113,7 +103,7 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
             RunStatus::Completed => {
                 return Ok(calling.done(report.run.answer.unwrap_or_default()).await);
             }
-            RunStatus::Failed | RunStatus::Cancelled => return Ok(calling.failed(&report)),
+            RunStatus::Failed | RunStatus::Cancelled => return calling.failed(&report).await,
             RunStatus::Paused => return Ok(calling.later(&report)),
             _ if calling.is_task() || calling.became_task(&report) => {
                 return Ok(calling.later(&report));
@@ -123,10 +113,7 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
             RunStatus::Waiting | RunStatus::Stuck => {
                 match ask(calling, &report, &mut notes).await? {
                     Some(outcome) => return Ok(outcome),
-                    None => {
-                        let now = calling.engine().runs().report(calling.caller(), report.run.id);
-                        report = now.await.map_err(trouble)?;
-                    }
+                    None => report = calling.now(report.run.id).await?,
                 }
             }
         }
@@ -144,6 +131,9 @@ async fn ask(
     let left = report.asks.iter().any(|asked| notes.left.contains(&asked.row.ask.id));
     if left || notes.misfits > ROUNDS_MAX {
         return Ok(Some(calling.unfinished(report)));
+    }
+    if let Some(wanted) = Box::pin(wanted::wanted(calling, report)).await? {
+        return Box::pin(wanted::ask(calling, report, wanted)).await;
     }
     let shown = |asked: &SessionAsk| {
         // Who may not answer is told of the ask, and not asked.
@@ -165,12 +155,13 @@ async fn ask(
         return Ok(Some(input_required(calling, report, requests.collect())));
     }
     let mut shown = report.asks.iter().filter_map(|asked| Some((asked, shown(asked)?)));
-    let first = shown.next();
-    let reachable = calling.exchange.outbox.is_open() && calling.left_ms() > 0;
-    let Some((asked, params)) = first.filter(|_| reachable) else {
+    let Some((asked, params)) = shown.next() else {
         return Ok(Some(calling.unfinished(report)));
     };
-    match hear(calling, asked, params).await {
+    if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
+        tell_when_opened(calling.exchange, wanted.call.tool.as_str(), &wanted.key, id);
+    }
+    match hear(calling, asked, elicit::METHOD, params).await {
         Heard::Answer(answer) => {
             let ask = &asked.row.ask;
             let taken = take(calling, ask, &answer, None).await?;
@@ -190,41 +181,11 @@ fn input_required(
     if requests.is_empty() {
         return calling.later(report);
     }
-    let waiting = Waiting { run: report.run.id, asks: requests.keys().copied().collect() };
+    let asks = requests.keys().copied().collect();
+    let waiting = Waiting { run: report.run.id, asks, wanted: BTreeMap::new() };
     let requests: Map<String, Value> =
         requests.into_iter().map(|(ask, request)| (ask.to_string(), request)).collect();
     asking(calling.exchange, requests, &json!(waiting), &calling.bound())
-}
-
-/// What was heard from the client.
-enum Heard {
-    /// Its answer.
-    Answer(Value),
-    /// Someone else decided, or the ask expired.
-    Closed,
-    /// It does not answer, or not in time.
-    Nothing,
-}
-
-async fn hear(calling: &Calling<'_>, asked: &SessionAsk, params: Value) -> Heard {
-    let engine = calling.engine();
-    let closed = engine.asks().closed(calling.caller(), asked);
-    if let (Some(wanted), Some(id)) = (&asked.row.ask.wanted, params["elicitationId"].as_str()) {
-        tell_when_opened(calling.exchange, wanted.call.tool.as_str(), &wanted.key, id);
-    }
-    let answered = calling.exchange.outbox.ask(elicit::METHOD, params);
-    let first = async {
-        match select(pin!(answered), pin!(closed)).await {
-            Either::Left((Ok(answer), _)) => Heard::Answer(answer),
-            Either::Left((Err(error), _)) => {
-                tracing::debug!(code = error.code, "a client did not answer: {}", error.message);
-                Heard::Nothing
-            }
-            Either::Right(((), _)) => Heard::Closed,
-        }
-    };
-    let heard = engine::timeout(engine.clock().as_ref(), calling.left_ms(), first).await;
-    heard.unwrap_or(Heard::Nothing)
 }
 
 /// The same as `take` for an ask that is only known by its id.
@@ -272,14 +233,6 @@ async fn take(
     }
 }
 
-/// Whether a reply was refused because the ask is not open any more.
-pub(crate) fn is_closed(refusal: &Refusal) -> bool {
-    matches!(
-        refusal.code,
-        RefusalCode::AskDecided(_) | RefusalCode::AskExpired(_) | RefusalCode::AskWithdrawn(_)
-    )
-}
-
 /// Why a reply does not fit, with the faulty values.
 pub(crate) fn why(bad: &BadReply) -> String {
     match bad {
@@ -291,13 +244,6 @@ pub(crate) fn why(bad: &BadReply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_state_of_a_run_is_one() {
-        let waiting = Waiting { run: RunId(1), asks: vec![AskId(2)] };
-        assert_eq!(Waiting::read(&json!(waiting)), Some(waiting));
-        assert_eq!(Waiting::read(&json!({"wanted": {}, "given": {}})), None);
-    }
 
     #[test]
     fn an_answer_that_fits_clears_what_was_wrong() {

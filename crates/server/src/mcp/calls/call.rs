@@ -1,15 +1,16 @@
 //! `tools/call`: a tool, or a plan as a tool. Most calls are answered with what the tool gives; one
 //! that becomes a run is answered with its outcome, with what it asks for, or with a task.
 
-use super::asked::{self, Waiting};
+use super::asked;
 use super::calling::{Calling, Guard, Params, takes_tasks, tasks_needed};
 use super::result::{refused, words};
+use super::wanted::Waiting;
 use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use crate::mcp::answer::Answered;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists;
 use engine::{CallReport, Refusal, RefusalCode};
-use kernel::tool::call::{Given, Pace};
+use kernel::tool::call::{Given, Pace, Reach};
 use kernel::values::ids::RunId;
 use serde_json::Value;
 use wire::jsonrpc::RpcError;
@@ -60,6 +61,9 @@ fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Give
 async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
     let (engine, caller) = (calling.engine(), calling.caller());
     let (mut arguments, mut given) = (arguments, given);
+    // What only reads becomes no run, or one that is attended once it waits.
+    let recorded = calling.spec.reach != Reach::Reads && !calling.spec.unrecorded;
+    let _attendance = recorded.then(|| calling.attend(run, given.clone()));
     for _ in 0..=ROUNDS_MAX {
         let request = calling.request(run, arguments, given.clone());
         let wants = match engine.tools().call_with(caller, request).await {
@@ -69,7 +73,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Ok(CallReport::Pending(report)) => {
                 return Box::pin(asked::follow(calling, *report)).await;
             }
-            Ok(CallReport::Failed(report)) => return Ok(calling.failed(&report)),
+            Ok(CallReport::Failed(report)) => return Box::pin(calling.failed(&report)).await,
             Ok(CallReport::Wants(wants)) => wants,
             Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
                 return Err(no_tool(calling.spec.name.as_str()));

@@ -1,17 +1,18 @@
-//! One call in hand: what is called, for whom, until when it is waited for; and what is done when
-//! its run takes longer, ends, or is left alone by its client.
+//! One call in hand: what is called, for whom, until when it is waited for; how its client is there
+//! for its run, and what is done when that takes longer, ends, or is left alone by its client.
 
 use super::elicit;
 use super::result::{self, TaskStatus};
 use super::wanting::{Retry, abilities, missing_capability, what};
-use crate::mcp::answer::{Kind, Outcome};
+use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::client::Client;
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
+use crate::mcp::messages::requests::Cancelled;
 use crate::mcp::seal::Bound;
 use crate::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
-use engine::{CallRequest, Engine, Once, RunReport};
+use engine::{Attendance, Attendant, CallRequest, Engine, Once, RunReport};
 use futures::future::{Either, select};
 use kernel::event::Occasion;
 use kernel::limits::Limits;
@@ -165,11 +166,12 @@ impl<'a> Calling<'a> {
         u64::try_from(left).unwrap_or(0)
     }
 
-    /// The same, but not for long where the client wants to hear how far it is.
+    /// The same, but not for long where the client wants to hear how far it is, and the call
+    /// cannot tell that itself.
     pub(crate) fn first_ms(&self) -> u64 {
         match &self.exchange.client.progress {
-            Some(_) => self.left_ms().min(FIRST_LOOK_MS),
-            None => self.left_ms(),
+            Some(_) if self.spec.listed.is_none() => self.left_ms().min(FIRST_LOOK_MS),
+            Some(_) | None => self.left_ms(),
         }
     }
 
@@ -211,6 +213,18 @@ impl<'a> Calling<'a> {
         }
     }
 
+    /// The client is there for the run of the call, as long as this is held, with what it brought
+    /// along.
+    pub(crate) fn attend(&self, run: RunId, given: Given) -> Attendance {
+        let (can, teller) = (abilities(self.exchange), self.exchange.teller());
+        self.engine().runs().attend(run, Attendant { can, teller, given })
+    }
+
+    /// A run as it is now.
+    pub(crate) async fn now(&self, run: RunId) -> Result<RunReport, RpcError> {
+        self.engine().runs().report(self.caller(), run).await.map_err(result::trouble)
+    }
+
     /// Its output as a result.
     pub(crate) async fn done(&self, output: Value) -> Outcome {
         let named = output.as_str().is_some_and(|text| text.starts_with("blob://"));
@@ -232,9 +246,13 @@ impl<'a> Calling<'a> {
     }
 
     /// Its run ended without an output.
-    pub(crate) fn failed(&self, report: &RunReport) -> Outcome {
+    pub(crate) async fn failed(&self, report: &RunReport) -> Answered {
         // A client that was to get a task learns from that whose failure it was.
-        if self.is_task() { self.task(report) } else { result::failed(report) }
+        if self.is_task() {
+            return Ok(self.task(report));
+        }
+        let said = self.engine().runs().own_words(report).await.map_err(result::trouble)?;
+        result::failed(report, said, self.exchange.client.version)
     }
 
     /// Whether its run is a task by now: it continues elsewhere, and the client takes tasks.
@@ -268,7 +286,9 @@ impl<'a> Calling<'a> {
     pub(crate) async fn wait(&self, report: &RunReport) -> Result<RunReport, RpcError> {
         let (engine, caller, run) = (self.engine(), self.caller(), report.run.id);
         let settled = engine.runs().settled(caller, run, self.left_ms());
-        if self.exchange.client.progress.is_none() {
+        // What a direct call tells is heard as it comes: its one step says nothing more.
+        let tells_itself = report.session.key.space.is_call();
+        if self.exchange.client.progress.is_none() || tells_itself {
             return settled.await.map_err(result::trouble);
         }
         let mut settled = pin!(settled);
@@ -308,11 +328,15 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// Cancels a run whose client goes away before it is answered: no one waits for it any more.
+/// Cancels a run whose client cancels the call before it is answered. A stateless client does that
+/// by closing the connection. In the versions with a handshake it says so, and one that is only
+/// gone did not: its run continues.
 pub(crate) struct Guard {
     door: Arc<Door>,
     caller: Arc<Caller>,
     run: Option<RunId>,
+    /// None where to be gone is to cancel.
+    cancelled: Option<Cancelled>,
 }
 
 impl Guard {
@@ -321,7 +345,9 @@ impl Guard {
         let exchange = calling.exchange;
         // A task outlives the request that made it.
         let run = (!calling.is_task()).then_some(run);
-        Self { door: exchange.door.clone(), caller: exchange.caller.clone(), run }
+        let is_stateless = exchange.client.version.is_modern();
+        let cancelled = (!is_stateless).then(|| exchange.cancelled.clone());
+        Self { door: exchange.door.clone(), caller: exchange.caller.clone(), run, cancelled }
     }
 
     /// The client has its answer: the run continues as that says.
@@ -333,6 +359,9 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
+        if self.cancelled.as_ref().is_some_and(|cancelled| !cancelled.is_set()) {
+            return;
+        }
         let (engine, caller) = (self.door.doors.engine.clone(), self.caller.clone());
         self.door.spawn.task("cancel", Box::pin(cancel(engine, caller, run)));
     }

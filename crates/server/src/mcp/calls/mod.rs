@@ -6,5 +6,6 @@ pub(crate) mod elicit;
 pub(crate) mod wanting;
 pub(crate) mod result;
 pub(crate) mod calling;
+pub(crate) mod wanted;
 pub(crate) mod asked;
 pub(crate) mod call;

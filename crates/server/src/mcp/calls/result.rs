@@ -2,12 +2,12 @@
 //! that stands for a run. Results are written straight into text; most calls need nothing else.
 
 use super::wanting::lacking;
-use crate::mcp::answer::{Kind, Outcome};
+use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::client::Version;
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Caller, ToolSpec, Yields};
+use kernel::tool::call::{Caller, OwnWords, ToolSpec, Yields};
 use kernel::tool::schema::sentence;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Space;
@@ -115,14 +115,29 @@ fn written(members: Vec<u8>) -> Outcome {
     Outcome::written(Kind::Complete, String::from_utf8(members).unwrap_or_default())
 }
 
-/// A run that ended without an output, in words.
-pub(crate) fn failed(report: &RunReport) -> Outcome {
+/// A run that ended without an output: as the other side itself said it, else in words.
+pub(crate) fn failed(report: &RunReport, said: Option<OwnWords>, version: Version) -> Answered {
+    if let Some(answered) = said.and_then(|said| as_said(said, version)) {
+        return answered.map(|outcome| outcome.and_meta(about(report)));
+    }
     let run = report.run.id;
     let text = match &report.run.last_error {
         Some(fault) => format!("{}\nrun: {run}", in_words(fault)),
         None => format!("run `{run}` was {}", report.run.status.name()),
     };
-    words(&text, true).with_meta(about(report))
+    Ok(words(&text, true).with_meta(about(report)))
+}
+
+/// What the other side of a failed call said, to the letter: a result, or an error of the protocol.
+fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
+    match said {
+        OwnWords::Result(result) => Some(Ok(blocks(None, own_result(result)?, version))),
+        OwnWords::Error(mut error) => {
+            let data = error.get_mut("data").map(Value::take);
+            let (code, message) = (error["code"].as_i64()?, error["message"].as_str()?);
+            Some(Err(RpcError { code, message: message.to_owned(), data }))
+        }
+    }
 }
 
 /// A run that is not over, in words: where it stands and how to go on with it. A tool that promises
@@ -171,13 +186,12 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 }
 
 /// A refusal as a result, where the caller can do something about it: other arguments, another
-/// tool. A tool that failed with a result of its own is passed on as it is. Anything else is no
-/// result.
-pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Result<Outcome, RpcError> {
+/// tool. What a tool that failed said itself is passed on as it is. Anything else is no result.
+pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Answered {
     match &mut refusal.code {
-        RefusalCode::ToolFailed(Some(said)) => {
-            if let Some(result) = own_result(Value::take(said)) {
-                return Ok(blocks(None, result, version));
+        RefusalCode::ToolFailed(said) => {
+            if let Some(answered) = said.take().and_then(|said| as_said(*said, version)) {
+                return answered;
             }
         }
         // A lack that has no name in the protocol is an error in words.

@@ -61,8 +61,12 @@ struct Carried {
 /// What the answer to one question must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-enum Expected {
-    Form { schema: Arc<Value> },
+pub(crate) enum Expected {
+    /// A form; without a schema its own server judges what is filled in.
+    Form {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Arc<Value>>,
+    },
     Page,
     Sample,
     Roots,
@@ -113,8 +117,7 @@ pub(crate) fn gathered(
     })?;
     for (key, expected) in wanted {
         if let Some(response) = responses.remove(&key) {
-            let checked = expected.check(&exchange.door.doors.engine, &response);
-            checked.map_err(|wrong| unfit(&key, &wrong))?;
+            expected.check(&exchange.door.doors.engine, &key, &response)?;
             given.inputs.insert(key, response);
         }
     }
@@ -151,6 +154,7 @@ pub(crate) async fn want(
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
     let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
+    let judge = judge(exchange, tool);
     let anew =
         tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));
     if let Some(error) = pages_first(client, wants, anew) {
@@ -159,13 +163,11 @@ pub(crate) async fn want(
         }
         return Err(error);
     }
-    let possible: BTreeMap<&String, &Want> =
-        wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
-    if possible.is_empty() && !wants.inputs.is_empty() {
-        return Err(cannot(wants.inputs.values()));
-    }
+    let possible = possible(client, wants)?;
     if client.version.is_modern() {
-        return Ok(Wanted::Answer(input_required(exchange, &possible, given, bound)));
+        let (requests, wanted) = asked_for(exchange, &possible, judge);
+        let carried = json!(Carried { wanted, given });
+        return Ok(Wanted::Answer(asking(exchange, requests, &carried, bound)));
     }
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
@@ -173,27 +175,59 @@ pub(crate) async fn want(
             tell_when_opened(exchange, tool, key, id);
         }
         let answer = exchange.outbox.ask(method, params).await?;
-        let checked = Expected::of(want).check(engine, &answer);
-        checked.map_err(|wrong| unfit(key, &wrong))?;
+        Expected::of(want, judge).check(engine, key, &answer)?;
         given.inputs.insert(key.clone(), answer);
     }
     Ok(Wanted::Again(given))
 }
 
-fn input_required(
+/// What the client can give of what is wanted; an error where that is nothing.
+pub(crate) fn possible<'w>(client: &Client, wants: &'w Wants) -> Result<Possible<'w>, RpcError> {
+    let possible: Possible<'w> =
+        wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
+    if possible.is_empty() && !wants.inputs.is_empty() {
+        return Err(cannot(wants.inputs.values()));
+    }
+    Ok(possible)
+}
+
+/// What a client can be asked for, by key.
+pub(crate) type Possible<'w> = BTreeMap<&'w String, &'w Want>;
+
+/// Who judges what is filled into a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judge {
+    /// We, by its schema.
+    Us,
+    /// The server that asked for it.
+    Upstream,
+}
+
+/// Who judges the answers to what a prompt, or the tool of this name, wants: the tool of another
+/// MCP server is given them as they are.
+pub(crate) fn judge(exchange: &Exchange, tool: Option<&str>) -> Judge {
+    let engine = &exchange.door.doors.engine;
+    let spec = tool.and_then(|tool| engine.tools().get(&exchange.caller, tool));
+    match spec.is_some_and(|spec| spec.listed.is_some()) {
+        true => Judge::Upstream,
+        false => Judge::Us,
+    }
+}
+
+/// What a stateless client is asked for, and what its answers must be.
+pub(crate) fn asked_for(
     exchange: &Exchange,
-    possible: &BTreeMap<&String, &Want>,
-    given: Given,
-    bound: &Bound,
-) -> Outcome {
+    possible: &Possible<'_>,
+    judge: Judge,
+) -> (Map<String, Value>, BTreeMap<String, Expected>) {
     let mut requests = Map::new();
     let mut wanted = BTreeMap::new();
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         requests.insert((*key).clone(), json!({"method": method, "params": params}));
-        wanted.insert((*key).clone(), Expected::of(want));
+        wanted.insert((*key).clone(), Expected::of(want, judge));
     }
-    asking(exchange, requests, &json!(Carried { wanted, given }), bound)
+    (requests, wanted)
 }
 
 /// The result that asks the client for these, and to come back with this state.
@@ -214,7 +248,8 @@ pub(crate) fn asking(
     Outcome::of(Kind::InputRequired, &result)
 }
 
-fn request(exchange: &Exchange, want: &Want) -> (&'static str, Value) {
+/// The request by which a client is asked for this.
+pub(crate) fn request(exchange: &Exchange, want: &Want) -> (&'static str, Value) {
     let version = exchange.client.version;
     match want {
         Want::Form { message, schema } => {
@@ -334,28 +369,32 @@ fn unfit(key: &str, wrong: &str) -> RpcError {
 }
 
 impl Expected {
-    fn of(want: &Want) -> Self {
+    /// What the answer to this must be.
+    pub(crate) fn of(want: &Want, judge: Judge) -> Self {
         match want {
-            Want::Form { schema, .. } => Expected::Form { schema: schema.clone() },
+            Want::Form { schema, .. } => {
+                Expected::Form { schema: (judge == Judge::Us).then(|| schema.clone()) }
+            }
             Want::Url { .. } => Expected::Page,
             Want::Sample { .. } => Expected::Sample,
             Want::Roots => Expected::Roots,
         }
     }
 
-    fn check(&self, engine: &Engine, answer: &Value) -> Result<(), String> {
+    /// Refuses an answer under this key that is none.
+    pub(crate) fn check(&self, engine: &Engine, key: &str, answer: &Value) -> Result<(), RpcError> {
+        self.fits(engine, answer).map_err(|wrong| unfit(key, &wrong))
+    }
+
+    fn fits(&self, engine: &Engine, answer: &Value) -> Result<(), String> {
         match self {
-            Expected::Form { schema } => match answer["action"].as_str() {
-                Some("accept") => {
-                    let empty = json!({});
-                    let content = answer.get("content").unwrap_or(&empty);
-                    let checked = engine.tools().check_value(schema, content);
-                    checked.map_err(|misfits| sentence(&misfits))
-                }
-                Some("decline" | "cancel") => Ok(()),
-                _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
-            },
-            Expected::Page => match answer["action"].as_str() {
+            Expected::Form { schema: Some(schema) } if answer["action"] == "accept" => {
+                let empty = json!({});
+                let content = answer.get("content").unwrap_or(&empty);
+                let checked = engine.tools().check_value(schema, content);
+                checked.map_err(|misfits| sentence(&misfits))
+            }
+            Expected::Form { .. } | Expected::Page => match answer["action"].as_str() {
                 Some("accept" | "decline" | "cancel") => Ok(()),
                 _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
             },

@@ -5,6 +5,7 @@ use crate::request::params::short;
 use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
 use wire::mcp::CANCELLED;
@@ -12,11 +13,25 @@ use wire::mcp::CANCELLED;
 /// How many requests of one client are under way at the same time, in each direction.
 pub(crate) const REQUESTS_MAX: usize = 64;
 
+/// Whether its client cancelled a request by name: one whose client is only gone was not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancelled(Arc<AtomicBool>);
+
+impl Cancelled {
+    /// Whether it did.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// The requests of one client.
 pub(crate) struct Requests {
     max: usize,
-    under_way: Arc<Mutex<HashMap<Id, AbortHandle>>>,
+    under_way: UnderWay,
 }
+
+/// By id: how each is ended, and where it is noted that its client wanted that.
+type UnderWay = Arc<Mutex<HashMap<Id, (AbortHandle, Cancelled)>>>;
 
 impl Requests {
     /// Room for so many at the same time.
@@ -28,6 +43,7 @@ impl Requests {
     pub(crate) fn begin(
         &self,
         id: &Id,
+        cancelled: Cancelled,
         answering: BoxFuture<'static, Answered>,
     ) -> Result<BoxFuture<'static, Answered>, RpcError> {
         let (handle, registration) = AbortHandle::new_pair();
@@ -46,7 +62,7 @@ impl Requests {
                 return Err(RpcError::new(INTERNAL_ERROR, message));
             }
             Entry::Vacant(place) => {
-                place.insert(handle);
+                place.insert((handle, cancelled));
             }
         }
         drop(under_way);
@@ -62,14 +78,15 @@ impl Requests {
 
     /// Cancels a request; one that is over already is left alone.
     pub(crate) fn cancel(&self, id: &Id) {
-        if let Some(handle) = lock(&self.under_way).get(id) {
+        if let Some((handle, cancelled)) = lock(&self.under_way).get(id) {
+            cancelled.0.store(true, Ordering::Release);
             handle.abort();
         }
     }
 
-    /// Cancels all of them.
-    pub(crate) fn cancel_all(&self) {
-        lock(&self.under_way).values().for_each(AbortHandle::abort);
+    /// Ends all of them: their client is gone.
+    pub(crate) fn end_all(&self) {
+        lock(&self.under_way).values().for_each(|(handle, _)| handle.abort());
     }
 
     /// Whether none is under way.
@@ -86,7 +103,7 @@ pub(crate) fn is_cancelled(answered: &Answered) -> bool {
 /// A request's place among those that are under way.
 struct Mark {
     id: Id,
-    under_way: Arc<Mutex<HashMap<Id, AbortHandle>>>,
+    under_way: UnderWay,
 }
 
 impl Drop for Mark {
@@ -114,29 +131,33 @@ mod tests {
     fn a_request_can_be_cancelled_while_it_is_under_way() {
         let requests = Requests::new(2);
         let one = Id::number(1);
-        let mut slow = requests.begin(&one, pending().boxed()).unwrap();
+        let cancelled = Cancelled::default();
+        let mut slow = requests.begin(&one, cancelled.clone(), pending().boxed()).unwrap();
         assert!((&mut slow).now_or_never().is_none());
         requests.cancel(&Id::number(2));
-        assert!((&mut slow).now_or_never().is_none());
+        assert!((&mut slow).now_or_never().is_none() && !cancelled.is_set());
         requests.cancel(&one);
         let answered = slow.now_or_never().unwrap();
-        assert!(is_cancelled(&answered));
+        assert!(is_cancelled(&answered) && cancelled.is_set());
         assert!(requests.is_empty());
-        let done = requests.begin(&one, quick()).unwrap().now_or_never().unwrap();
+        let begin = |id: &Id| requests.begin(id, Cancelled::default(), quick());
+        let done = begin(&one).unwrap().now_or_never().unwrap();
         assert!(!is_cancelled(&done) && requests.is_empty());
     }
 
     #[test]
     fn there_are_only_so_many_and_each_has_its_own_id() {
         let requests = Requests::new(2);
-        let first = requests.begin(&Id::number(1), quick()).unwrap();
-        let same = requests.begin(&Id::number(1), quick()).err().unwrap();
+        let begin =
+            |number: u64| requests.begin(&Id::number(number), Cancelled::default(), quick());
+        let first = begin(1).unwrap();
+        let same = begin(1).err().unwrap();
         assert_eq!(same.code, INVALID_REQUEST);
-        let _second = requests.begin(&Id::number(2), quick()).unwrap();
-        let third = requests.begin(&Id::number(3), quick()).err().unwrap();
+        let _second = begin(2).unwrap();
+        let third = begin(3).err().unwrap();
         assert_eq!(third.code, INTERNAL_ERROR);
         drop(first);
-        assert!(requests.begin(&Id::number(3), quick()).is_ok());
-        requests.cancel_all();
+        assert!(begin(3).is_ok());
+        requests.end_all();
     }
 }

@@ -2,10 +2,11 @@
 //! id; what it waits for is answered here or anywhere else that asks are answered.
 
 use crate::mcp::answer::{Answered, Kind, Outcome};
-use crate::mcp::calls::asked::{is_closed, why};
+use crate::mcp::calls::asked::why;
 use crate::mcp::calls::calling::{takes_tasks, tasks_needed};
 use crate::mcp::calls::elicit::{self, Said, Unfit};
 use crate::mcp::calls::result::{self, TaskStatus, trouble};
+use crate::mcp::calls::wanted::is_closed;
 use crate::mcp::calls::wanting::{Retry, responses};
 use crate::mcp::exchange::Exchange;
 use crate::views::content::whole;
@@ -14,6 +15,7 @@ use engine::{Engine, RunReport};
 use kernel::ask::{AskStatus, Reply};
 use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
+use kernel::tool::call::OwnWords;
 use kernel::values::ids::{AskId, RunId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -35,14 +37,24 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let (report, _) = find(&exchange).await?;
     let engine = &exchange.door.doors.engine;
     let requests = requests(&exchange, &report);
-    let status = TaskStatus::of(&report, requests.len());
+    let said = engine.runs().own_words(&report).await.map_err(trouble)?;
+    let status = match &said {
+        // An error of the protocol is no result.
+        Some(OwnWords::Error(_)) => TaskStatus::Failed,
+        Some(OwnWords::Result(_)) | None => TaskStatus::of(&report, requests.len()),
+    };
     let mut task = result::task(engine, &exchange.caller, &report, status);
     match status {
         TaskStatus::InputRequired => task["inputRequests"] = Value::Object(requests),
-        TaskStatus::Failed => task["error"] = error(&report),
+        TaskStatus::Failed => {
+            task["error"] = match said {
+                Some(OwnWords::Error(error)) => error,
+                Some(OwnWords::Result(_)) | None => error(&report),
+            };
+        }
         TaskStatus::Working | TaskStatus::Cancelled => {}
         TaskStatus::Completed => {
-            let result = outcome(&exchange, report).await.write(exchange.client.version);
+            let result = outcome(&exchange, report, said).await?.write(exchange.client.version);
             let task = task.to_string();
             let members = task.strip_prefix('{').and_then(|task| task.strip_suffix('}'));
             let members = format!("{},\"result\":{result}", members.unwrap_or_default());
@@ -124,15 +136,15 @@ fn requests(exchange: &Exchange, report: &RunReport) -> Map<String, Value> {
 }
 
 /// The result of a task that has one.
-async fn outcome(exchange: &Exchange, report: RunReport) -> Outcome {
+async fn outcome(exchange: &Exchange, report: RunReport, said: Option<OwnWords>) -> Answered {
     let engine: &Engine = &exchange.door.doors.engine;
     if report.run.status != RunStatus::Completed {
-        return result::failed(&report);
+        return result::failed(&report, said, exchange.client.version);
     }
     let spec = result::called(engine, &exchange.caller, &report);
     let output = report.run.answer.unwrap_or_default();
     let output = whole(engine, &exchange.caller, output).await;
-    result::done(spec.as_deref(), output, exchange.client.version)
+    Ok(result::done(spec.as_deref(), output, exchange.client.version))
 }
 
 /// Why a task has no result.

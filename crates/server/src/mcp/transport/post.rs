@@ -12,7 +12,7 @@ use crate::mcp::exchange::Exchange;
 use crate::mcp::lists;
 use crate::mcp::messages::message::{self, Asked, Message, Meta, Noted, Said};
 use crate::mcp::messages::outbox::Outbox;
-use crate::mcp::messages::requests::REQUESTS_MAX;
+use crate::mcp::messages::requests::{Cancelled, REQUESTS_MAX};
 use crate::mcp::methods::hello;
 use crate::mcp::methods::listen::{self, LISTEN};
 use crate::mcp::sessions::Session;
@@ -287,8 +287,10 @@ impl Arrival<'_> {
         let progress = Said::read(asked.what.params)?.meta()?.progress()?;
         let client =
             Client { version: session.version, can: session.can, log: session.log(), progress };
-        let answering = (line.handler)(self.exchange(asked, client, outbox), session.clone());
-        session.requests.begin(&asked.id, answering).map_err(|error| match error.code {
+        let exchange = self.exchange(asked, client, outbox);
+        let cancelled = exchange.cancelled.clone();
+        let answering = (line.handler)(exchange, session.clone());
+        session.requests.begin(&asked.id, cancelled, answering).map_err(|error| match error.code {
             INTERNAL_ERROR => Refused::new(StatusCode::TOO_MANY_REQUESTS, error),
             _ => error.into(),
         })
@@ -304,6 +306,7 @@ impl Arrival<'_> {
             outbox,
             trace: trace::of(self.headers),
             tool: None,
+            cancelled: Cancelled::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::messages::message::{self, Asked, Message, Meta, Said};
 use crate::mcp::messages::outbox::Outbox;
-use crate::mcp::messages::requests::{REQUESTS_MAX, Requests, is_cancelled};
+use crate::mcp::messages::requests::{Cancelled, REQUESTS_MAX, Requests, is_cancelled};
 use crate::mcp::methods::hello;
 use crate::mcp::methods::listen;
 use crate::mcp::sessions::Session;
@@ -61,7 +61,7 @@ where
             Either::Left((read, _)) => read,
             Either::Right(((), _)) => {
                 tracing::error!("the key of the client is not good any more");
-                pipe.requests.cancel_all();
+                pipe.requests.end_all();
                 break;
             }
         };
@@ -84,7 +84,7 @@ where
     }
     let clock = door.doors.engine.clock().as_ref();
     if engine::timeout(clock, DRAIN_MS, &mut finished).await.is_none() {
-        requests.cancel_all();
+        requests.end_all();
         let _ = engine::timeout(clock, DRAIN_MS, finished).await;
     }
 }
@@ -147,8 +147,9 @@ impl Pipe {
             let line = dispatch::modern(method)?;
             let client = self.stateless_client(&meta)?;
             let version = client.version;
-            let answering = (line.handler)(self.exchange(asked, client));
-            return self.run(asked, version, answering);
+            let exchange = self.exchange(asked, client);
+            let cancelled = exchange.cancelled.clone();
+            return self.run(asked, version, cancelled, (line.handler)(exchange));
         }
         if method == INITIALIZE {
             return self.initialize(asked);
@@ -162,8 +163,9 @@ impl Pipe {
         let version = session.version;
         let progress = meta.progress()?;
         let client = Client { version, can: session.can, log: session.log(), progress };
-        let answering = (line.handler)(self.exchange(asked, client), session);
-        self.run(asked, version, answering)
+        let exchange = self.exchange(asked, client);
+        let cancelled = exchange.cancelled.clone();
+        self.run(asked, version, cancelled, (line.handler)(exchange, session))
     }
 
     fn stateless_client(&self, meta: &Meta<'_>) -> Result<Client, RpcError> {
@@ -200,6 +202,7 @@ impl Pipe {
             outbox: Outbox::new(Arc::new(self.way(session))),
             trace: None,
             tool: None,
+            cancelled: Cancelled::default(),
         }
     }
 
@@ -212,9 +215,10 @@ impl Pipe {
         &self,
         asked: &Asked<'_>,
         version: Version,
+        cancelled: Cancelled,
         answering: BoxFuture<'static, Answered>,
     ) -> Result<Begun, RpcError> {
-        let answering = self.requests.begin(&asked.id, answering)?;
+        let answering = self.requests.begin(&asked.id, cancelled, answering)?;
         let (sender, id) = (self.sender.clone(), asked.id.clone());
         let task = async move {
             let answered = answering.await;

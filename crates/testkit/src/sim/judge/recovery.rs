@@ -56,7 +56,7 @@ impl Recovery {
                 let limit = fault.name == "LimitReached" && !self.held.contains(run);
                 return limit.then(|| format!("a limit ends run {run}: {}", fault.message));
             }
-            Fact::CallFailed { call, how, fault } => {
+            Fact::CallFailed { call, how, fault, .. } => {
                 let run = run_of(call);
                 let deaths = self.taken_over.remove(call);
                 if fault.name == Fault::RECOVERY_GAVE_UP {

@@ -12,8 +12,11 @@ use kernel::tool::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolEr
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::jsonrpc::{Id, RpcError};
-use wire::mcp::{META_IDEMPOTENCY_KEY, META_LOG_LEVEL, TRACEPARENT};
+use wire::jsonrpc::{INVALID_REQUEST, Id, PARSE_ERROR, RpcError};
+use wire::mcp::{
+    CANCELLED, HEADER_MISMATCH, META_IDEMPOTENCY_KEY, META_LOG_LEVEL, TRACEPARENT,
+    UNSUPPORTED_VERSION,
+};
 
 /// The method.
 const CALL: &str = "tools/call";
@@ -212,6 +215,10 @@ impl<'a> Calling<'a> {
         let pages = pages(error);
         if pages.is_empty() {
             let failed = ToolError::new(HowFar::Failed, refused(&self.link().config, error));
+            let failed = match is_of_this_hop(error) {
+                true => failed,
+                false => failed.answered(error.to_value()),
+            };
             let lacks = missing(error, self.call.can);
             return Err(if lacks.is_none() { failed } else { failed.lacks(lacks) });
         }
@@ -250,6 +257,13 @@ impl<'a> Calling<'a> {
     pub(super) fn named(self, what: &str) -> String {
         format!("upstream `{}`: {what}", self.link().config.name)
     }
+}
+
+/// Whether an error is about the message that we sent, and says nothing to who called us: not even
+/// the words in which a client cancels.
+fn is_of_this_hop(error: &RpcError) -> bool {
+    let ours = [PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSION, CANCELLED];
+    ours.contains(&error.code)
 }
 
 /// The texts of a result.

@@ -216,7 +216,7 @@ fn tell(calling: Calling<'_>, look: u64, task: &Value, said: &mut String) {
 fn failed(calling: Calling<'_>, error: &RpcError) -> ToolError {
     let fault = refused(&calling.link().config, error);
     let fault = Fault { name: "UpstreamTaskFailed".to_owned(), ..fault };
-    ToolError::new(HowFar::Failed, fault)
+    ToolError::new(HowFar::Failed, fault).answered(error.to_value())
 }
 
 /// Why a task failed.

@@ -7,8 +7,8 @@ use super::super::peer::Era;
 use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
 use kernel::tool::call::{
-    Abilities, Call, Given, HowFar, LogLevel, Pace, Reach, Speaks, Teller, Told, ToolOutput, Want,
-    Yields,
+    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Pace, Reach, Speaks, Teller, Told,
+    ToolError, ToolOutput, Want, Yields,
 };
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -107,18 +107,40 @@ fn a_tool_that_says_that_it_failed_has_failed() {
     let error = called.unwrap_err();
     assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "ToolFailed"));
     assert_eq!(error.fault.message, "no such city");
-    assert_eq!(error.content.as_deref(), Some(&result));
+    assert_eq!(error.said.as_deref(), Some(&OwnWords::Result(result)));
 }
 
-/// What comes of a call that this comes back for.
-fn after(era: Era, incoming: Incoming) -> (HowFar, String, String) {
+/// How a call fails that this comes back for.
+fn failed_with(era: Era, incoming: Incoming) -> ToolError {
     let scene = Scene::new(era);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let server = async { other.asked("tools/call").await.send(incoming).await };
     let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
-    let error = called.unwrap_err();
+    called.unwrap_err()
+}
+
+/// What comes of a call that this comes back for.
+fn after(era: Era, incoming: Incoming) -> (HowFar, String, String) {
+    let error = failed_with(era, incoming);
     (error.how, error.fault.name, error.fault.message)
+}
+
+#[test]
+fn an_error_is_kept_to_the_letter_unless_it_is_about_our_own_message() {
+    let data = json!({"why": ["a", 1]});
+    for era in [Era::Modern, Era::Legacy] {
+        for code in [-32603, -32602, -32601, -32021, -32000, 42] {
+            let error = RpcError::new(code, "no disk").data(data.clone());
+            let said = failed_with(era, Incoming::Error(error.clone())).said;
+            let expected = OwnWords::Error(error.to_value());
+            assert_eq!(said.as_deref(), Some(&expected), "{code} {era:?}");
+        }
+        for code in [-32700, -32600, -32020, -32022, -32800] {
+            let error = RpcError::new(code, "no disk").data(data.clone());
+            assert_eq!(failed_with(era, Incoming::Error(error)).said, None, "{code} {era:?}");
+        }
+    }
 }
 
 #[test]

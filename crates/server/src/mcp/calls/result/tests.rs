@@ -146,7 +146,7 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
     let own = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
         "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
     let failed = |result: &Value| {
-        let code = RefusalCode::ToolFailed(Some(Box::new(result.clone())));
+        let code = RefusalCode::ToolFailed(Some(Box::new(OwnWords::Result(result.clone()))));
         let outcome = refused(Refusal::new(code, "ToolFailed: no"), Version::July2026);
         let told = outcome.unwrap().write(Version::July2026);
         serde_json::from_str::<Value>(&told).unwrap()

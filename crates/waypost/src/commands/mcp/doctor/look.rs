@@ -3,7 +3,7 @@
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::{Entropy, Page};
 use kernel::limits::Limits;
-use kernel::tool::call::{Abilities, Call, CallPlace, Given, Teller, ToolOutput};
+use kernel::tool::call::{Abilities, Call, CallPlace, Given, OwnWords, Teller, ToolOutput};
 use kernel::values::ids::CallId;
 use project::realm::local_caller;
 use serde_json::{Value, json};
@@ -106,8 +106,9 @@ pub(super) async fn called(
             tool.forget(&wants.state);
             json!({"asks": wants.inputs.len()})
         }
-        Err(error) => match error.content {
-            Some(result) => json!({"result": without_meta(*result)}),
+        Err(error) => match error.said.map(|said| *said) {
+            Some(OwnWords::Result(result)) => json!({"result": without_meta(result)}),
+            Some(OwnWords::Error(said)) => json!({"error": said}),
             None => json!({"error": error.fault.name}),
         },
     }

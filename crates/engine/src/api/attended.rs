@@ -1,0 +1,85 @@
+//! The runs of direct calls, for the clients that made them: while one waits it is there for the
+//! call, and may give it what it wants; and it learns what the other side itself said.
+
+use crate::command::{Command, Replier};
+use crate::handles::{Asks, Runs};
+use crate::refusal::Result;
+use crate::request::RunReport;
+use crate::waiting::attending::{Attendance, Attendant};
+use kernel::contracts::SessionAsk;
+use kernel::event::{Event, Fact};
+use kernel::session::{CallState, RunStatus};
+use kernel::tool::call::{Caller, OwnWords, Wants};
+use kernel::values::datum::Held;
+use kernel::values::ids::{AskId, RunId};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// More events than this has no run of one call.
+const EVENTS_MAX: usize = 1_000;
+
+impl Runs<'_> {
+    /// A client waits for the run of its direct call, until the attendance is dropped: what is sent
+    /// for the run meanwhile may ask for what that client can, and tells it how far it is.
+    pub fn attend(self, run: RunId, attendant: Attendant) -> Attendance {
+        self.shared.attending.attend(run, attendant)
+    }
+
+    /// What the other side itself said when the direct call of this run failed, if that is why the
+    /// run failed and something was said.
+    pub async fn own_words(self, report: &RunReport) -> Result<Option<OwnWords>> {
+        let key = &report.session.key;
+        if !key.space.is_call() || report.run.status != RunStatus::Failed {
+            return Ok(None);
+        }
+        let rows = self.shared.store.events(key, 0, EVENTS_MAX).await?;
+        let failed = rows.iter().rev().find_map(|(_, text)| {
+            match serde_json::from_str::<Event>(text).ok()?.fact {
+                Fact::CallFailed { fault, said, .. } => Some((fault, said)),
+                _ => None,
+            }
+        });
+        let said = failed
+            .filter(|(fault, _)| report.run.last_error.as_ref() == Some(fault))
+            .and_then(|(_, said)| said);
+        let said = match said.as_deref().map(|said| &said.held) {
+            Some(Held::Value(value)) => Value::clone(value),
+            Some(Held::Blob(blob)) => {
+                self.shared.blob_value(&key.realm, &blob.hash).await?.unwrap_or_default()
+            }
+            Some(Held::Object(_) | Held::Array(_)) | None => return Ok(None),
+        };
+        Ok(serde_json::from_value(said).ok())
+    }
+}
+
+impl Asks<'_> {
+    /// All that a direct call wants for which this ask is open; none where the ask is about
+    /// something else, or the call has what it wanted.
+    pub async fn wanted(self, asked: &SessionAsk) -> Result<Option<Wants>> {
+        let wanted = asked.row.ask.wanted.as_ref().filter(|_| asked.key.space.is_call());
+        let Some(wanted) = wanted else { return Ok(None) };
+        let read = self.shared.read_session(&asked.key).await?;
+        let open = read.as_ref().and_then(|read| read.session.calls.get(&wanted.call.call_id));
+        Ok(match open.map(|open| &open.state) {
+            Some(CallState::Wanting(wanting)) => Some(wanting.wants.clone()),
+            _ => None,
+        })
+    }
+
+    /// Gives a direct call what it wants, by its tool's keys, as its caller answered it, and waits
+    /// until its run ends or pauses again, at most so long. Whether it fits is for the tool to say;
+    /// what is left out the tool may want again. The ask that is open for it is closed with it.
+    pub async fn give(
+        self,
+        caller: &Caller,
+        ask: AskId,
+        inputs: BTreeMap<String, Value>,
+        wait_ms: u64,
+    ) -> Result<RunReport> {
+        let found = self.get(caller, ask).await?;
+        let by = Box::new(Replier { caller: caller.clone(), claim: None });
+        let command = |answer| Command::Give { ask, inputs, by, answer };
+        self.shared.runs().wait_for(&found.key, found.row.ask.run, wait_ms, command).await
+    }
+}

@@ -1,0 +1,210 @@
+//! What the run of a direct call wants of the client that made it. The client is asked as if there
+//! were no run: for all of it, by the tool's own keys, and its answers go to the tool as they are.
+//! An ask is open in the inbox meanwhile: who answers there first is heard, and it is what is left
+//! when the client is gone.
+
+use super::calling::Calling;
+use super::elicit::opens_pages;
+use super::result::trouble;
+use super::wanting::{
+    Expected, Retry, asked_for, asking, judge, possible, request, responses, tell_when_opened,
+};
+use crate::mcp::answer::Outcome;
+use engine::RunReport;
+use engine::refusal::{Refusal, RefusalCode};
+use futures::future::{Either, select};
+use kernel::contracts::SessionAsk;
+use kernel::tool::call::{Want, Wants};
+use kernel::values::ids::{AskId, RunId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use wire::jsonrpc::RpcError;
+
+/// What a client carries while its person answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The run that waits.
+    pub(crate) run: RunId,
+    /// The asks that were shown, or the one that is open for what is wanted.
+    pub(crate) asks: Vec<AskId>,
+    /// What its call wants, by the tool's own keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) wanted: BTreeMap<String, Expected>,
+}
+
+impl Waiting {
+    /// What an opened state says, if it is one of a run that waits.
+    pub(crate) fn read(state: &Value) -> Option<Self> {
+        Waiting::deserialize(state).ok()
+    }
+}
+
+/// What a run waits for of its own client.
+pub(crate) struct Wanted<'r> {
+    /// The ask that is open for it.
+    asked: &'r SessionAsk,
+    wants: Wants,
+}
+
+/// What this run wants of its client, if that is what it waits for and the client may give it.
+pub(crate) async fn wanted<'r>(
+    calling: &Calling<'_>,
+    report: &'r RunReport,
+) -> Result<Option<Wanted<'r>>, RpcError> {
+    let asks = calling.engine().asks();
+    let of_call = |asked: &&SessionAsk| asked.row.ask.wanted.is_some();
+    let Some(asked) = report.asks.iter().find(of_call) else { return Ok(None) };
+    if !asks.may_answer(calling.caller(), asked) {
+        return Ok(None);
+    }
+    let Some(wants) = asks.wanted(asked).await.map_err(trouble)? else { return Ok(None) };
+    // A page has a name of ours in the versions with a handshake, and whoever cannot open it is
+    // told where it is: it is shown as an ask.
+    let client = &calling.exchange.client;
+    let only_pages = wants.inputs.values().all(|want| matches!(want, Want::Url { .. }));
+    let as_ask = only_pages && !(client.version.is_modern() && opens_pages(client));
+    Ok((!as_ask).then_some(Wanted { asked, wants }))
+}
+
+/// Asks the client for it: the call's answer, or none once the run has moved.
+pub(crate) async fn ask(
+    calling: &Calling<'_>,
+    report: &RunReport,
+    wanted: Wanted<'_>,
+) -> Result<Option<Outcome>, RpcError> {
+    let (exchange, engine) = (calling.exchange, calling.engine());
+    let Wanted { asked, wants } = &wanted;
+    let tool = calling.spec.name.as_str();
+    let judge = judge(exchange, Some(tool));
+    let possible = match possible(&exchange.client, wants) {
+        Ok(possible) => possible,
+        Err(lacking) => {
+            // Its tool asked for what it was told that no one has; without the run, too, that
+            // would be the end of the call.
+            if let Err(refusal) = engine.runs().cancel(calling.caller(), report.run.id).await {
+                tracing::debug!(run = %report.run.id, "it stays as it is: {}", refusal.message);
+            }
+            return Err(lacking);
+        }
+    };
+    let (run, ask) = (report.run.id, asked.row.ask.id);
+    if exchange.client.version.is_modern() {
+        let (requests, wanted) = asked_for(exchange, &possible, judge);
+        let waiting = Waiting { run, asks: vec![ask], wanted };
+        return Ok(Some(asking(exchange, requests, &json!(waiting), &calling.bound())));
+    }
+    let mut inputs = BTreeMap::new();
+    for (key, want) in possible {
+        let (method, params) = request(exchange, want);
+        if let Some(id) = params["elicitationId"].as_str() {
+            tell_when_opened(exchange, tool, key, id);
+        }
+        match hear(calling, asked, method, params).await {
+            Heard::Answer(answer) => {
+                Expected::of(want, judge).check(engine, key, &answer)?;
+                inputs.insert(key.clone(), answer);
+            }
+            Heard::Closed => return Ok(None),
+            Heard::Nothing => return Ok(Some(calling.unfinished(report))),
+        }
+    }
+    give(calling, run, ask, inputs).await?;
+    Ok(None)
+}
+
+/// Gives a run what a client brings along that comes back with what was wanted.
+pub(crate) async fn bring(
+    calling: &Calling<'_>,
+    waiting: Waiting,
+    retry: &Retry,
+) -> Result<RunReport, RpcError> {
+    let mut responses = responses(retry)?;
+    let mut inputs = BTreeMap::new();
+    for (key, expected) in waiting.wanted {
+        if let Some(response) = responses.remove(&key) {
+            expected.check(calling.engine(), &key, &response)?;
+            inputs.insert(key, response);
+        }
+    }
+    match waiting.asks.first() {
+        Some(ask) => give(calling, waiting.run, *ask, inputs).await,
+        None => calling.now(waiting.run).await,
+    }
+}
+
+async fn give(
+    calling: &Calling<'_>,
+    run: RunId,
+    ask: AskId,
+    inputs: BTreeMap<String, Value>,
+) -> Result<RunReport, RpcError> {
+    let asks = calling.engine().asks();
+    match asks.give(calling.caller(), ask, inputs, calling.left_ms()).await {
+        Ok(report) => Ok(report),
+        // Someone else answered meanwhile, or this very answer came before.
+        Err(refusal) if is_closed(&refusal) => calling.now(run).await,
+        Err(refusal) => Err(trouble(refusal)),
+    }
+}
+
+/// What was heard from the client.
+pub(crate) enum Heard {
+    /// Its answer.
+    Answer(Value),
+    /// Someone else decided, or the ask expired.
+    Closed,
+    /// It does not answer, or not in time.
+    Nothing,
+}
+
+/// Asks the client of a version with a handshake, as long as this ask is open.
+pub(crate) async fn hear(
+    calling: &Calling<'_>,
+    asked: &SessionAsk,
+    method: &str,
+    params: Value,
+) -> Heard {
+    let engine = calling.engine();
+    if !calling.exchange.outbox.is_open() || calling.left_ms() == 0 {
+        return Heard::Nothing;
+    }
+    let closed = engine.asks().closed(calling.caller(), asked);
+    let answered = calling.exchange.outbox.ask(method, params);
+    let first = async {
+        match select(pin!(answered), pin!(closed)).await {
+            Either::Left((Ok(answer), _)) => Heard::Answer(answer),
+            Either::Left((Err(error), _)) => {
+                tracing::debug!(code = error.code, "a client did not answer: {}", error.message);
+                Heard::Nothing
+            }
+            Either::Right(((), _)) => Heard::Closed,
+        }
+    };
+    let heard = engine::timeout(engine.clock().as_ref(), calling.left_ms(), first).await;
+    heard.unwrap_or(Heard::Nothing)
+}
+
+/// Whether a reply was refused because the ask is not open any more.
+pub(crate) fn is_closed(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code,
+        RefusalCode::AskDecided(_) | RefusalCode::AskExpired(_) | RefusalCode::AskWithdrawn(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_state_of_a_run_is_one() {
+        let asked = BTreeMap::from([("who".to_owned(), Expected::Form { schema: None })]);
+        for wanted in [BTreeMap::new(), asked] {
+            let waiting = Waiting { run: RunId(1), asks: vec![AskId(2)], wanted };
+            assert_eq!(Waiting::read(&json!(waiting)), Some(waiting));
+        }
+        assert_eq!(Waiting::read(&json!({"wanted": {}, "given": {}})), None);
+    }
+}

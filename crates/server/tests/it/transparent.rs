@@ -1,0 +1,525 @@
+//! A server behind ours whose calls are recorded, as every server is found: who calls its tools
+//! through us sees what it would see without us, but for our own words in `_meta`. The server is
+//! one of ours with scripted tools, so that both can be asked in both eras.
+
+use crate::house::{ADDRESS, House, LOOKS_MAX, text};
+use crate::mcp_client::{Client, Events, LIMIT, asked, posted};
+use axum::body::Body;
+use axum::http::header::HOST;
+use axum::http::{HeaderValue, Request, Response};
+use axum::middleware::map_request;
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::tool::call::{
+    Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+};
+use project::config::Config;
+use project::folder::Project;
+use serde_json::{Map, Value, json};
+use server::Extra;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use testkit::sim::rng::Rng;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+
+/// How many random tools are called.
+const TOOLS: u64 = 24;
+/// How often a client answers what one call asks.
+const ROUNDS_MAX: usize = 4;
+
+/// How a call ends.
+#[derive(Clone)]
+enum End {
+    /// With this result.
+    Output(Value),
+    /// With a result that says that it failed.
+    Failed(Value),
+    /// With an error of the protocol.
+    Refused(Value),
+}
+
+/// What a tool does.
+#[derive(Clone)]
+struct Script {
+    notes: Vec<Told>,
+    wants: BTreeMap<String, Want>,
+    output_schema: Option<Value>,
+    end: End,
+}
+
+impl Script {
+    fn ending(end: End) -> Self {
+        Self { notes: Vec::new(), wants: BTreeMap::new(), output_schema: None, end }
+    }
+}
+
+struct Scripted {
+    spec: Arc<ToolSpec>,
+    script: Script,
+}
+
+impl Scripted {
+    fn tool(name: &str, script: Script) -> Arc<dyn Tool> {
+        let spec = Arc::new(ToolSpec {
+            name: name.into(),
+            title: name.to_owned(),
+            description: "for a test".to_owned(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            output_schema: script.output_schema.clone().map(Arc::new),
+            reach: Reach::Reads,
+            idempotent: true,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Content,
+            unrecorded: false,
+            listed: None,
+        });
+        Arc::new(Self { spec, script })
+    }
+
+    fn act(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+        let Script { notes, wants, end, .. } = &self.script;
+        let given = &call.given.inputs;
+        if given.is_empty() {
+            notes.iter().for_each(|told| call.teller.tell(told.clone()));
+        }
+        if !wants.keys().all(|key| given.contains_key(key)) {
+            let wants = Wants { inputs: wants.clone(), state: json!({"handed": "out"}) };
+            return Ok(ToolOutput::Wants(Box::new(wants)));
+        }
+        match end.clone() {
+            End::Output(mut output) => {
+                let blocks = output["content"].as_array_mut().unwrap();
+                blocks.push(json!({"type": "text", "text": json!(given).to_string()}));
+                Ok(ToolOutput::Value(output))
+            }
+            End::Failed(result) => Err(ToolError::failed("Failed", "it failed").content(result)),
+            End::Refused(error) => Err(ToolError::failed("Refused", "it refused").answered(error)),
+        }
+    }
+}
+
+impl Tool for Scripted {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { self.act(call) })
+    }
+}
+
+/// A server with these tools, and one that has it behind it without trusting it.
+struct Pair {
+    direct: House,
+    through: House,
+}
+
+impl Pair {
+    async fn of(tools: Vec<(&str, Script)>) -> Self {
+        let last = tools.last().unwrap().0.to_owned();
+        let tools = tools.into_iter().map(|(name, script)| Scripted::tool(name, script)).collect();
+        let extra = Extra { tools, ..Extra::default() };
+        let direct = House::furnished(Project::demo(), extra).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        // It believes to listen elsewhere.
+        let known = |mut request: Request<Body>| async move {
+            request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
+            request
+        };
+        let router = direct.router().layer(map_request(known));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\nprefix = \"it.\"\n");
+        let config = Config::parse("waypost.toml", &settings).unwrap();
+        let through = House::build(Project { config, ..Project::demo() }, None).await;
+        let pair = Self { direct, through };
+        let path = format!("/api/v1/tools/it.{last}");
+        let known = async {
+            while pair.through.get(&path).await.status != 200 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LIMIT, known).await.expect("the tools of the server behind are in the catalog");
+        pair
+    }
+
+    /// What a client of each era sees of a tool without us and through us.
+    async fn same(&self, name: &str, what: &str) -> [Vec<Value>; 2] {
+        let there = format!("it.{name}");
+        let direct = stateless(&self.direct, name, &can()).await;
+        assert_eq!(stateless(&self.through, &there, &can()).await, direct, "{what}, stateless");
+        let session = in_session(&self.direct, name).await;
+        assert_eq!(in_session(&self.through, &there).await, session, "{what}, in a session");
+        [direct, session]
+    }
+}
+
+/// All that a client can.
+fn can() -> Value {
+    json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}})
+}
+
+/// The answer to a question, which need not fit it.
+fn answer(method: &str, params: &Value) -> Value {
+    match method {
+        "sampling/createMessage" => {
+            json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}})
+        }
+        "roots/list" => json!({"roots": [{"uri": "file:///w", "name": "w"}]}),
+        _ => match params["message"].as_str() {
+            Some("decline") => json!({"action": "decline"}),
+            Some("misfit") => json!({"action": "accept", "content": {"name": 7}}),
+            _ => json!({"action": "accept", "content": {"name": "Ann"}}),
+        },
+    }
+}
+
+/// A message without what differs from call to call, and without our own words.
+fn plain(mut message: Value) -> Value {
+    let members = message.as_object_mut().unwrap();
+    members.remove("id");
+    members.remove("jsonrpc");
+    if let Some(result) = members.get_mut("result").and_then(Value::as_object_mut) {
+        result.remove("requestState");
+        if let Some(meta) = result.get_mut("_meta").and_then(Value::as_object_mut) {
+            meta.retain(|key, _| !key.starts_with("waypost/") && !key.ends_with("/serverInfo"));
+            if meta.is_empty() {
+                result.remove("_meta");
+            }
+        }
+    }
+    message
+}
+
+/// All messages of an answer, which may be a stream.
+async fn messages(response: Response<Body>) -> Vec<Value> {
+    if response.headers()["content-type"] == "text/event-stream" {
+        let events = Events::of(response).rest().await;
+        return events.into_iter().map(|event| event.data).filter(|data| !data.is_null()).collect();
+    }
+    vec![crate::house::read(response).await.body]
+}
+
+/// A call of 2026-07-28 to its end: all that the client is told and asked.
+async fn stateless(house: &House, name: &str, can: &Value) -> Vec<Value> {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": can,
+        "io.modelcontextprotocol/logLevel": "notice", "progressToken": "token"});
+    let mut params = json!({"name": name, "arguments": {}, "_meta": meta});
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", name),
+    ];
+    let mut seen = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        let request = posted(&headers, &asked(1, "tools/call", params.clone()));
+        let response = timeout(LIMIT, house.open(request)).await.expect("an answer in time");
+        let messages = timeout(LIMIT, messages(response)).await.expect("the whole answer in time");
+        let result = messages.last().unwrap()["result"].clone();
+        seen.extend(messages.into_iter().map(plain));
+        if result["resultType"] != "input_required" {
+            return seen;
+        }
+        let requests = result["inputRequests"].as_object().unwrap();
+        let given = |(key, request): (&String, &Value)| {
+            (key.clone(), answer(request["method"].as_str().unwrap(), &request["params"]))
+        };
+        params["inputResponses"] = Value::Object(requests.iter().map(given).collect());
+        params["requestState"] = result["requestState"].clone();
+    }
+    panic!("it asks for ever: {seen:?}");
+}
+
+/// A call of 2025-11-25 to its end.
+async fn in_session(house: &House, name: &str) -> Vec<Value> {
+    let client = Client::hello(house, "2025-11-25", can()).await;
+    let level = client.ask("logging/setLevel", json!({"level": "notice"})).await;
+    assert_eq!(level.body["result"], json!({}), "{level:?}");
+    let params = json!({"name": name, "arguments": {}, "_meta": {"progressToken": "token"}});
+    let request = client.request(&asked(7, "tools/call", params));
+    let response = timeout(LIMIT, house.open(request)).await.expect("an answer in time");
+    if response.headers()["content-type"] != "text/event-stream" {
+        return messages(response).await.into_iter().map(plain).collect();
+    }
+    let mut events = Events::of(response);
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        let message = event.data;
+        if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+            let result = answer(method, &message["params"]);
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+            assert_eq!(client.send(&answer).await.status, 202);
+        }
+        if !message.is_null() {
+            seen.push(plain(message));
+        }
+    }
+    seen
+}
+
+/// A form whose message says how the client answers it.
+fn form(message: &str) -> Want {
+    let name = json!({"type": "string", "title": "Name", "x-kept": [1, null]});
+    let schema = json!({"type": "object", "properties": {"name": name}, "required": ["name"]});
+    Want::Form { message: message.to_owned(), schema: Arc::new(schema) }
+}
+
+fn sample() -> Want {
+    let messages = json!([{"role": "user", "content": {"type": "text", "text": "say hi"}}]);
+    Want::Sample { request: Arc::new(json!({"messages": messages, "maxTokens": 9, "x": {}})) }
+}
+
+/// Random tools, all out of one seed.
+struct Dice(Rng);
+
+impl Dice {
+    fn script(&mut self) -> Script {
+        let mut wants = BTreeMap::new();
+        let forms = ["accept", "decline", "misfit"];
+        if self.0.chance(40) {
+            let message = *self.0.pick(&forms).unwrap();
+            wants.insert("who \u{e9}".to_owned(), form(message));
+        }
+        if self.0.chance(25) {
+            wants.insert("turn".to_owned(), sample());
+        }
+        if self.0.chance(25) {
+            wants.insert("a/folders".to_owned(), Want::Roots);
+        }
+        let notes = (0..self.0.below(4)).map(|number| self.note(number)).collect();
+        let end = match self.0.below(3) {
+            0 => End::Output(self.result()),
+            1 => End::Failed(self.result()),
+            _ => End::Refused(self.error()),
+        };
+        Script { notes, wants, output_schema: None, end }
+    }
+
+    fn note(&mut self, number: u64) -> Told {
+        let levels = [LogLevel::Debug, LogLevel::Notice, LogLevel::Error];
+        match self.0.chance(50) {
+            true => Told::Progress {
+                progress: number as f64 + 0.5,
+                total: self.0.chance(50).then_some(9.0),
+                message: self.0.chance(50).then(|| format!("note {number}")),
+            },
+            false => Told::Log {
+                level: *self.0.pick(&levels).unwrap(),
+                logger: self.0.chance(50).then(|| "far".to_owned()),
+                data: json!({"number": number}),
+            },
+        }
+    }
+
+    fn result(&mut self) -> Value {
+        let blocks: Vec<Value> = (0..self.0.below(4)).map(|_| self.block()).collect();
+        let mut result = json!({"content": blocks});
+        if self.0.chance(50) {
+            result["structuredContent"] = json!({"n": self.0.below(100), "null": null});
+        }
+        if self.0.chance(50) {
+            result["_meta"] = json!({"far.test/x": [self.0.below(9)]});
+        }
+        if self.0.chance(30) {
+            result["later"] = json!({"kept": true});
+        }
+        result
+    }
+
+    fn block(&mut self) -> Value {
+        let mut block = match self.0.below(4) {
+            0 => json!({"type": "text", "text": "a\n\u{2028}\"b\""}),
+            1 => json!({"type": "image", "data": "AA==", "mimeType": "image/png"}),
+            2 => json!({"type": "resource_link", "uri": "far://x", "name": "x"}),
+            _ => json!({"type": "resource", "resource": {"uri": "far://y", "text": "y"}}),
+        };
+        if self.0.chance(50) {
+            block["annotations"] = json!({"audience": ["user"], "priority": 0.5});
+        }
+        block
+    }
+
+    fn error(&mut self) -> Value {
+        let codes = [-32602, -32603, -32001, 7];
+        let mut error = json!({"code": self.0.pick(&codes).unwrap(), "message": "no \u{1f512}"});
+        if self.0.chance(70) {
+            error["data"] = json!({"why": [self.0.below(9), null]});
+        }
+        error
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_call_looks_as_it_would_without_us() {
+    for seed in [1, 2] {
+        let mut dice = Dice(Rng::new(seed));
+        let names: Vec<String> = (0..TOOLS).map(|number| format!("tool{number:02}")).collect();
+        let tools = names.iter().map(|name| (name.as_str(), dice.script())).collect();
+        let pair = Pair::of(tools).await;
+        for name in &names {
+            pair.same(name, &format!("{name} of seed {seed}")).await;
+        }
+        let sessions = pair.through.get("/api/v1/sessions?limit=100").await.body;
+        let runs = sessions["items"].as_array().unwrap().len();
+        assert!(runs as u64 >= 2 * TOOLS, "each call is a run: {runs}");
+    }
+}
+
+#[tokio::test]
+async fn progress_logs_questions_and_failures_pass_through_a_run() {
+    let blocks = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "second"},
+        {"type": "image", "data": "AA==", "mimeType": "image/png"}]);
+    let failed = json!({"content": blocks, "structuredContent": {"code": 3}, "isError": true,
+        "_meta": {"far.test/x": 1}});
+    let progress = Told::Progress { progress: 1.0, total: Some(2.0), message: None };
+    let line = |level| Told::Log { level, logger: None, data: json!("line") };
+    let telling = Script {
+        notes: vec![progress, line(LogLevel::Info), line(LogLevel::Warning)],
+        wants: BTreeMap::from([
+            ("who".to_owned(), form("accept")),
+            ("turn".to_owned(), sample()),
+            ("roots".to_owned(), Want::Roots),
+        ]),
+        ..Script::ending(End::Output(json!({"content": []})))
+    };
+    let refused = json!({"code": -32001, "message": "no", "data": {"why": 1}});
+    let pair = Pair::of(vec![
+        ("telling", telling),
+        ("failing", Script::ending(End::Failed(failed.clone()))),
+        ("refusing", Script::ending(End::Refused(refused.clone()))),
+    ])
+    .await;
+    let [stateless, session] = pair.same("telling", "telling").await;
+    let methods = |seen: &[Value]| -> Vec<String> {
+        seen.iter().map(|message| text(&message["method"])).collect()
+    };
+    let told = ["notifications/progress", "notifications/message"];
+    assert_eq!(methods(&stateless)[..2], told, "the line at `info` is not wanted: {stateless:?}");
+    assert_eq!(stateless[0]["params"]["progressToken"], "token");
+    let asked: Vec<&String> =
+        stateless[2]["result"]["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(asked, ["roots", "turn", "who"], "the keys are the tool's own");
+    let questions = ["roots/list", "sampling/createMessage", "elicitation/create"];
+    assert_eq!(methods(&session)[2..5], questions, "{session:?}");
+    for seen in pair.same("failing", "failing").await {
+        let result = &seen.last().unwrap()["result"];
+        for key in ["content", "structuredContent", "isError", "_meta"] {
+            assert_eq!(result[key], failed[key], "{key}");
+        }
+    }
+    for seen in pair.same("refusing", "refusing").await {
+        assert_eq!(seen.last().unwrap()["error"], refused);
+    }
+}
+
+#[tokio::test]
+async fn what_the_client_lacks_is_told_as_without_us() {
+    let wants = BTreeMap::from([("turn".to_owned(), sample())]);
+    let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
+    let pair = Pair::of(vec![("sampling", script)]).await;
+    let none = json!({});
+    let direct = stateless(&pair.direct, "sampling", &none).await;
+    assert_eq!(direct.last().unwrap()["error"]["code"], -32021, "{direct:?}");
+    assert_eq!(stateless(&pair.through, "it.sampling", &none).await, direct);
+    let open = pair.through.get("/api/v1/asks?status=open").await.body;
+    assert_eq!(open["items"], json!([]), "nobody is asked in its place");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_before_the_question_is_passed_on() {
+    let wants = BTreeMap::from([("who".to_owned(), form("accept"))]);
+    let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
+    let pair = Pair::of(vec![("asking", script)]).await;
+    let given = json!({"action": "accept", "content": {"name": "Ann"}});
+    for (house, name) in [(&pair.direct, "asking"), (&pair.through, "it.asking")] {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": can()});
+        let params = json!({"name": name, "inputResponses": {"who": given}, "_meta": meta});
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", name),
+        ];
+        let request = posted(&headers, &asked(1, "tools/call", params));
+        let response = timeout(LIMIT, house.open(request)).await.expect("an answer in time");
+        let result = messages(response).await.remove(0)["result"].clone();
+        assert_eq!(result["resultType"], "complete", "{name}: {result}");
+        assert!(text(&result["content"][0]["text"]).contains("Ann"), "{name}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_breaks_its_own_schema_is_passed_on_with_a_word() {
+    let output = json!({"content": [], "structuredContent": {"n": "seven"}});
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}});
+    let script = Script { output_schema: Some(schema), ..Script::ending(End::Output(output)) };
+    let pair = Pair::of(vec![("lying", script)]).await;
+    for seen in pair.same("lying", "lying").await {
+        assert_eq!(seen.last().unwrap()["result"]["structuredContent"], json!({"n": "seven"}));
+    }
+    let called = pair.through.post("/api/v1/tools/it.lying/call", json!({"arguments": {}})).await;
+    let misfit = &called.body["result"]["_meta"]["waypost/misfit"];
+    assert!(text(misfit).contains("/n"), "{called:?}");
+}
+
+#[tokio::test]
+async fn a_question_of_a_client_that_is_gone_waits_in_the_inbox() {
+    let wants = BTreeMap::from([("turn".to_owned(), sample()), ("who".to_owned(), form("accept"))]);
+    let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
+    let pair = Pair::of(vec![("asking", script)]).await;
+    let house = &pair.through;
+    let client = Client::hello(house, "2025-11-25", can()).await;
+    let call = client.request(&asked(7, "tools/call", json!({"name": "it.asking"})));
+    let mut events = Events::of(timeout(LIMIT, house.open(call)).await.unwrap());
+    let mut question = Value::Null;
+    while question.is_null() {
+        question = events.next().await.expect("a question").data;
+    }
+    assert_eq!(question["method"], "sampling/createMessage", "{question}");
+    drop(events);
+    assert_eq!(client.end().await.status, 204);
+    for content in [
+        json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}}),
+        json!({"name": "Eve"}),
+    ] {
+        let open = house.get("/api/v1/asks?status=open").await.body;
+        let ask = text(&open["items"][0]["id"]);
+        let reply = async |content: Value| {
+            let reply = json!({"action": "accept", "content": content});
+            house.post(&format!("/api/v1/asks/{ask}"), reply).await
+        };
+        let misfit = reply(json!({"n": 1})).await;
+        assert_eq!(misfit.status, 422, "who answers here is held to the form: {misfit:?}");
+        let answered = reply(content).await;
+        assert!(answered.status < 300, "{answered:?}");
+    }
+    let sessions = "/api/v1/sessions?limit=1";
+    for _ in 0..LOOKS_MAX {
+        if house.get(sessions).await.body["items"][0]["status"] == "completed" {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the run does not go on: {:?}", house.get(sessions).await);
+}
+
+/// Where results are compared, nothing of ours may be left out by mistake.
+#[test]
+fn only_our_own_words_are_left_out() {
+    let meta: Map<String, Value> =
+        [("waypost/run", 1), ("io.modelcontextprotocol/serverInfo", 2), ("far.test/waypost/x", 3)]
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .into_iter()
+            .collect();
+    let message = json!({"id": 1, "jsonrpc": "2.0", "result": {"content": [], "_meta": meta}});
+    let left = json!({"result": {"content": [], "_meta": {"far.test/waypost/x": 3}}});
+    assert_eq!(plain(message), left);
+}
