@@ -2,7 +2,7 @@
 //! configured is there from the start to the end; what is stored comes and goes.
 
 use engine::refusal::Refusal;
-use engine::{Engine, ToolSource};
+use engine::{Engine, ListChanges, ToolSource};
 use futures::future::{Either, select};
 use kernel::contracts::{Definitions, Spawn, Tool};
 use kernel::definition::plan::mistake::{Mistake, Severity};
@@ -15,7 +15,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
-use upstreams::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
+use upstreams::{Changed, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
 
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -332,18 +332,25 @@ fn follow(
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
         let mut here = Some(here);
+        let mut seen: Option<Changed> = None;
         loop {
             // Seen before it is read: a change in between wakes us again.
             let version = *changes.borrow_and_update();
             if version > 0 {
-                let tools = upstream.tools();
-                let mistakes = taken_in(&engine, spawn.as_ref(), &source, tools).await;
-                for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
-                    tracing::warn!(upstream = upstream.name(), "{mistake}");
+                let now = upstream.changed();
+                let before = seen.replace(now);
+                if before.is_none_or(|before| before.tools != now.tools) {
+                    let tools = upstream.tools();
+                    let mistakes = taken_in(&engine, spawn.as_ref(), &source, tools).await;
+                    for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
+                        tracing::warn!(upstream = upstream.name(), "{mistake}");
+                    }
+                    told = mistakes;
+                    upstream.count_tools(engine.tools().count_of(&source));
+                    // Those who wait are woken when it goes.
+                    drop(here.take());
                 }
-                told = mistakes;
-                // Those who wait are woken when it goes.
-                drop(here.take());
+                engine.catalog().tell_lists(since(now, before.unwrap_or_default()));
             }
             match select(pin!(changes.changed()), pin!(stop.changed())).await {
                 Either::Left((Ok(()), _)) => {}
@@ -356,6 +363,15 @@ fn follow(
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));
     (listed, gone)
+}
+
+/// What clients are told of the other lists of an upstream; of its tools the catalog tells them.
+fn since(now: Changed, before: Changed) -> ListChanges {
+    ListChanges {
+        tools: 0,
+        prompts: now.prompts.saturating_sub(before.prompts),
+        resources: now.resources.saturating_sub(before.resources),
+    }
 }
 
 /// How many bytes of schemas are compiled at once. Most upstreams have fewer, and their tools can

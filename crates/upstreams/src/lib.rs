@@ -32,7 +32,7 @@ pub use config::{
     UpstreamConfig, UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
-pub use state::{UpstreamState, UpstreamStatus};
+pub use state::{Changed, UpstreamState, UpstreamStatus};
 pub use upstream::Upstream;
 
 /// What a call gives, or why it does not.

@@ -46,7 +46,7 @@ pub struct UpstreamStatus {
     pub version: Option<String>,
     /// What it says of itself: `{name, version, title?}` in MCP's shape.
     pub server: Option<Value>,
-    /// How many tools it has.
+    /// How many tools it has that can be called.
     pub tools: usize,
     /// How many prompts it has.
     pub prompts: usize,
@@ -77,6 +77,18 @@ pub(crate) struct Board {
 struct Shown {
     status: UpstreamStatus,
     tools: Vec<Arc<dyn Tool>>,
+    changed: Changed,
+}
+
+/// How often each list of an upstream changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// Its tools.
+    pub tools: u64,
+    /// Its prompts.
+    pub prompts: u64,
+    /// Its resources, families of them included.
+    pub resources: u64,
 }
 
 impl Board {
@@ -95,7 +107,7 @@ impl Board {
         };
         let (checks, wanted) = mpsc::channel(CHECKS_MAX);
         let board = Self {
-            shown: Mutex::new(Shown { status, tools: Vec::new() }),
+            shown: Mutex::new(Shown { status, tools: Vec::new(), changed: Changed::default() }),
             changes: watch::Sender::new(0),
             checks,
             tried: watch::Sender::new(false),
@@ -162,6 +174,24 @@ impl Board {
         let mut shown = lock(&self.shown);
         shown.status.tools = tools.len();
         shown.tools = tools;
+        shown.changed.tools += 1;
+    }
+
+    /// These of its other lists changed.
+    pub(crate) fn changed_lists(&self, prompts: bool, resources: bool) {
+        let mut shown = lock(&self.shown);
+        shown.changed.prompts += u64::from(prompts);
+        shown.changed.resources += u64::from(resources);
+    }
+
+    /// How often each list changed.
+    pub(crate) fn changed(&self) -> Changed {
+        lock(&self.shown).changed
+    }
+
+    /// So many of its tools can be called; the others were left out.
+    pub(crate) fn count_tools(&self, tools: usize) {
+        lock(&self.shown).status.tools = tools;
     }
 
     /// Tells everybody that something changed; after it can be seen.

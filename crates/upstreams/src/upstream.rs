@@ -6,7 +6,7 @@ use super::config::{UpstreamConfig, UpstreamKind};
 use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
 use super::oauth::{Account, Pending, Returned};
 use super::{TOOLS_MAX, rest, rpc};
-use crate::state::{Board, Check, UpstreamState, UpstreamStatus};
+use crate::state::{Board, Changed, Check, UpstreamState, UpstreamStatus};
 use futures::future::select;
 use kernel::contracts::Tool;
 use kernel::contracts::shelf::Shelf;
@@ -80,6 +80,16 @@ impl Upstream {
     /// The tools that it had when it was last heard.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.board.tools()
+    }
+
+    /// So many of its tools can be called; the others are left out of the catalog.
+    pub fn count_tools(&self, tools: usize) {
+        self.board.count_tools(tools);
+    }
+
+    /// How often each of its lists changed.
+    pub fn changed(&self) -> Changed {
+        self.board.changed()
     }
 
     /// Grows when its tools, prompts or resources changed.

@@ -2,7 +2,9 @@
 
 use crate::catalog::models::Models;
 use crate::catalog::roster::starting;
-use crate::catalog::{Author, Filed, PipelineFile, PlanFile, ProjectFiles, invalid_plan};
+use crate::catalog::{
+    Author, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, invalid_plan,
+};
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, Result};
 use crate::request::RegisteredPlan;
@@ -22,6 +24,17 @@ impl Catalog<'_> {
     /// there for the realm does not count.
     pub fn version(self, realm: &RealmId) -> tokio::sync::watch::Receiver<u64> {
         self.shared.catalog.version(realm)
+    }
+
+    /// How often each of the lists changed that clients in a realm read.
+    pub fn list_changes(self, realm: &RealmId) -> tokio::sync::watch::Receiver<ListChanges> {
+        self.shared.catalog.list_changes(realm)
+    }
+
+    /// What is not in the catalog changed as well: prompts and resources of other servers. Clients
+    /// in the realms that these are there for are told.
+    pub fn tell_lists(self, changes: ListChanges) {
+        self.shared.catalog.tell_lists(changes);
     }
 
     /// The plans of the caller's realm.

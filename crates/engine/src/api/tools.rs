@@ -71,6 +71,11 @@ impl Tools<'_> {
         self.shared.catalog.replace_tools(source)
     }
 
+    /// How many tools of a source can be called: those that were left out are not.
+    pub fn count_of(self, source: &str) -> usize {
+        self.shared.catalog.registry.count_of(source)
+    }
+
     /// The servers that bring the awaited tools were all heard, or are away: no one waits for their
     /// tools any more.
     pub fn end_arrivals(self) {

@@ -1,7 +1,7 @@
 //! The agents of a realm in the catalog. A change of one drops the closures that pin it: runs that
 //! began keep theirs.
 
-use super::{Catalog, in_file, sound};
+use super::{Catalog, ListChanges, in_file, sound};
 use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
@@ -140,7 +140,7 @@ impl Catalog {
             known.changed();
         });
         // Agents are prompts of MCP clients, which are notified when there are others.
-        self.tell(realm);
+        self.tell(realm, ListChanges::AGENTS);
     }
 }
 

@@ -4,7 +4,8 @@
 
 use super::pipelines::Pipelines;
 use super::{
-    AgentFile, Author, Catalog, Others, PipelineFile, PlanFile, RealmPlans, in_file, sound,
+    AgentFile, Author, Catalog, ListChanges, Others, PipelineFile, PlanFile, RealmPlans, in_file,
+    sound,
 };
 use crate::catalog::roster::{TALKS, Talked};
 use kernel::definition::plan::Plan;
@@ -152,7 +153,7 @@ impl Catalog {
     /// The files bring these now, in place of what they brought before: in one moment for everyone
     /// who looks.
     pub(crate) fn set_files(&self, realm: &RealmId, files: Filed) {
-        let is_listed = self.change(realm, |known| {
+        let changed = self.change(realm, |known| {
             let has_other_agents = known.agents.set_filed(files.agents);
             let has_other_plans = known.set_filed(files.plans);
             known.pipelines = files.pipelines;
@@ -160,11 +161,16 @@ impl Catalog {
             if has_other_plans {
                 known.specs = self.as_tools(realm, &known.plans);
             }
-            has_other_agents || has_other_plans
+            match (has_other_plans, has_other_agents) {
+                (true, _) => Some(ListChanges::PLANS),
+                (false, true) => Some(ListChanges::AGENTS),
+                // No one is notified of a change of pipelines alone: no list shows what they come
+                // down to.
+                (false, false) => None,
+            }
         });
-        // No one is notified of a change of pipelines alone: no list shows what they come down to.
-        if is_listed {
-            self.tell(realm);
+        if let Some(changes) = changed {
+            self.tell(realm, changes);
         }
     }
 

@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
+mod changes;
 pub mod schema;
 pub mod models;
 pub mod registry;
@@ -34,6 +35,7 @@ mod files;
 pub(crate) mod check;
 
 pub use agents::AgentFile;
+pub use changes::ListChanges;
 pub use files::{Filed, ProjectFiles};
 pub use pipelines::PipelineFile;
 
@@ -106,6 +108,8 @@ struct RealmPlans {
     changes: u64,
     /// Grows with every change of what is listed here, and wakes those who wait for one.
     listed: watch::Sender<u64>,
+    /// The same for each list that clients read.
+    lists: watch::Sender<ListChanges>,
 }
 
 impl RealmPlans {
@@ -252,7 +256,7 @@ impl Catalog {
             // A plan's reach is that of all it can reach, so a new plan may change the others' too.
             known.specs = self.as_tools(realm, &known.plans);
         });
-        self.tell(realm);
+        self.tell(realm, ListChanges::PLANS);
     }
 
     /// Plans of a realm as tools, those that the rules keep out left out.

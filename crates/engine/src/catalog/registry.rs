@@ -183,6 +183,16 @@ impl Registry {
         brought.any(|(name, _)| book.tools.get(name).is_some_and(|listed| !listed.is_remote))
     }
 
+    /// How many tools of a source can be called.
+    pub(crate) fn count_of(&self, source: &str) -> usize {
+        let book = self.book();
+        let is_its = |name: &&ToolName| {
+            let from = book.brought.get(*name);
+            from.is_some_and(|from| **from == *source)
+        };
+        book.tools.keys().filter(is_its).count()
+    }
+
     /// What the operator can set to have a tool of this name, where the settings keep it out.
     pub(crate) fn kept_out(&self, name: &str) -> Option<&'static str> {
         let by_rules = || self.book().withheld.contains(name).then_some(KEPT_OUT);

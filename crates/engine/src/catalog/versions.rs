@@ -1,8 +1,8 @@
 //! Numbers that grow when something changes: one for all realms, which lists that were judged
-//! follow, and one for each realm, which clients there wait for. What is not there for a realm is
-//! no news in it.
+//! follow, and for each realm one of all changes and one of each list, which clients there wait
+//! for. What is not there for a realm is no news in it.
 
-use super::Catalog;
+use super::{Catalog, ListChanges, RealmPlans};
 use crate::catalog::registry::ToolSource;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
@@ -21,11 +21,25 @@ impl Catalog {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Wakes those who wait for a change of what is there for a realm.
-    pub(super) fn tell(&self, realm: &RealmId) {
+    /// How often each list of a realm changed.
+    pub(crate) fn list_changes(&self, realm: &RealmId) -> watch::Receiver<ListChanges> {
+        self.change(realm, |known| known.lists.subscribe())
+    }
+
+    /// Wakes those who wait for a change of what is there for a realm, and of these lists.
+    pub(super) fn tell(&self, realm: &RealmId, changes: ListChanges) {
         // First: who is woken must not get a list that was judged before.
         self.version.fetch_add(1, Ordering::AcqRel);
-        self.known(realm, |known| known.listed.send_modify(|version| *version += 1));
+        self.known(realm, |known| known.tell(changes));
+    }
+
+    /// Wakes those who wait for a change of these lists where the servers behind this one are, if
+    /// there is one.
+    pub(crate) fn tell_lists(&self, changes: ListChanges) {
+        let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, known) in realms.iter().filter(|(realm, _)| self.has_upstreams(realm)) {
+            known.tell_lists(changes);
+        }
     }
 
     /// What a source brings now, in place of what it brought before; what of it is left out.
@@ -41,9 +55,28 @@ impl Catalog {
             if is_for_all || self.has_upstreams(realm) {
                 // A plan reaches as far as its tools do.
                 known.specs = self.as_tools(realm, &known.plans);
-                known.listed.send_modify(|version| *version += 1);
+                known.tell(ListChanges::TOOLS);
             }
         }
         mistakes
+    }
+}
+
+impl RealmPlans {
+    /// Wakes those who wait for a change of what is listed here, and of these lists.
+    fn tell(&self, changes: ListChanges) {
+        self.listed.send_modify(|version| *version += 1);
+        self.tell_lists(changes);
+    }
+
+    /// Wakes those who wait for a change of these lists, if there is one.
+    fn tell_lists(&self, changes: ListChanges) {
+        self.lists.send_if_modified(|lists| {
+            let before = *lists;
+            lists.tools += changes.tools;
+            lists.prompts += changes.prompts;
+            lists.resources += changes.resources;
+            *lists != before
+        });
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::world::{WAIT_MS, caller, files, parts};
 use engine::{
-    AllowAll, CallReport, Engine, Parts, Refusal, RefusalCode, RunReport, RunRequest, RunSession,
-    RunTarget, ToolSource,
+    AllowAll, CallReport, Engine, ListChanges, Parts, Refusal, RefusalCode, RunReport, RunRequest,
+    RunSession, RunTarget, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
@@ -233,4 +233,13 @@ async fn a_realm_hears_only_of_what_is_there_for_it() {
     assert_eq!(heard(), [false, true]);
     catalog.remove_agent(&there, &"desk".into()).await.unwrap();
     assert_eq!(heard(), [false, true]);
+
+    // Prompts and resources of servers are not in the catalog.
+    let lists = || [&here, &there].map(|who| *catalog.list_changes(&who.realm).borrow());
+    let before = lists();
+    let prompts = ListChanges { prompts: 1, ..ListChanges::default() };
+    catalog.tell_lists(prompts);
+    let now = lists();
+    assert_eq!(now[0].since(before[0]), prompts);
+    assert_eq!(now[1], before[1], "the server is there for one realm");
 }

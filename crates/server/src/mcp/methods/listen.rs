@@ -8,6 +8,7 @@ use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::sessions::{Session, WATCHED_MAX, Wish};
+use engine::ListChanges;
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::contracts::shelf::Changes;
 use kernel::values::ids::RealmId;
@@ -48,18 +49,17 @@ impl Filter {
         resource_subscriptions: Vec::new(),
     };
 
-    /// The news of this, as far as it is wanted. One number grows with every change of what is
-    /// there for a realm, and plans are tools, prompts and resources: all three lists changed.
+    /// The news of this, as far as it is wanted.
     fn told(&self, heard: Heard) -> Vec<(&'static str, Map<String, Value>)> {
         match heard {
-            Heard::Lists => [
-                ("notifications/tools/list_changed", self.tools_list_changed),
-                ("notifications/prompts/list_changed", self.prompts_list_changed),
-                ("notifications/resources/list_changed", self.resources_list_changed),
+            Heard::Lists(ListChanges { tools, prompts, resources }) => [
+                ("notifications/tools/list_changed", self.tools_list_changed, tools),
+                ("notifications/prompts/list_changed", self.prompts_list_changed, prompts),
+                ("notifications/resources/list_changed", self.resources_list_changed, resources),
             ]
             .into_iter()
-            .filter(|(_, wanted)| *wanted)
-            .map(|(method, _)| (method, Map::new()))
+            .filter(|(_, wanted, changes)| *wanted && *changes > 0)
+            .map(|(method, ..)| (method, Map::new()))
             .collect(),
             Heard::Updated(uri) => {
                 let params = Map::from_iter([("uri".to_owned(), Value::String(uri))]);
@@ -175,22 +175,29 @@ pub(crate) async fn herald(
 /// What was heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Heard {
-    /// What is there for the realm has changed.
-    Lists,
+    /// These lists of the realm have changed.
+    Lists(ListChanges),
     /// The resource at this URI has.
     Updated(String),
 }
 
 /// Waits for news.
 struct News {
-    catalog: watch::Receiver<u64>,
+    lists: watch::Receiver<ListChanges>,
+    /// What is known of them.
+    seen: ListChanges,
     watched: BTreeMap<String, BoxFuture<'static, Box<dyn Changes>>>,
 }
 
 impl News {
     /// News of what is there for a realm from now on.
     fn new(door: &Door, realm: &RealmId) -> Self {
-        Self { catalog: door.doors.engine.catalog().version(realm), watched: BTreeMap::new() }
+        Self::of(door.doors.engine.catalog().list_changes(realm))
+    }
+
+    fn of(mut lists: watch::Receiver<ListChanges>) -> Self {
+        let seen = *lists.borrow_and_update();
+        Self { lists, seen, watched: BTreeMap::new() }
     }
 
     /// News of this resource, too.
@@ -205,16 +212,18 @@ impl News {
 
     /// The next one.
     async fn next(&mut self) -> Heard {
-        let Self { catalog, watched } = self;
-        let mut lists = pin!(async {
-            if catalog.changed().await.is_err() {
+        let Self { lists, seen, watched } = self;
+        let mut changed_lists = pin!(async {
+            if lists.changed().await.is_err() {
                 // The engine is gone, and so are we soon.
                 pending::<()>().await;
             }
+            *lists.borrow_and_update()
         });
         poll_fn(|context| {
-            if lists.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Heard::Lists);
+            if let Poll::Ready(now) = changed_lists.as_mut().poll(context) {
+                let before = std::mem::replace(seen, now);
+                return Poll::Ready(Heard::Lists(now.since(before)));
             }
             for (uri, waiting) in watched.iter_mut() {
                 if let Poll::Ready(changes) = waiting.as_mut().poll(context) {
@@ -255,15 +264,16 @@ mod tests {
 
     #[test]
     fn news_are_told_once_each_and_forgotten_ones_not() {
-        let version = watch::Sender::new(1u64);
-        let mut news = News { catalog: version.subscribe(), watched: BTreeMap::new() };
+        let lists = watch::Sender::new(ListChanges::default());
+        let mut news = News::of(lists.subscribe());
         let (sender, receiver) = mpsc::unbounded_channel();
         news.watch("a://b".to_owned(), Box::new(Counted(receiver)));
         assert_eq!(news.next().now_or_never(), None);
         sender.send(()).unwrap();
-        version.send_replace(2);
-        version.send_replace(3);
-        assert_eq!(news.next().now_or_never(), Some(Heard::Lists));
+        lists.send_modify(|lists| lists.tools += 1);
+        lists.send_modify(|lists| lists.prompts += 1);
+        let both = ListChanges { tools: 1, prompts: 1, resources: 0 };
+        assert_eq!(news.next().now_or_never(), Some(Heard::Lists(both)));
         assert_eq!(news.next().now_or_never(), Some(Heard::Updated("a://b".to_owned())));
         assert_eq!(news.next().now_or_never(), None);
         news.forget("a://b");
@@ -274,11 +284,16 @@ mod tests {
     fn only_what_is_wanted_is_told() {
         let filter: Filter =
             serde_json::from_value(json!({"promptsListChanged": true, "more": 1})).unwrap();
+        let all = ListChanges { tools: 1, prompts: 2, resources: 1 };
         let methods: Vec<&str> =
-            filter.told(Heard::Lists).into_iter().map(|(method, _)| method).collect();
+            filter.told(Heard::Lists(all)).into_iter().map(|(method, _)| method).collect();
         assert_eq!(methods, ["notifications/prompts/list_changed"]);
         assert_eq!(json!(filter), json!({"promptsListChanged": true}));
-        assert_eq!(Filter::LISTS.told(Heard::Lists).len(), 3);
+        assert_eq!(Filter::LISTS.told(Heard::Lists(all)).len(), 3);
+        let tools = ListChanges { tools: 1, ..ListChanges::default() };
+        let (method, _) = Filter::LISTS.told(Heard::Lists(tools)).remove(0);
+        assert_eq!(method, "notifications/tools/list_changed");
+        assert_eq!(Filter::LISTS.told(Heard::Lists(tools)).len(), 1, "one change is told once");
         let (method, params) = filter.told(Heard::Updated("a://b".to_owned())).remove(0);
         assert_eq!(method, "notifications/resources/updated");
         assert_eq!(Value::Object(params), json!({"uri": "a://b"}));

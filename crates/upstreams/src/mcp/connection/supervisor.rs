@@ -221,6 +221,8 @@ impl Keeper {
             tracing::info!(upstream, tools = tools.len(), "an upstream's tools are known");
             self.board.replace_tools(tools);
         }
+        let resources = known.resources != lists.resources || known.templates != lists.templates;
+        self.board.changed_lists(known.prompts != lists.prompts, resources);
         self.board.counts(lists.prompts.len(), lists.resources.len() + lists.templates.len());
         *lock(&self.link.lists) = Arc::new(lists);
         true
