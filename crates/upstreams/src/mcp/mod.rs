@@ -134,6 +134,12 @@ impl Link {
         matches!(self.config.kind, UpstreamKind::Stdio { .. })
     }
 
+    /// Whether a call of it can be answered with a task that we can follow. One that is not
+    /// connected is taken for one of which that is so.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.version().is_none_or(|version| *version == *wire::mcp::MODERN)
+    }
+
     /// The page where someone logs in, if a login is under way.
     pub(crate) fn login_url(&self) -> Option<String> {
         self.account.as_ref()?.login_url()

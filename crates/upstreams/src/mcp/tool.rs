@@ -57,6 +57,12 @@ impl RemoteTool {
         if !listed["inputSchema"].is_object() {
             return Err(format!("`{}` has no input schema", told(&name)));
         }
+        if listed["execution"]["taskSupport"] == "required" && !link.has_tasks() {
+            return Err(format!(
+                "`{}` can be called as a task of 2025-11-25 only, and those are not spoken here",
+                told(&name)
+            ));
+        }
         let mirrored = Mirrored::read(&listed["inputSchema"])
             .map_err(|why| format!("`{}` cannot be called: {why}", told(&name)))?;
         let takes_key = takes_key(&listed);

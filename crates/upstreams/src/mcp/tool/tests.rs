@@ -69,6 +69,15 @@ fn what_is_no_tool_is_left_out() {
 }
 
 #[test]
+fn a_tool_for_tasks_that_we_do_not_speak_is_left_out() {
+    let required = json!({"execution": {"taskSupport": "required"}});
+    assert!(Scene::new(Era::Modern).tool(required.clone()).is_some());
+    assert!(Scene::new(Era::Legacy).tool(required).is_none(), "nobody could call it");
+    let optional = json!({"execution": {"taskSupport": "optional"}});
+    assert!(Scene::new(Era::Legacy).tool(optional).is_some());
+}
+
+#[test]
 fn a_result_is_passed_on_as_it_came() {
     let Scene { stage, server: mut other, link } = Scene::new(Era::Modern);
     let schema = json!({"type": "object",
