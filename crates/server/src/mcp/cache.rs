@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LISTS_MAX: usize = 1_024;
 /// How many texts they have together: callers who see the same tools share one.
 const TEXTS_MAX: usize = 64;
+/// How much text one page of a list has, unless one tool alone has more.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// How many tools that cannot be shown are logged; a server may have new names for ever.
 const UNLISTED_MAX: usize = 1_024;
 
@@ -103,14 +105,18 @@ impl Lists {
 }
 
 impl Rendered {
-    /// The tools after this name as JSON, at most so many, and the last one's name if more follow.
+    /// The tools after this name as JSON, at most so many and not much text, and the last one's
+    /// name if more follow.
     pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Bytes, Option<&str>) {
         let first =
             after.map_or(0, |after| self.ends.partition_point(|(name, _)| name.as_str() <= after));
-        let page = &self.ends[first..self.ends.len().min(first.saturating_add(max.max(1)))];
-        let Some((last, end)) = page.last() else { return (Bytes::new(), None) };
         // One more than the end of the tool before it: the comma.
         let begin = first.checked_sub(1).map_or(0, |before| self.ends[before].1 + 1);
+        let fitting = self.ends.partition_point(|(_, end)| *end <= begin + PAGE_BYTES_MAX);
+        // At least one, however large it is.
+        let most = max.min(fitting.saturating_sub(first)).max(1);
+        let page = &self.ends[first..self.ends.len().min(first.saturating_add(most))];
+        let Some((last, end)) = page.last() else { return (Bytes::new(), None) };
         let more = first + page.len() < self.ends.len();
         (self.text.slice(begin..*end), more.then_some(last.as_str()))
     }
@@ -437,6 +443,29 @@ mod tests {
 
     fn shown(spec: &ToolSpec, version: Version) -> Value {
         serde_json::from_str(&tool(spec, Shape::of(version)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_page_has_so_much_text_and_at_least_one_tool() {
+        let tool = |bytes: usize| "x".repeat(bytes);
+        let sizes = [PAGE_BYTES_MAX / 2, PAGE_BYTES_MAX / 2 - 1, 1, 2 * PAGE_BYTES_MAX, 3];
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        for (number, bytes) in sizes.into_iter().enumerate() {
+            text.push_str(if ends.is_empty() { "" } else { "," });
+            text.push_str(&tool(bytes));
+            ends.push((ToolName::from(format!("t{number}")), text.len()));
+        }
+        let rendered = Rendered { text: text.into(), ends };
+        let page = |after, max| {
+            let (text, last) = rendered.page(after, max);
+            (text.len(), last.map(str::to_owned))
+        };
+        assert_eq!(page(None, 1_000), (PAGE_BYTES_MAX, Some("t1".to_owned())));
+        assert_eq!(page(None, 1), (PAGE_BYTES_MAX / 2, Some("t0".to_owned())));
+        assert_eq!(page(Some("t1"), 1_000), (1, Some("t2".to_owned())));
+        assert_eq!(page(Some("t2"), 1_000), (2 * PAGE_BYTES_MAX, Some("t3".to_owned())));
+        assert_eq!(page(Some("t3"), 1_000), (3, None));
+        assert_eq!(page(Some("t4"), 1_000), (0, None));
     }
 
     #[test]
