@@ -125,10 +125,14 @@ impl Context {
         row: impl FnMut(T) -> Vec<String>,
     ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
-            let is_empty = page.items.is_empty();
+            let (shown, more) = (page.items.len(), page.next_cursor.is_some());
             self.output.text(&table(heads, page.items.into_iter().map(row)))?;
-            if let Some(none) = none.filter(|_| is_empty) {
+            if let Some(none) = none.filter(|_| shown == 0) {
                 self.output.talk(none);
+            }
+            if more {
+                let told = format!("there are more than these {shown}; `--limit` shows more");
+                self.output.talk(&told);
             }
             Ok(())
         })
