@@ -1,8 +1,9 @@
 //! The step `gateway-conformance`: the official suite against our server with the fixture server
-//! behind it, once with one that has handshakes only and once with one that is stateless only. Each
-//! set is run against both, so that every request goes through within its era and across. What is
-//! known to fail stands in `crates/testkit/gateway`, with the reason, and must fail. The tasks
-//! extension, which the suite does not score, is held to it where both sides have tasks.
+//! behind it, once with one that has handshakes only and once with one that is stateless only, each
+//! trusted and as it is found. Of one that is not trusted every call is a run. Each set is run
+//! against all of them, so that every request goes through within its era and across. What is known
+//! to fail stands in `crates/testkit/gateway`, with the reason, and must fail. The tasks extension,
+//! which the suite does not score, is held to it where both sides have tasks.
 
 use std::path::Path;
 
@@ -17,7 +18,10 @@ use crate::steps::product;
 /// The eras of the server behind ours, and the revisions that clients speak to ours.
 const ERAS: &[&str] = &["legacy", "modern"];
 const REVISIONS: &[(&str, &str)] = &[("2025-11-25", "legacy"), ("2026-07-28", "modern")];
-/// Where the baselines are, from the workspace root: `<era>-<revision>.yml`.
+/// What the operator says of the server behind ours, and how files are called after that.
+const TRUST: &[(&str, &str)] = &[("trusted = true\n", ""), ("", "-untrusted")];
+/// Where the baselines are, from the workspace root: `<era>-<revision>.yml`, and
+/// `<era>-untrusted-<revision>.yml` where the server behind ours is not trusted.
 const BASELINES: &str = "crates/testkit/gateway";
 /// What the fixture server has in any case.
 const TOOL: &str = "test_simple_text";
@@ -30,38 +34,51 @@ pub fn run_alone(root: &Path) -> Result<(), Failure> {
     run(root, &target)
 }
 
-/// Runs all four pairs of the built programs and judges them at the end.
+/// Runs all pairs of the built programs and judges them at the end.
 pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let node = interpreters::node(root, target)?;
-    let judged: Vec<Result<(), Failure>> =
-        ERAS.iter().map(|era| behind(era, root, target, &node)).collect();
+    let each = ERAS.iter().flat_map(|era| TRUST.iter().map(move |trust| (era, trust)));
+    let judged: Vec<Result<(), Failure>> = each
+        .map(|(&era, &(setting, name))| {
+            let upstream = Behind { era, setting, name: format!("{era}{name}") };
+            behind(&upstream, root, target, &node)
+        })
+        .collect();
     judged.into_iter().collect()
 }
 
-/// Both sets with an upstream of this era.
-fn behind(era: &str, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
-    let folder = target.join("gateway").join(era);
+/// The server behind ours.
+struct Behind {
+    era: &'static str,
+    /// A line of its settings.
+    setting: &'static str,
+    /// How it is called in files.
+    name: String,
+}
+
+/// Both sets with this upstream.
+fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
+    let Behind { era, setting, name: upstream } = upstream;
+    let folder = target.join("gateway").join(upstream);
     child::create_folder(&folder)?;
     let fixture = fixtures::start_as(target, era, &folder.join("fixture.log"))?;
-    let settings = format!(
-        "[mcp.servers.fixture]\nurl = \"{}\"\nprefix = \"\"\ntrusted = true\n",
-        fixture.url
-    );
+    let settings =
+        format!("[mcp.servers.fixture]\nurl = \"{}\"\nprefix = \"\"\n{setting}", fixture.url);
     let server = product::start(target, &folder, &settings, "{}")?;
     let ran = product::wait_for_tool(&server.url, TOOL).and_then(|()| {
         let url = format!("{}/mcp", server.url);
         let sets: Vec<Result<(), Failure>> = REVISIONS
             .iter()
             .map(|(revision, of_client)| {
-                let way = if era == *of_client { "same era" } else { "bridged" };
-                let name = format!("{era}-{revision}");
+                let way = if era == of_client { "same era" } else { "bridged" };
+                let name = format!("{upstream}-{revision}");
                 let baseline = root.join(BASELINES).join(&name).with_extension("yml");
                 let set = Set { name: &name, revision, url: &url, baseline: Some(&baseline) };
-                let title = format!("{revision} to a {era} upstream, {way}");
+                let title = format!("{revision} to an upstream {upstream}, {way}");
                 let told = conformance::run_set(node, &folder, &set)?;
                 judge(&title, &baseline, &told)?;
                 // A server with handshakes has none of these tasks.
-                let both_have_tasks = era == "modern" && *of_client == "modern";
+                let both_have_tasks = *era == "modern" && *of_client == "modern";
                 if both_have_tasks { judge_tasks(&baseline, &told.scenarios) } else { Ok(()) }
             })
             .collect();
