@@ -38,6 +38,8 @@ enum End {
     Failed(Value),
     /// With an error of the protocol.
     Refused(Value),
+    /// With the era in which it was called.
+    Era,
 }
 
 /// What a tool does.
@@ -97,6 +99,10 @@ impl Scripted {
             }
             End::Failed(result) => Err(ToolError::failed("Failed", "it failed").content(result)),
             End::Refused(error) => Err(ToolError::failed("Refused", "it refused").answered(error)),
+            End::Era => {
+                let era = if call.can.handshake { "handshake" } else { "stateless" };
+                Ok(ToolOutput::Value(json!({"content": [{"type": "text", "text": era}]})))
+            }
         }
     }
 }
@@ -123,6 +129,11 @@ struct Pair {
 
 impl Pair {
     async fn of(tools: Vec<(&str, Script)>) -> Self {
+        Self::speaking("auto", tools).await
+    }
+
+    /// The same, with the era in which the one speaks to the other.
+    async fn speaking(era: &str, tools: Vec<(&str, Script)>) -> Self {
         let last = tools.last().unwrap().0.to_owned();
         let tools = tools.into_iter().map(|(name, script)| Scripted::tool(name, script)).collect();
         let extra = Extra { tools, ..Extra::default() };
@@ -136,7 +147,8 @@ impl Pair {
         };
         let router = direct.router().layer(map_request(known));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\nprefix = \"it.\"\n");
+        let settings =
+            format!("[mcp.servers.far]\nurl = \"{url}\"\nprefix = \"it.\"\nera = \"{era}\"\n");
         let config = Config::parse("waypost.toml", &settings).unwrap();
         let through = House::build(Project { config, ..Project::demo() }, None).await;
         let pair = Self { direct, through };
@@ -359,11 +371,12 @@ impl Dice {
 
 #[tokio::test]
 async fn a_recorded_call_looks_as_it_would_without_us() {
-    for seed in [1, 2] {
+    // Within an era, and from one with a handshake to one without.
+    for (seed, era) in [(1, "auto"), (2, "2026")] {
         let mut dice = Dice(Rng::new(seed));
         let names: Vec<String> = (0..TOOLS).map(|number| format!("tool{number:02}")).collect();
         let tools = names.iter().map(|name| (name.as_str(), dice.script())).collect();
-        let pair = Pair::of(tools).await;
+        let pair = Pair::speaking(era, tools).await;
         for name in &names {
             pair.same(name, &format!("{name} of seed {seed}")).await;
         }
@@ -371,6 +384,35 @@ async fn a_recorded_call_looks_as_it_would_without_us() {
         let runs = sessions["items"].as_array().unwrap().len();
         assert!(runs as u64 >= 2 * TOOLS, "each call is a run: {runs}");
     }
+}
+
+#[tokio::test]
+async fn a_recorded_call_is_made_in_the_era_of_its_client() {
+    for (setting, expected, of_others) in [
+        ("auto", ["stateless", "handshake"], "stateless"),
+        ("2025", ["handshake", "handshake"], "handshake"),
+        ("2026", ["stateless", "stateless"], "stateless"),
+    ] {
+        let pair = Pair::speaking(setting, vec![("era", Script::ending(End::Era))]).await;
+        let house = &pair.through;
+        let seen = [stateless(house, "it.era", &can()).await, in_session(house, "it.era").await];
+        let eras = seen.map(|seen| text(&seen.last().unwrap()["result"]["content"][0]["text"]));
+        assert_eq!(eras, expected, "{setting}");
+        let called = house.post("/api/v1/tools/it.era/call", json!({"arguments": {}})).await;
+        assert_eq!(called.body["result"]["content"][0]["text"], of_others, "{called:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_is_no_object_is_carried_as_each_era_wants_it() {
+    let output = json!({"content": [], "structuredContent": 7});
+    let schema = json!({"type": "number"});
+    let script = Script { output_schema: Some(schema), ..Script::ending(End::Output(output)) };
+    let pair = Pair::of(vec![("counting", script)]).await;
+    let [stateless, session] = pair.same("counting", "counting").await;
+    assert_eq!(stateless.last().unwrap()["result"]["structuredContent"], json!(7));
+    let carried = &session.last().unwrap()["result"]["structuredContent"];
+    assert_eq!(*carried, json!({"result": 7}));
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ impl RemoteTool {
         if !listed["inputSchema"].is_object() {
             return Err(format!("`{}` has no input schema", told(&name)));
         }
-        if listed["execution"]["taskSupport"] == "required" && !link.has_tasks() {
+        if is_task_only(&listed) && !link.has_tasks() {
             return Err(format!(
                 "`{}` can be called as a task of 2025-11-25 only, and those are not spoken here",
                 told(&name)
@@ -140,6 +140,11 @@ fn reach(config: &UpstreamConfig, listed: &Value) -> (Reach, bool) {
         true => (Reach::Writes, says("idempotentHint") || takes_key(listed)),
         false => (Reach::Writes, false),
     }
+}
+
+/// Whether a tool is listed as one that can be called as a task only.
+fn is_task_only(listed: &Value) -> bool {
+    listed["execution"]["taskSupport"] == "required"
 }
 
 /// Whether a tool is listed as one that does a call once that comes again under the same key.

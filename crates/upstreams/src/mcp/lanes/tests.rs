@@ -453,6 +453,20 @@ fn a_server_without_a_handshake_is_asked_for_one_once() {
 }
 
 #[test]
+fn a_tool_for_tasks_alone_is_called_without_a_handshake() {
+    let world = World::new(Server::new(&[HANDSHAKE, STATELESS]), config());
+    world.run(async {
+        let mut listed = tool("echo");
+        listed["execution"] = json!({"taskSupport": "required"});
+        let tool = RemoteTool::listed(world.link.clone(), listed).unwrap();
+        let mut call = call(json!({"user": "one"}), Given::default());
+        call.can = Abilities { handshake: true, ..Abilities::PERSON };
+        assert_eq!(said(tool.call(&caller(), &call).await), "one");
+        assert_eq!(world.server.started(), 1, "no session is opened for it");
+    });
+}
+
+#[test]
 fn a_subscription_that_is_never_acknowledged_is_made_with_a_handshake() {
     let world = World::new(Server::new(&[HANDSHAKE, STATELESS]), config());
     let shelf = RemoteShelf::new(world.link.clone());

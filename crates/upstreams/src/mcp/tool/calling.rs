@@ -6,7 +6,7 @@ use super::super::lanes::{self, Seat};
 use super::super::line::{Incoming, PeerError};
 use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
-use super::{RemoteTool, broken, for_the_next_hop, refused, told};
+use super::{RemoteTool, broken, for_the_next_hop, is_task_only, refused, told};
 use crate::mcp::questions::{Carried, KEPT_MS, Talk, Whose, missing, pages};
 use kernel::tool::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
 use kernel::values::fault::Fault;
@@ -57,7 +57,10 @@ impl<'a> Calling<'a> {
 
     /// The connection that the call is made over.
     pub(super) async fn seat(self) -> Result<Seat, ToolError> {
-        let seat = lanes::seat(self.link(), &self.tool.name, self.call.can).await;
+        let mut can = self.call.can;
+        // With a handshake a server has no tasks that we could follow.
+        can.handshake &= !self.tool.spec.listed.as_deref().is_some_and(is_task_only);
+        let seat = lanes::seat(self.link(), &self.tool.name, can).await;
         seat.map_err(|error| self.broken(&error))
     }
 

@@ -138,7 +138,10 @@ impl Calling<'_> {
                 talk.answered();
             }
             match heard {
-                Heard::Answer(result) => return self.done(result),
+                Heard::Answer(result) => {
+                    let promise = self.tool.spec.output_schema.as_deref();
+                    return self.done(as_promised(promise, result));
+                }
                 Heard::Refused(error) if !talk.lacks.is_none() => {
                     return Err(self.refused_without(talk.lacks, &error));
                 }
@@ -202,5 +205,52 @@ impl Calling<'_> {
         // Where there are too many connections, its own can be had from now on.
         link.lanes.wake();
         Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)
+    }
+}
+
+/// A result with a handshake, as its tool promises it. There an output is an object: one that is
+/// listed without a handshake and promises something else is sent as `{result: ..}`.
+fn as_promised(promise: Option<&Value>, mut result: Value) -> Value {
+    let is_bare = promise.is_some_and(|schema| match &schema["type"] {
+        Value::String(kind) => kind != "object",
+        Value::Array(kinds) => !kinds.iter().any(|kind| kind == "object"),
+        _ => false,
+    });
+    if is_bare
+        && let Some(Value::Object(carrier)) = result.get_mut("structuredContent")
+        && carrier.len() == 1
+        && let Some(output) = carrier.remove("result")
+    {
+        result["structuredContent"] = output;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_output_that_is_no_object_is_taken_out_of_the_one_that_carries_it() {
+        let (number, object) = (json!({"type": "number"}), json!({"type": "object"}));
+        let (nullable, any) = (json!({"type": ["object", "null"]}), json!({}));
+        for (promise, sent, output) in [
+            (Some(&number), json!({"result": 3}), json!(3)),
+            (Some(&number), json!({"result": null}), json!(null)),
+            (Some(&number), json!({"result": 3, "more": 1}), json!({"result": 3, "more": 1})),
+            (Some(&number), json!({"other": 3}), json!({"other": 3})),
+            (Some(&number), json!(3), json!(3)),
+            (Some(&object), json!({"result": 3}), json!({"result": 3})),
+            (Some(&nullable), json!({"result": 3}), json!({"result": 3})),
+            (Some(&any), json!({"result": 3}), json!({"result": 3})),
+            (None, json!({"result": 3}), json!({"result": 3})),
+        ] {
+            let result = json!({"content": [], "structuredContent": sent});
+            let expected = json!({"content": [], "structuredContent": output});
+            assert_eq!(as_promised(promise, result), expected, "{promise:?}");
+        }
+        let none = json!({"content": []});
+        assert_eq!(as_promised(Some(&number), none.clone()), none);
     }
 }
