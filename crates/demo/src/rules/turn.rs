@@ -357,9 +357,8 @@ impl<'a> Stage<'a> {
         let seen = seen_as(self.prompt, tool);
         let is_there = is_shown(self.prompt, &seen);
         let is_read = names(self.prompt, &self.definition.reads, tool);
-        let is_same = |call: &&Call| {
-            seen_as(self.prompt, &call.tool) == seen && *call.arguments == arguments
-        };
+        let is_same =
+            |call: &&Call| seen_as(self.prompt, &call.tool) == seen && *call.arguments == arguments;
         let is_done = |call: &Call| !is_read && call.status == Status::Ok;
         let again = self.recent.iter().any(|call| is_same(&call))
             || self.run.calls.iter().filter(is_same).any(is_done);

@@ -225,11 +225,8 @@ async fn stateless(house: &House, name: &str, can: &Value) -> Vec<Value> {
         "io.modelcontextprotocol/clientCapabilities": can,
         "io.modelcontextprotocol/logLevel": "notice", "progressToken": "token"});
     let mut params = json!({"name": name, "arguments": {}, "_meta": meta});
-    let headers = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "tools/call"),
-        ("mcp-name", name),
-    ];
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", name)];
     let mut seen = Vec::new();
     for _ in 0..ROUNDS_MAX {
         let request = posted(&headers, &asked(1, "tools/call", params.clone()));

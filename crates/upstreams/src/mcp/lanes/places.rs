@@ -137,7 +137,10 @@ impl Lanes {
         if let Some(own) = state.own.iter_mut().find(|own| !own.is_taken) {
             own.is_taken = true;
             own.uses += 1;
-            return Taken::Place(own.peer.clone(), self.place(tool, At::Own { number: own.number }));
+            return Taken::Place(
+                own.peer.clone(),
+                self.place(tool, At::Own { number: own.number }),
+            );
         }
         if state.own.len() + state.opening >= OWN_MAX {
             return Taken::Full;
@@ -178,9 +181,8 @@ impl Lanes {
         if let [tool] = tools {
             state.habits.insert(tool.clone(), Habit::Asks);
         } else {
-            let stays = |tool: &Arc<str>, habit: &mut Habit| {
-                *habit == Habit::Asks || !tools.contains(tool)
-            };
+            let stays =
+                |tool: &Arc<str>, habit: &mut Habit| *habit == Habit::Asks || !tools.contains(tool);
             state.habits.retain(stays);
         }
     }

@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, Given, HowFar, Listener, LogLevel, Teller, Told,
-    ToolError, ToolOutput, Wants,
+    Abilities, Call, CallPlace, Caller, Given, HowFar, Listener, LogLevel, Teller, Told, ToolError,
+    ToolOutput, Wants,
 };
 use kernel::values::ids::CallId;
 use serde_json::{Value, json};

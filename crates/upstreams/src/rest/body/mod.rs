@@ -506,9 +506,8 @@ mod tests {
         assert_eq!(body.properties["more"]["items"]["type"], "object");
         assert_eq!(body.properties["sheet"]["type"], "object");
         assert_eq!(body.properties["code"]["type"], "string");
-        let file = |name: &str, media: &str| {
-            format!("; filename=\"{name}\"\r\nContent-Type: {media}")
-        };
+        let file =
+            |name: &str, media: &str| format!("; filename=\"{name}\"\r\nContent-Type: {media}");
         let given = json!({"photo": {"base64": "aGk="}, "code": "aGk=",
             "sheet": {"text": "a;b", "filename": "b\".csv\r\nx", "mediaType": "text/csv"},
             "more": [{"text": "x"}, "aGk="]});

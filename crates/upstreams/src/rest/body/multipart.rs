@@ -145,12 +145,13 @@ impl Field {
                 return Err(misfit(format!("the file `{name}` needs `base64` or `text`")));
             }
         };
-        let media = match word("mediaType") {
-            Some(said) => Some(sendable(said).ok_or_else(|| {
-                misfit(format!("`mediaType` of the file `{name}` is not one"))
-            })?),
-            None => self.media.clone(),
-        };
+        let media =
+            match word("mediaType") {
+                Some(said) => Some(sendable(said).ok_or_else(|| {
+                    misfit(format!("`mediaType` of the file `{name}` is not one"))
+                })?),
+                None => self.media.clone(),
+            };
         let media = Some(media.as_deref().unwrap_or(usual));
         let filename = Some(word("filename").unwrap_or(name));
         Ok(written(&Head { name, filename, media }, &bytes))

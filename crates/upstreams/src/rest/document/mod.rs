@@ -349,12 +349,10 @@ mod tests {
     fn what_becomes_too_large_as_values_is_refused_part_by_part() {
         // Seven bytes of text take nearly a hundred times the memory.
         let many = vec!["{\"\":0}"; 300].join(",");
-        let names: Vec<String> =
-            (0..20).map(|number| format!("\"S{number}\": [{many}]")).collect();
+        let names: Vec<String> = (0..20).map(|number| format!("\"S{number}\": [{many}]")).collect();
         let schemas = names.join(",");
-        let text = format!(
-            "{{\"openapi\": \"3.1.0\", \"components\": {{\"schemas\": {{{schemas}}}}}}}"
-        );
+        let text =
+            format!("{{\"openapi\": \"3.1.0\", \"components\": {{\"schemas\": {{{schemas}}}}}}}");
         let document = OpenApi::parse(text).unwrap();
         document.kept.set(1_000_000);
         let read = |number: usize| document.at(&format!("/components/schemas/S{number}"));
