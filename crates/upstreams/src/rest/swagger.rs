@@ -238,9 +238,12 @@ mod tests {
         }
     }
 
+    fn field(name: &str, kind: &str, required: bool) -> Value {
+        json!({"name": name, "in": "formData", "type": kind, "required": required})
+    }
+
     #[test]
     fn a_form_is_one_body() {
-        let field = |name: &str, kind: &str, required: bool| json!({"name": name, "in": "formData", "type": kind, "required": required});
         let form = |consumes: &[&str], kind: &str| {
             let post = json!({"consumes": consumes, "parameters": [
                 field("a", kind, true), field("b", "array", false)]});

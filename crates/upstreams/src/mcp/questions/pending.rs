@@ -126,8 +126,8 @@ impl Drop for Running {
 
 /// What waits for an answer.
 pub(crate) enum Kept {
-    /// A call, in the middle of which this was asked.
-    Talk(Talk, Question),
+    /// A call, in the middle of which this was asked. It is much larger than a task.
+    Talk(Box<Talk>, Question),
     /// A task.
     Task(Running),
 }

@@ -64,7 +64,7 @@ impl Calling<'_> {
         match kept {
             // What it asks next must be known to be its own.
             Some(Kept::Talk(talk, question)) if !talk.peer.is_lost() && talk.is_alone() => {
-                return self.converse(talk, Some(question)).await;
+                return self.converse(*talk, Some(question)).await;
             }
             // The call is gone, with the connection, a restart or its time, or others share its
             // connection by now: it is made again.
@@ -201,7 +201,8 @@ impl Calling<'_> {
     fn keep(self, talk: Talk, question: Question) -> ToolOutput {
         let inputs = BTreeMap::from([(question.key.clone(), question.want.clone())]);
         let link = self.link();
-        let token = link.pending.keep(&link.parts, self.whose(), Kept::Talk(talk, question));
+        let kept = Kept::Talk(Box::new(talk), question);
+        let token = link.pending.keep(&link.parts, self.whose(), kept);
         // Where there are too many connections, its own can be had from now on.
         link.lanes.wake();
         Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)

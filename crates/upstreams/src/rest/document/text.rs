@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for Writing<'_> {
         self.write(&number.to_string())
     }
 
-    fn visit_f64<E: Error>(mut self, number: f64) -> Result<(), E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
         serde_json::to_writer(&mut *self.written, &number).map_err(E::custom)?;
         self.check()
     }
