@@ -1,19 +1,20 @@
 //! Obeying commands: create, run, reply, resume, pause, continue, cancel.
 
+use super::counting::refuse_reply;
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::gate::rights::facts;
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Resume, RunReport};
-use kernel::ask::reply::{BadReply, check, short_form, wordless};
-use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
+use kernel::ask::reply::short_form;
+use kernel::ask::{Ask, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
 use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
 use kernel::session::Session;
-use kernel::tool::call::{Caller, HowFar};
+use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::ids::{AskId, FrameId, RunId, SessionId};
@@ -333,15 +334,6 @@ impl Driver {
         Ok(Ok((ask, decision)))
     }
 
-    /// Whether a reply of this caller to an open ask counts. Nothing is recorded here.
-    pub(super) fn counts(&self, caller: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
-        self.may_answer(caller, ask)?;
-        let fits = check(ask, reply, self.shared.schemas.as_ref());
-        fits.map_err(|bad| refuse_reply(ask, bad))?;
-        self.check_words(ask, reply)?;
-        self.check_edits(caller, ask, reply)
-    }
-
     /// What must never happen, unless the simulation wants to see that it notices.
     async fn answered_anyway(
         &mut self,
@@ -359,19 +351,6 @@ impl Driver {
         let decision =
             Decision { by: by.caller.subject.clone(), at: self.shared.clock.now(), reply };
         Ok(found.map(|ask| (ask.row.ask, decision)))
-    }
-
-    /// A reply that rejects an agent's call says why: its model reads these words.
-    fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<()> {
-        let Reply::Approve { decisions } = reply else { return Ok(()) };
-        let session = self.session.as_ref();
-        if session.and_then(|session| session.agent(ask.frame)).is_none() {
-            return Ok(());
-        }
-        let Some(call) = wordless(decisions) else { return Ok(()) };
-        let message = format!("call `{call}` is rejected without a word");
-        Err(Refusal::new(RefusalCode::FeedbackMissing(Box::new(ask.clone())), message)
-            .hint("the ask is still open: say in `feedback` why not, or what instead"))
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.
@@ -417,22 +396,4 @@ fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<()> {
 fn exists(key: &str) -> Refusal {
     Refusal::new(RefusalCode::SessionExists, format!("session `{key}` exists already"))
         .hint("choose another id, or use the session as it is")
-}
-
-/// A reply that does not fit leaves its ask open, and says so.
-fn refuse_reply(ask: &Ask, bad: BadReply) -> Refusal {
-    let message = bad.to_string();
-    let about = Box::new(ask.clone());
-    let (code, misfits) = match bad {
-        BadReply::Misfits(misfits) => (RefusalCode::InputMisfit(Some(about)), misfits),
-        BadReply::Calls(_) => (RefusalCode::CallsMismatch(about), Vec::new()),
-        BadReply::OtherKind { .. } => (RefusalCode::OtherKind(about), Vec::new()),
-        BadReply::Action(_) => match ask.body {
-            AskBody::Fix { how: HowFar::Unknown, .. } => {
-                (RefusalCode::UnsafeAction(about), Vec::new())
-            }
-            _ => (RefusalCode::BadAction(about), Vec::new()),
-        },
-    };
-    Refusal::new(code, message).hint("the ask is still open: send another reply").errors(misfits)
 }

@@ -32,7 +32,7 @@ mod wake;
 mod parked;
 mod report;
 mod adopt;
-mod edits;
+mod counting;
 mod commands;
 mod replies;
 pub(crate) mod hold;

@@ -1,18 +1,41 @@
-//! What a reply changes of a call: edited arguments, and an output that stands in for the call's.
-//! Both pass the gate before the reply counts; if refused, the ask stays open.
+//! Whether a reply to an open ask counts: who replies may answer, it fits what is asked, and what
+//! it changes passes the gate. Nothing is recorded here.
 
 use super::state::Driver;
 use crate::gate::noted::DeniedCall;
 use crate::refusal::{Refusal, RefusalCode, Result};
+use kernel::ask::reply::{BadReply, check, wordless};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::policy::Trigger;
-use kernel::tool::call::{Caller, Judgement, Verdict};
+use kernel::tool::call::{Caller, HowFar, Judgement, Verdict};
 use kernel::values::caller::Act;
 
 impl Driver {
+    /// Whether a reply of this caller to an open ask counts.
+    pub(super) fn counts(&self, caller: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
+        self.may_answer(caller, ask)?;
+        let fits = check(ask, reply, self.shared.schemas.as_ref());
+        fits.map_err(|bad| refuse_reply(ask, bad))?;
+        self.check_words(ask, reply)?;
+        self.check_edits(caller, ask, reply)
+    }
+
+    /// A reply that rejects an agent's call says why: its model reads these words.
+    fn check_words(&self, ask: &Ask, reply: &Reply) -> Result<()> {
+        let Reply::Approve { decisions } = reply else { return Ok(()) };
+        let session = self.session.as_ref();
+        if session.and_then(|session| session.agent(ask.frame)).is_none() {
+            return Ok(());
+        }
+        let Some(call) = wordless(decisions) else { return Ok(()) };
+        let message = format!("call `{call}` is rejected without a word");
+        Err(Refusal::new(RefusalCode::FeedbackMissing(Box::new(ask.clone())), message)
+            .hint("the ask is still open: say in `feedback` why not, or what instead"))
+    }
+
     /// Edited arguments pass the gate before the reply counts, for who started the run and for who
     /// edits; if refused, the ask stays open.
-    pub(super) fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
+    fn check_edits(&self, editor: &Caller, ask: &Ask, reply: &Reply) -> Result<()> {
         let edits: Vec<_> = match (&ask.body, reply) {
             (AskBody::Approve { calls }, Reply::Approve { decisions }) => decisions
                 .iter()
@@ -87,4 +110,22 @@ impl Driver {
             Judgement::Admitted { .. } | Judgement::Refused(_) => Ok(()),
         }
     }
+}
+
+/// A reply that does not fit leaves its ask open, and says so.
+pub(super) fn refuse_reply(ask: &Ask, bad: BadReply) -> Refusal {
+    let message = bad.to_string();
+    let about = Box::new(ask.clone());
+    let (code, misfits) = match bad {
+        BadReply::Misfits(misfits) => (RefusalCode::InputMisfit(Some(about)), misfits),
+        BadReply::Calls(_) => (RefusalCode::CallsMismatch(about), Vec::new()),
+        BadReply::OtherKind { .. } => (RefusalCode::OtherKind(about), Vec::new()),
+        BadReply::Action(_) => match ask.body {
+            AskBody::Fix { how: HowFar::Unknown, .. } => {
+                (RefusalCode::UnsafeAction(about), Vec::new())
+            }
+            _ => (RefusalCode::BadAction(about), Vec::new()),
+        },
+    };
+    Refusal::new(code, message).hint("the ask is still open: send another reply").errors(misfits)
 }
