@@ -1,7 +1,9 @@
 //! Who may call a server: decided once, when the store is open, since stored keys count.
 
 use super::error::{AssembleError, ProjectPart, stored, wrong};
+use super::ground::Ground;
 use super::policies::FilePolicies;
+use super::setup::Setup;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::forwarded::Between;
 use crate::secrets::vault::System;
@@ -22,7 +24,7 @@ use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use policy::CedarPolicy;
-use project::config::ServerConfig;
+use project::config::{Config, ServerConfig};
 use project::realm::default_realm;
 use project::tls::TlsConfig;
 use std::collections::BTreeMap;
@@ -32,16 +34,30 @@ use stores::Opened;
 
 /// What decides who may call.
 pub(super) struct Asked<'a> {
-    pub(super) address: SocketAddr,
-    pub(super) server: &'a ServerConfig,
+    address: SocketAddr,
+    server: &'a ServerConfig,
     /// `WAYPOST_ADMIN_KEY`.
-    pub(super) admin_key: Option<&'a str>,
+    admin_key: Option<&'a str>,
     /// `WAYPOST_API_KEY`, of the client on a pipe.
-    pub(super) api_key: Option<&'a str>,
+    api_key: Option<&'a str>,
     /// Whether everybody needs a credential, wherever the server is reached.
-    pub(super) never_local: bool,
+    never_local: bool,
     /// Whether the server serves no one but the program that it is a part of.
-    pub(super) alone: bool,
+    alone: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// What a server is built from says so.
+    pub(super) fn of(setup: &'a Setup) -> Self {
+        Self {
+            address: setup.address,
+            server: &setup.project.config.server,
+            admin_key: setup.admin_key.as_deref(),
+            api_key: setup.api_key.as_deref(),
+            never_local: setup.never_local,
+            alone: setup.alone,
+        }
+    }
 }
 
 /// Who is known, and who may call.
@@ -77,6 +93,14 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// By what a server has: what is stored, its issuers, its file of principals and its realms.
+    pub(super) fn to_server(setup: &Setup, opened: &Opened) -> Self {
+        let Config { server, issuers, realms, .. } = &setup.project.config;
+        let (principals, realms) = (setup.project.principals.clone(), existing(realms.clone()));
+        let mcp = mcp_address(server, setup.address);
+        Self::of(opened, issuers.clone(), principals, realms, Some(mcp))
+    }
+
     /// By what is stored, by these issuers' tokens and by the principals of a file, where there is
     /// one, in these realms.
     pub(super) fn of(
@@ -100,7 +124,7 @@ impl Known {
 }
 
 /// The realms that exist: those that are configured, and the one that every server has.
-pub(super) fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
+fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
     configured.entry(default_realm()).or_default();
     Realms(configured)
 }
@@ -144,20 +168,20 @@ fn base(server: &ServerConfig, address: SocketAddr) -> String {
 }
 
 /// The address of `/mcp`, which tokens may be for: never what a request names.
-pub(super) fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
+fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
     format!("{}/mcp", base(server, address))
 }
 
 /// Who is known and who may call, or why the server must not start.
-pub(super) async fn admission(
-    asked: &Asked<'_>,
+pub(super) async fn admitted(
     by: Known,
     policies: Option<FilePolicies>,
-    seal: &Keyring,
-    system: &System,
+    asked: &Asked<'_>,
+    ground: &Ground,
 ) -> Result<Admission, AssembleError> {
+    let Ground { system, keys, .. } = ground;
     let Asked { address, server, admin_key, .. } = *asked;
-    let identity = known(by, admin_key, seal, system).await?;
+    let identity = known(by, admin_key, keys, system).await?;
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
             that nothing can be run or called there; see `run_as_user_id` in its settings");

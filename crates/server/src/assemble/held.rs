@@ -3,7 +3,7 @@
 
 use super::access::{Known, known};
 use super::error::AssembleError;
-use super::{store_parts, system};
+use super::ground::{store_parts, system};
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::FileVault;

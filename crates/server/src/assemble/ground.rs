@@ -1,0 +1,45 @@
+//! What all parts of a server stand on: this machine, the limits, what is stored, and the secrets
+//! that it is sealed with.
+
+use super::error::AssembleError;
+use super::setup::Setup;
+use crate::secrets::secret::keyring;
+use crate::secrets::vault::System;
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
+use kernel::limits::Limits;
+use outbound::seal::Keyring;
+use std::sync::Arc;
+use stores::{Fatal, Opened};
+
+/// What all parts of a server stand on.
+pub(super) struct Ground {
+    pub(super) system: System,
+    pub(super) limits: Arc<Limits>,
+    /// What is stored in the data folder.
+    pub(super) opened: Opened,
+    /// The secrets.
+    pub(super) keys: Keyring,
+}
+
+impl Ground {
+    /// Opens the data folder, on the current tokio runtime.
+    pub(super) fn open(setup: &Setup) -> Result<Self, AssembleError> {
+        let (system, limits) = (system(), Arc::new(setup.project.config.limits.clone()));
+        let parts = store_parts(&system, &limits, setup.fatal.clone());
+        let opened = stores::open(&setup.place(), parts)?;
+        // After the store: it makes the folder and holds it alone.
+        let keys = keyring(&setup.data, setup.secret_key.as_deref())?;
+        Ok(Self { system, limits, opened, keys })
+    }
+}
+
+/// Time, randomness and tasks of this machine.
+pub(super) fn system() -> System {
+    let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
+    System { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), spawn }
+}
+
+pub(super) fn store_parts(system: &System, limits: &Arc<Limits>, fatal: Fatal) -> stores::Parts {
+    let System { clock, spawn, .. } = system.clone();
+    stores::Parts { spawn, clock, limits: limits.clone(), fatal, vfs: None }
+}

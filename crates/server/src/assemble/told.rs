@@ -1,0 +1,113 @@
+//! What the engine is told when it starts: which tools and models there are and which are still to
+//! come, who decides and who observes, and what the audit keeps.
+
+use super::ground::Ground;
+use super::setup::Setup;
+use crate::assemble::zones::SystemZones;
+use crate::request::auth::Entrance;
+use crate::secrets::chain::AuditKeys;
+use crate::secrets::vault::System;
+use engine::catalog::schema::JsonSchemas;
+use engine::{AuditParts, AuditRules, Model, Models, SwitchedOff, ToolSource};
+use kernel::contracts::observe::Observer;
+use kernel::contracts::{Policy, Tool};
+use project::decisions::AuditConfig;
+use project::realm::default_realm;
+use project::upstream_entries::{Entry, Upstreams};
+use std::sync::Arc;
+use stores::Opened;
+use telemetry::Telemetry;
+use tools::BuiltInSettings;
+
+/// What the engine is told beside what the settings say and what it stands on.
+pub(super) struct Told {
+    /// The tools that code brings.
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    /// What stands before the names of tools that are still to come.
+    pub(super) awaited: Vec<String>,
+    /// The models that agents name.
+    pub(super) models: Models,
+    /// Who sees what it does.
+    pub(super) observers: Vec<Arc<dyn Observer>>,
+    /// Who may do what.
+    pub(super) policy: Arc<dyn Policy>,
+    /// The audit, which has its keys.
+    pub(super) audit: AuditParts,
+}
+
+/// What the engine is made of.
+pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine::Parts {
+    let Told { tools, awaited, models, observers, policy, audit } = told;
+    let Opened { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
+    let System { clock, entropy, spawn } = ground.system.clone();
+    let (config, built_in) = (&setup.project.config, setup.project.built_in());
+    engine::Parts {
+        store: store.clone(),
+        definitions: definitions.clone(),
+        blobs: blobs.clone(),
+        deliveries: deliveries.clone(),
+        switched_off: switched_off(setup.only_extra, &built_in),
+        tools: tool_sources(builtin(setup.only_extra, built_in), tools),
+        rules: config.tools.clone(),
+        awaited,
+        upstreams_of: Some(default_realm()),
+        models,
+        observers,
+        policy,
+        audit: Some(audit),
+        schemas: Arc::new(JsonSchemas::default()),
+        marks: marks.clone(),
+        clock,
+        zones: Arc::new(SystemZones),
+        entropy,
+        spawn,
+        limits: ground.limits.clone(),
+        session_ttls: config.session_ttls.clone(),
+    }
+}
+
+/// Where tools come from that are there from the start.
+fn tool_sources(builtin: Vec<Arc<dyn Tool>>, extra: Vec<Arc<dyn Tool>>) -> Vec<ToolSource> {
+    vec![ToolSource::new("the built-in tools", builtin), ToolSource::new("the host program", extra)]
+}
+
+/// Our own tools, unless only what code brings is offered.
+fn builtin(only_extra: bool, settings: BuiltInSettings) -> Vec<Arc<dyn Tool>> {
+    if only_extra { Vec::new() } else { tools::builtin(settings) }
+}
+
+/// Those of them that the settings leave out.
+fn switched_off(only_extra: bool, settings: &BuiltInSettings) -> SwitchedOff {
+    if only_extra { SwitchedOff::new() } else { tools::switched_off(settings) }
+}
+
+/// What stands before the names of tools that are still to come.
+pub(super) fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
+    let of_store = providers.iter().filter(|entry| !entry.is_disabled()).map(Entry::prefix);
+    upstreams.prefixes().into_iter().chain(of_store).collect()
+}
+
+/// These models, and those that code brings.
+pub(super) fn with_extra(models: Models, extra: Vec<(String, Model)>) -> Models {
+    extra.into_iter().fold(models, |models, (name, model)| models.with(name, model))
+}
+
+/// Who observes the engine, as the variables say; one that reaches nothing outside exports nothing.
+pub(super) fn observing(setup: &Setup, ground: &Ground) -> Telemetry {
+    let config = match setup.alone {
+        true => telemetry::config::Config::read(&|_: &str| None),
+        false => telemetry::config::Config::read(setup.variables.as_ref()),
+    };
+    let System { clock, spawn, .. } = ground.system.clone();
+    let limits = ground.limits.clone();
+    Telemetry::start(&config, &telemetry::Parts { clock, spawn, limits })
+}
+
+/// The audit, with rows that are chained by the server's secret. In local mode only what is
+/// journaled is kept.
+pub(super) fn audit_parts(ground: &Ground, kept: AuditConfig, entrance: &Entrance) -> AuditParts {
+    let (AuditConfig { strict, reads, .. }, is_local) = (kept, entrance.base().is_none());
+    let (audit, keys) = (ground.opened.audit.clone(), Arc::new(AuditKeys::new(&ground.keys)));
+    audit.begin(keys.clone());
+    AuditParts { audit, keys, rules: AuditRules { unjournaled: !is_local, reads, strict } }
+}
