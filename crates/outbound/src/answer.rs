@@ -54,7 +54,8 @@ impl Unread {
             ),
             Unread::Lost(error) => {
                 let why = reasons(&error.without_url());
-                effect.lost("AnswerLost", format!("the answer ({status}) broke off: {why}"))
+                let message = format!("the answer ({status}) broke off: {why}");
+                effect.lost("AnswerLost", message).passing()
             }
         }
     }
@@ -175,10 +176,13 @@ pub fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
             .hint("list the address itself in `[tools.http] allow`, if it should be reached");
     }
     if error.is_connect() || error.is_builder() {
-        return ToolError::not_sent("ConnectFailed", format!("could not connect: {why}"))
+        let failed = ToolError::not_sent("ConnectFailed", format!("could not connect: {why}"))
             .hint("check that the other side runs and that the URL names it");
+        // A request that cannot be built cannot be built later either.
+        return if error.is_connect() { failed.passing() } else { failed };
     }
-    effect.lost("AnswerLost", format!("the connection broke before an answer came: {why}"))
+    let message = format!("the connection broke before an answer came: {why}");
+    effect.lost("AnswerLost", message).passing()
 }
 
 /// An answer's body, up to its limit.
@@ -216,9 +220,20 @@ pub fn refused(status: StatusCode, body: &[u8], effect: Effect) -> ToolError {
         "" => format!("the other side answered {status}"),
         told => format!("the other side answered {status}: {told}"),
     };
-    match status {
+    let error = match status {
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => effect.lost("HttpStatus", message),
         _ => ToolError::failed("HttpStatus", message),
+    };
+    if is_passing(status.as_u16()) { error.passing() } else { error }
+}
+
+/// Whether the same request may get another status a little later: too slow, too many requests, or
+/// trouble of the server's own. What a server does not know how to do it will not know later.
+pub fn is_passing(status: u16) -> bool {
+    match status {
+        408 | 425 | 429 => true,
+        501 | 505 => false,
+        status => (500..600).contains(&status),
     }
 }
 

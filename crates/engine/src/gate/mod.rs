@@ -434,10 +434,11 @@ impl Gate {
 
 fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {
     let message = format!("`{tool}` did not answer within {timeout_ms} ms");
-    ToolError::unknown("Timeout", message).hint(
+    let error = ToolError::unknown("Timeout", message).hint(
         "raise `call_timeout_ms` in [limits] or `timeout_ms` in [tools.limits], or look at the \
          other side",
-    )
+    );
+    error.passing()
 }
 
 fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
@@ -446,7 +447,8 @@ fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
          {retry_ms} ms"
     );
     let error = ToolError::not_sent(RATE_LIMITED, message)
-        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]");
+        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]")
+        .passing();
     Held { error, retry_ms: Some(retry_ms) }
 }
 
@@ -458,7 +460,8 @@ fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
          {timeout_ms} ms"
     );
     let error = ToolError::not_sent(TOO_MANY_CALLS, message)
-        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]");
+        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
+        .passing();
     Held { error, retry_ms: Some(PLACE_RETRY_MS) }
 }
 

@@ -443,6 +443,12 @@ impl ToolError {
         self.fault.hint = Some(hint.into());
         self
     }
+    /// The same error, as one that may be over a little later.
+    #[must_use]
+    pub fn passing(mut self) -> Self {
+        self.fault.passing = true;
+        self
+    }
     /// The same error of a call whose caller lacks these.
     #[must_use]
     pub fn lacks(mut self, lacks: Abilities) -> Self {

@@ -14,6 +14,15 @@ pub struct Fault {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The same may succeed a little later: there was no connection, no answer in time, too many
+    /// requests, or the other side had trouble of its own. Who failed says so; nothing is read from
+    /// the name.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub passing: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Fault {
@@ -25,13 +34,20 @@ impl Fault {
 
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), message: message.into(), hint: None }
+        Self { name: name.to_owned(), message: message.into(), hint: None, passing: false }
     }
 
     /// The same fault with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same fault, as one that may be over a little later.
+    #[must_use]
+    pub fn passing(mut self) -> Self {
+        self.passing = true;
         self
     }
 
@@ -49,5 +65,27 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_fault_that_does_not_pass_is_written_as_before() {
+        let lasting = Fault::new("HttpStatus", "it answered 404");
+        let written = json!({"name": "HttpStatus", "message": "it answered 404"});
+        assert_eq!(json!(lasting), written);
+        assert_eq!(serde_json::from_value::<Fault>(written).unwrap(), lasting);
+    }
+
+    #[test]
+    fn a_passing_fault_says_so() {
+        let passing = Fault::new("HttpStatus", "it answered 503").passing();
+        let written = json!({"name": "HttpStatus", "message": "it answered 503", "passing": true});
+        assert_eq!(json!(passing), written);
+        assert_eq!(serde_json::from_value::<Fault>(written).unwrap(), passing);
     }
 }

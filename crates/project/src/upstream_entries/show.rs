@@ -29,7 +29,7 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
         resources: count(status.resources),
         restarts: status.restarts,
         last_error: status.last_error.map(|fault| {
-            let kernel::values::fault::Fault { name, message, hint } = cleaned(fault, config);
+            let kernel::values::fault::Fault { name, message, hint, .. } = cleaned(fault, config);
             Fault { name, message, hint }
         }),
         ..upstream
@@ -45,6 +45,7 @@ pub fn cleaned(
         name: fault.name,
         message: without_secrets(fault.message, config),
         hint: fault.hint.map(|hint| without_secrets(hint, config)),
+        passing: fault.passing,
     }
 }
 

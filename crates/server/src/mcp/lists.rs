@@ -157,7 +157,7 @@ fn list_end(version: Version, next: Option<&str>, ttl_ms: u64) -> String {
 
 /// What a shelf could not do.
 pub(crate) fn failed(fault: Fault) -> RpcError {
-    let Fault { name, message, hint } = fault;
+    let Fault { name, message, hint, .. } = fault;
     let text = match hint {
         Some(hint) => format!("{message}; {hint}"),
         None => message,

@@ -5,6 +5,7 @@ use super::params::Params;
 use futures::future::BoxFuture;
 use kernel::tool::call::HowFar;
 use kernel::values::fault::Fault;
+use outbound::answer::is_passing;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::jsonrpc::{self, Id, RpcError};
@@ -177,6 +178,24 @@ impl PeerErrorKind {
         matches!(self, PeerErrorKind::Login | PeerErrorKind::Scope)
     }
 
+    /// Whether the same may go well a little later, once we are connected again.
+    pub(crate) fn is_passing(self) -> bool {
+        match self {
+            PeerErrorKind::Unreachable
+            | PeerErrorKind::Garbled
+            | PeerErrorKind::Timeout
+            | PeerErrorKind::Gone
+            | PeerErrorKind::Closed => true,
+            PeerErrorKind::Refused(status) => is_passing(status),
+            PeerErrorKind::TooLarge
+            | PeerErrorKind::NotMcp
+            | PeerErrorKind::Unauthorized
+            | PeerErrorKind::Forbidden
+            | PeerErrorKind::Login
+            | PeerErrorKind::Scope => false,
+        }
+    }
+
     /// Whether the next request would most likely fail the same way until we connect again.
     pub(crate) fn loses_connection(self) -> bool {
         match self {
@@ -212,6 +231,7 @@ impl PeerError {
     /// As a fault of the upstream of this name.
     pub(crate) fn fault(&self, upstream: &str) -> Fault {
         let message = format!("upstream `{upstream}`: {}", self.message);
-        Fault { hint: self.hint.clone(), ..Fault::new(self.kind.word(), message) }
+        let fault = Fault::new(self.kind.word(), message);
+        Fault { hint: self.hint.clone(), passing: self.kind.is_passing(), ..fault }
     }
 }

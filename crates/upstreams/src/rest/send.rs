@@ -48,7 +48,7 @@ impl Sender {
                 Some(answered) => answered,
                 None => {
                     let message = format!("the other side did not answer within {ms} ms");
-                    Err(effect.lost("Timeout", message))
+                    Err(effect.lost("Timeout", message).passing())
                 }
             },
         };
@@ -168,8 +168,9 @@ fn redirected(request: &Request, response: &Response, effect: Effect) -> Result<
 /// The error of looking at the result of something that was done: no one may take it for undone.
 fn unseen(error: ToolError) -> ToolError {
     let message = format!("it was taken, but its result cannot be seen: {}", error.fault.message);
-    ToolError::unknown(&error.fault.name, message)
-        .hint("look at the other side whether it happened, then settle, retry or skip")
+    let unseen = ToolError::unknown(&error.fault.name, message)
+        .hint("look at the other side whether it happened, then settle, retry or skip");
+    if error.fault.passing { unseen.passing() } else { unseen }
 }
 
 /// 302 and 303 may answer something that was done; the others say that it should be done elsewhere.

@@ -3,7 +3,7 @@
 
 use super::place::Reply;
 use kernel::tool::call::{ToolError, ToolOutput};
-use outbound::answer::Effect;
+use outbound::answer::{Effect, is_passing};
 use outbound::redaction::Hidden;
 use serde_json::{Value, json};
 use std::fmt;
@@ -120,7 +120,7 @@ impl About<'_> {
     pub(super) fn late(&self, timeout_ms: u64) -> ToolError {
         let Self { place, tool, .. } = self;
         let message = format!("`{place}` did not answer `{tool}` within {timeout_ms} ms");
-        self.effect.lost("Timeout", message)
+        self.effect.lost("Timeout", message).passing()
     }
 
     /// Blocks of content as they came; any other object as JSON.
@@ -165,12 +165,13 @@ impl About<'_> {
     fn status(&self, status: u16, told: &str) -> ToolError {
         let unread = Unread::Status(status, told.to_owned());
         let message = format!("`{}` answered {unread}", self.place);
-        match status {
+        let error = match status {
             401 | 403 => ToolError::failed("Unauthorized", message)
                 .hint("check the `headers` of this server in the settings"),
             502 | 504 => self.effect.lost("HttpStatus", message),
             _ => ToolError::failed("HttpStatus", message),
-        }
+        };
+        if is_passing(status) { error.passing() } else { error }
     }
 }
 
@@ -254,6 +255,28 @@ mod tests {
             let error = outcome(Effect::Reads, status, &body).unwrap_err();
             assert_eq!(error.how, HowFar::Failed, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn only_trouble_of_the_server_itself_is_passing() {
+        for (status, passing) in [
+            (400, false),
+            (401, false),
+            (404, false),
+            (408, true),
+            (429, true),
+            (500, true),
+            (501, false),
+            (502, true),
+            (503, true),
+            (529, true),
+        ] {
+            let error = outcome(Effect::Writes, status, "no").unwrap_err();
+            assert_eq!(error.fault.passing, passing, "{status}");
+        }
+        // What a server says in an answer of its own it means, whatever the status is.
+        let said = json!({"error": {"code": -32000, "message": "no"}}).to_string();
+        assert!(!outcome(Effect::Writes, 500, &said).unwrap_err().fault.passing);
     }
 
     #[test]

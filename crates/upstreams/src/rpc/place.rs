@@ -89,15 +89,17 @@ impl Place {
             let why = reasons(&error.without_url());
             let message =
                 format!("the connection to `{place}` broke before its {what} was whole: {why}");
-            effect.lost("AnswerLost", message)
+            effect.lost("AnswerLost", message).passing()
         };
         let mut response = match sending.body(body.to_string()).send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() || error.is_builder() => {
+                let is_passing = error.is_connect();
                 let why = reasons(&error.without_url());
                 let message = format!("cannot reach `{place}`: {why}");
-                return Err(ToolError::not_sent("ConnectFailed", message)
-                    .hint("check that it runs and that its `url` is right"));
+                let failed = ToolError::not_sent("ConnectFailed", message)
+                    .hint("check that it runs and that its `url` is right");
+                return Err(if is_passing { failed.passing() } else { failed });
             }
             Err(error) => return Err(lost(error)),
         };

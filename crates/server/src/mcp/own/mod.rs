@@ -391,7 +391,7 @@ fn fault(refusal: Refusal) -> Fault {
         RefusalKind::BadRequest => WRONG_REQUEST,
         _ => refusal.code.name(),
     };
-    Fault { name: name.to_owned(), message: refusal.message, hint: refusal.hint }
+    Fault { hint: refusal.hint, ..Fault::new(name, refusal.message) }
 }
 
 #[cfg(test)]

@@ -195,16 +195,7 @@ impl Follow {
 
 /// Whether the same may go well a little later.
 pub(super) fn may_pass(error: &PeerError) -> bool {
-    match error.kind {
-        PeerErrorKind::Unreachable | PeerErrorKind::Garbled | PeerErrorKind::Timeout => true,
-        PeerErrorKind::Refused(status) => matches!(status, 408 | 429 | 500 | 502..=504),
-        PeerErrorKind::TooLarge
-        | PeerErrorKind::NotMcp
-        | PeerErrorKind::Gone
-        | PeerErrorKind::Unauthorized
-        | PeerErrorKind::Forbidden
-        | PeerErrorKind::Login
-        | PeerErrorKind::Scope
-        | PeerErrorKind::Closed => false,
-    }
+    // A session or a line that is gone does not come back on the same connection.
+    let is_gone = matches!(error.kind, PeerErrorKind::Gone | PeerErrorKind::Closed);
+    error.kind.is_passing() && !is_gone
 }

@@ -169,7 +169,8 @@ impl<'a> Calling<'a> {
         }
         let message = self.named("the connection was lost before the call was answered");
         Err(ToolError::unknown("UpstreamClosed", message)
-            .hint("look at the other side whether it happened"))
+            .hint("look at the other side whether it happened")
+            .passing())
     }
 
     fn tell(self, talk: &Talk, method: String, params: Value) {

@@ -31,7 +31,7 @@ impl Calling<'_> {
         answered.unwrap_or_else(|| {
             let message = format!("upstream `{}` did not answer within {ms} ms", config.name);
             let hint = format!("raise its `timeout_ms` in {}, or look at it", config.origin);
-            Err(ToolError::unknown("UpstreamTimeout", message).hint(hint))
+            Err(ToolError::unknown("UpstreamTimeout", message).hint(hint).passing())
         })
     }
 

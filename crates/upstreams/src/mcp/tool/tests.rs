@@ -176,7 +176,7 @@ fn a_dead_server_is_named_at_once() {
     scene.lose(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, "no route"));
     let error = scene.stage.run(called(&*tool, Given::default())).unwrap_err();
     assert_eq!((error.how, error.fault.name.as_str()), (HowFar::NotSent, "UpstreamUnreachable"));
-    assert!(error.fault.message.contains("`up`"), "{error:?}");
+    assert!(error.fault.message.contains("`up`") && error.fault.passing, "{error:?}");
     assert!(error.fault.hint.unwrap().contains("waypost.toml:1"));
 }
 
