@@ -6,6 +6,7 @@ use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
 use kernel::event::Occasion;
 use kernel::journal::projection::{RunRow, SessionRow};
+use kernel::session::RunStatus;
 use kernel::tool::call::{Abilities, Given, Teller, Wants};
 use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
@@ -150,6 +151,22 @@ pub struct RunReport {
     /// A call of it continues elsewhere, as a task of another server does. A report out of the
     /// store does not say so.
     pub elsewhere: bool,
+}
+
+impl RunReport {
+    /// Whether it goes on without anyone: it moves, or rules hold all that it asks.
+    pub fn is_moving(&self) -> bool {
+        let held = || self.asks.iter().all(|asked| asked.row.ask.held.is_some());
+        match self.run.status {
+            RunStatus::Running => true,
+            RunStatus::Stuck => !self.asks.is_empty() && held(),
+            RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Cancelled => false,
+        }
+    }
 }
 
 /// A tool, or a plan as a tool, to call.

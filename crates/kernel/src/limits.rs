@@ -269,6 +269,8 @@ limits! {
         /// How many times the recovery of a run may end the process, or panic, before a person is
         /// asked.
         recover_attempts_max: u32 = 2, 1..=1_000;
+        /// How long a rule may wait before it tries a failed step again.
+        rule_wait_ms_max: u64 = HOUR_MS, 1..=DAY_MS;
         /// How long a cancelled call has to end by itself; 0 gives it no time.
         cancel_grace_ms: u64 = 2_000, 0..=HOUR_MS;
         /// How long a stop waits for what is under way; 0 waits for nothing.
@@ -436,6 +438,7 @@ impl Limits {
             branches_max: usize::MAX,
             loop_concurrency_max: u32::MAX,
             client_id_chars_max: usize::MAX,
+            rule_wait_ms_max: u64::MAX,
             ..Self::default()
         }
     }

@@ -10,9 +10,11 @@ use crate::models::{ModelEntry, ModelKeys};
 use crate::public_url::from_here;
 use crate::realms::{RealmKeys, realms};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
+use crate::supervisor::{SupervisorKeys, rules};
 use crate::tls::{TlsConfig, tls};
 use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::rule::Rules;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::realm::RealmSettings;
 use kernel::limits::{FIXED, Limits, OutOfRange};
@@ -52,6 +54,8 @@ pub struct Config {
     pub agents: AgentsConfig,
     /// `[policy]`.
     pub policy: PolicyConfig,
+    /// `[supervisor]`: what is done about failed steps.
+    pub rules: Rules,
     /// `[events.sinks.<name>]`.
     pub sinks: Vec<SinkEntry>,
     /// `[auth.issuers.<name>]`.
@@ -197,7 +201,11 @@ impl Config {
         }
         let written: Settings = read(&merged, &[], Owner::Ours, &mut mistakes);
         mistakes.extend(crossed(&trees, &written.limits.0));
-        let config = written.config(&mut mistakes);
+        let mut config = written.config(&mut mistakes);
+        match rules(&merged, &config.limits) {
+            Ok((rules, _)) => config.rules.project = rules,
+            Err(found) => mistakes.extend(found),
+        }
         if mistakes.is_empty() { Ok(Config { warnings, ..config }) } else { Err(mistakes) }
     }
 }
@@ -220,6 +228,10 @@ fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mista
     let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
     mistakes.extend(written.wrong_patterns());
     mistakes.extend(written.wrong_limits(&tree));
+    match rules(&tree, &written.limits.0) {
+        Ok((_, found)) => warnings.extend(found),
+        Err(found) => mistakes.extend(found),
+    }
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
     if mistakes.is_empty() { Ok(tree) } else { Err(mistakes) }
 }
@@ -243,6 +255,7 @@ struct Settings {
     models: Kept<Each<ModelKeys>>,
     agents: Kept<AgentsConfig>,
     policy: Kept<PolicyConfig>,
+    supervisor: Kept<SupervisorKeys>,
     events: Kept<EventSettings>,
     auth: Kept<AuthSettings>,
     realms: Kept<Each<RealmKeys>>,
@@ -359,6 +372,7 @@ impl Settings {
             models,
             agents: self.agents.0,
             policy: self.policy.0,
+            rules: Rules { built_in: self.supervisor.0.builtin, ..Rules::default() },
             sinks,
             issuers,
             audit: self.audit.0,
@@ -509,6 +523,19 @@ mod tests {
             ["waypost.toml:2:1: error: unknown key `leniant` in `[mcp]`; \
               hint: did you mean `lenient`?"]
         );
+    }
+
+    #[test]
+    fn rules_for_failed_steps_are_read_with_their_places() {
+        let text = "[supervisor]\nbuiltin = false\n\
+                    on_error = [{ when = { error = \"Boom\" }, retry = { factor = 1.5 } }, \"ask\"]\n";
+        let rules = Config::parse("waypost.toml", text).unwrap().rules;
+        assert_eq!((rules.built_in, rules.project.len()), (false, 2));
+        assert!(Config::default().rules.built_in);
+        let told = mistakes("[supervisor]\non_error = [\"maybe\"]\n");
+        assert!(told[0].starts_with("waypost.toml:2:13: error: a rule cannot be `maybe`"), "{told:?}");
+        let told = mistakes("[supervisor]\non_eror = []\n");
+        assert!(told[0].contains("did you mean `on_error`?"), "{told:?}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod upstream_entries;
 pub mod public_url;
 mod issuers;
 pub mod realms;
+mod supervisor;
 pub mod models;
 pub mod event_sinks;
 pub mod config;

@@ -13,7 +13,6 @@ use crate::system::clock::timeout;
 use crate::waiting::case_queue::InLine;
 use kernel::contracts::policy::Resource;
 use kernel::definition::pipeline::{Case, Pipeline, Tally, TallyRow};
-use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, PipelineName, RunId, SessionKey, Space};
@@ -107,7 +106,7 @@ impl Cases<'_> {
             let left = self.left_ms(deadline);
             match self.shared.runs().start_as(caller, run, request.clone(), left).await {
                 Ok(report) => {
-                    held.run = is_moving(&report).then_some(report.run.id);
+                    held.run = report.is_moving().then_some(report.run.id);
                     return Ok(came_of(report));
                 }
                 Err(refusal) => {
@@ -132,7 +131,7 @@ impl Cases<'_> {
                     if report.run.status.is_over() && self.left_ms(deadline) > 0 {
                         continue;
                     }
-                    if is_moving(&report) || report.run.status.is_over() {
+                    if report.is_moving() || report.run.status.is_over() {
                         return Ok(CaseReport::Late(None));
                     }
                     let is_agents = self.shared.took_agents_road(&held.key, before).await?;
@@ -171,14 +170,10 @@ impl Drop for Held {
 
 /// What came of a case's own run.
 fn came_of(report: RunReport) -> CaseReport {
-    match is_moving(&report) {
+    match report.is_moving() {
         true => CaseReport::Late(Some(report)),
         false => CaseReport::Ran(report),
     }
-}
-
-fn is_moving(report: &RunReport) -> bool {
-    report.run.status == RunStatus::Running
 }
 
 /// The run that is in the way, where that is why a run was refused.

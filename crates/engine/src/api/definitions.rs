@@ -13,6 +13,7 @@ use kernel::contracts::policy::Resource;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::rule::Rules;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{PipelineName, PlanId, RealmId};
@@ -82,6 +83,11 @@ impl Catalog<'_> {
     /// that began keep what they pin, and what is stored stays.
     pub fn set_files(self, realm: &RealmId, files: Filed) {
         self.shared.catalog.set_files(realm, files);
+    }
+
+    /// What is done about failed steps of runs that begin from now on, beside what their plans say.
+    pub fn set_rules(self, realm: &RealmId, rules: Rules) {
+        self.shared.catalog.set_rules(realm, rules);
     }
 
     /// Checks a plan without adding it. Gives warnings, or all mistakes.

@@ -271,7 +271,7 @@ impl RunStream {
         self.over = report.run.status.is_over();
         if self.over {
             self.last = Some(RunUpdate::End(Box::new(report)));
-        } else if report.run.status != RunStatus::Running {
+        } else if !report.is_moving() {
             self.rested = Some(report.session.seq);
             self.last = Some(RunUpdate::Rest(Box::new(report)));
         }

@@ -8,7 +8,6 @@ use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Shared;
 use kernel::journal::projection::OnceRow;
-use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionKey};
 
@@ -61,7 +60,7 @@ impl Runs<'_> {
     /// A run once it ended or paused; one that still moves after so long as it is then.
     pub async fn settled(self, caller: &Caller, run: RunId, wait_ms: u64) -> Result<RunReport> {
         let report = self.report(caller, run).await?;
-        if report.run.status != RunStatus::Running || wait_ms == 0 {
+        if !report.is_moving() || wait_ms == 0 {
             return Ok(report);
         }
         let key = report.session.key.clone();

@@ -14,6 +14,7 @@ use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::source::Node;
+use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use kernel::values::ids::{AgentName, PlanId, RealmId};
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,8 @@ pub struct ProjectFiles {
     pub plans: Vec<PlanFile>,
     /// The pipelines, which may name these plans.
     pub pipelines: Vec<PipelineFile>,
+    /// What is done about failed steps, beside what the plans say.
+    pub rules: Rules,
 }
 
 impl ProjectFiles {
@@ -51,6 +54,7 @@ pub struct Filed {
     agents: Vec<Talked>,
     plans: BTreeMap<PlanId, Arc<Plan>>,
     pipelines: Pipelines,
+    rules: Rules,
 }
 
 impl Catalog {
@@ -125,7 +129,8 @@ impl Catalog {
         mistakes.extend(found);
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
-        Ok((Filed { agents, plans, pipelines }, mistakes))
+        let rules = files.rules.clone();
+        Ok((Filed { agents, plans, pipelines, rules }, mistakes))
     }
 
     /// The same as far as the files fit into a realm: one that does not, such as a plan with a tool
@@ -137,10 +142,12 @@ impl Catalog {
         files: &ProjectFiles,
     ) -> (Filed, Vec<Mistake>) {
         let (mut files, mut left_out) = (files.clone(), Vec::new());
+        // What is done about failed steps is the same everywhere, whatever files fit.
+        let rules = mem::take(&mut files.rules);
         // It ends: each time there are fewer files, and without any nothing is wrong.
         loop {
             match self.read_files(realm, &files) {
-                Ok((filed, _)) => return (filed, left_out),
+                Ok((filed, _)) => return (Filed { rules, ..filed }, left_out),
                 Err(found) => {
                     let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
                     files.leave_out(&wrong);
@@ -157,6 +164,7 @@ impl Catalog {
             let has_other_agents = known.agents.set_filed(files.agents);
             let has_other_plans = known.set_filed(files.plans);
             known.pipelines = files.pipelines;
+            known.rules = Arc::new(files.rules);
             known.changed();
             if has_other_plans {
                 known.specs = self.as_tools(realm, &known.plans);

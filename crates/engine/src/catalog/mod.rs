@@ -13,6 +13,7 @@ use kernel::definition::plan::flow::load_value;
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::{Closure, Plan, Step, StepKind};
+use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use kernel::tool::call::{Reach, ToolSpec, Yields};
 use kernel::tool::schema::Schemas;
@@ -104,6 +105,8 @@ struct RealmPlans {
     agents: Roster,
     /// The pipelines, each with its plan and its agent, which are as hidden.
     pipelines: pipelines::Pipelines,
+    /// What is done about failed steps, beside what plans say.
+    rules: Arc<Rules>,
     /// Grows with every change: a closure of what was there before it is not kept.
     changes: u64,
     /// Grows with every change of what is listed here, and wakes those who wait for one.
@@ -183,6 +186,19 @@ impl Catalog {
 
     fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
         !listed.is_remote || self.has_upstreams(realm)
+    }
+
+    /// What is done about failed steps of this realm's runs, beside what their plans say.
+    pub(crate) fn rules(&self, realm: &RealmId) -> Arc<Rules> {
+        self.known(realm, |known| known.rules.clone())
+    }
+
+    /// The same from now on, for runs that begin.
+    pub(crate) fn set_rules(&self, realm: &RealmId, rules: Rules) {
+        self.change(realm, |known| {
+            known.rules = Arc::new(rules);
+            known.changed();
+        });
     }
 
     /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.

@@ -174,6 +174,7 @@ impl Driver {
             actor: start.caller.actor.clone(),
             scopes: start.caller.scopes,
             about: start.about.occasion.recorded(),
+            rules: Some(self.shared.catalog.rules(&self.key.realm)),
         };
         self.record_by(start.caller, started).await
     }

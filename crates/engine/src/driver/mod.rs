@@ -265,6 +265,15 @@ impl Driver {
     fn is_idle(&self) -> bool {
         let moving = self.session.as_ref().is_some_and(|session| session.phase() == Phase::Moving);
         let waits = !self.in_flight.is_empty() || !self.waiters.is_empty();
-        self.to_look.is_empty() && self.pending.is_empty() && !waits && !moving
+        let busy = waits || moving || self.acts_soon();
+        self.to_look.is_empty() && self.pending.is_empty() && !busy
+    }
+
+    /// Whether a rule acts before recovery would look again: then the session is not put away for
+    /// so short a time, and the rule is not late.
+    fn acts_soon(&self) -> bool {
+        let look = self.shared.clock.now().plus_ms(self.shared.limits.recover_interval_ms);
+        let act = self.session.as_ref().and_then(Session::next_act);
+        act.is_some_and(|at| at <= look)
     }
 }

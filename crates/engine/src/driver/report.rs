@@ -41,8 +41,16 @@ impl Driver {
 
     fn is_settled(&self, waiter: &Waiter) -> bool {
         let run = self.session.as_ref().and_then(|session| session.run(waiter.run()));
-        let is_over = run.is_none_or(|run| run.status() != RunStatus::Running);
-        is_over
+        let rests = |run: &Run| match run.status() {
+            RunStatus::Running => false,
+            RunStatus::Stuck => !self.session.as_ref().is_some_and(|it| it.is_held(run.id)),
+            RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Cancelled => true,
+        };
+        run.is_none_or(rests)
             || match waiter {
                 Waiter::Task(run, _) => self.is_elsewhere(*run),
                 Waiter::Run(..) | Waiter::Reply(..) => false,

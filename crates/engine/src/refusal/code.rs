@@ -366,6 +366,8 @@ mod tests {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         }
     }
 

@@ -36,7 +36,7 @@ fn brought(plans: &[&str], agents: &[&str]) -> ProjectFiles {
         text: (*text).to_owned(),
     };
     let agents = agents.iter().enumerate().map(agent).collect();
-    ProjectFiles { plans: files(plans), agents, pipelines: Vec::new() }
+    ProjectFiles { plans: files(plans), agents, ..ProjectFiles::default() }
 }
 
 /// The same with the pipeline `desk`.

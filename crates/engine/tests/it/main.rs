@@ -9,6 +9,7 @@ mod callable;
 mod cases;
 mod control;
 mod gate;
+mod heal;
 mod identity;
 mod realms;
 mod registry;

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Policy, Store, Tool};
+use kernel::definition::rule::Rules;
 use kernel::identity::audit::Mac;
 use kernel::identity::chain::ChainKeys;
 use kernel::limits::Limits;
@@ -347,6 +348,8 @@ impl World {
         let agents = agents.iter().enumerate().map(agent).collect();
         engine.catalog().set_agents_from_files(&realm, agents).unwrap();
         engine.catalog().load_plans(&realm, files(plans)).unwrap();
+        // A test that wants rules has them in its plans.
+        engine.catalog().set_rules(&realm, Rules { built_in: false, ..Rules::default() });
         Self { engine, store, ledger, permits }
     }
 

@@ -1,8 +1,10 @@
 //! Asks and replies: all that a person can be asked, and what they can answer. When a run asks is
 //! decided in `decide`; who may answer is policy's.
 
+pub mod held;
 pub mod reply;
 
+use crate::ask::held::{HeldBy, Tried};
 use crate::tool::call::HowFar;
 use crate::values::canonical;
 use crate::values::fault::Fault;
@@ -48,6 +50,12 @@ pub struct Ask {
     /// For whom its run acts; no one in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Arc<str>>,
+    /// The rule that holds it: then it is not a person's yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldBy>,
+    /// What rules did about the failed step before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
 }
 
 /// The subject that a run acts for, among those who may answer what it asks.
@@ -300,6 +308,7 @@ mod tests {
     fn an_ask_of_an_earlier_release_is_for_everyone() {
         let ask: Ask = serde_json::from_str(BEFORE).unwrap();
         assert_eq!((&ask.answerers, &ask.subject), (&None, &None));
+        assert_eq!((&ask.held, ask.tried.len()), (&None, 0));
         assert_eq!(serde_json::to_string(&ask).unwrap(), BEFORE, "nothing is added");
     }
 

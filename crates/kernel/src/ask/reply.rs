@@ -258,6 +258,8 @@ mod tests {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         }
     }
 

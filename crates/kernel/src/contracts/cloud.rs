@@ -7,6 +7,7 @@
 use crate::contracts::FeedRow;
 use crate::event::{Unreadable, VERSION};
 use crate::values::ids::{AskId, Millis, PlanId, RealmId, RunId, SessionId, StepId, ToolName};
+use serde::de::IgnoredAny;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -163,13 +164,15 @@ fn told(row: &FeedRow, event: &Written<'_>) -> Option<Vec<Option<Told>>> {
             Some(finished.published.into_iter().map(of_run).collect())
         }
         kind => {
-            let (kind, more) = lifecycle(kind, data)?;
+            let (kinds, more) = lifecycle(kind, data)?;
             let mut told = Map::new();
             told.insert("session".to_owned(), json!(row.session));
             told.insert("key".to_owned(), json!(row.key.id));
             told.insert("space".to_owned(), json!(row.key.space));
             told.extend(more);
-            Some(vec![Some(Told { kind, source: None, data: Value::Object(told) })])
+            let data = Value::Object(told);
+            let one = |kind| Some(Told { kind, source: None, data: data.clone() });
+            Some(kinds.into_iter().map(one).collect())
         }
     }
 }
@@ -181,12 +184,12 @@ fn of_run(published: Published) -> Option<Told> {
     Some(Told { kind, source: published.source, data })
 }
 
-/// What happened to a run or an ask: its type, and what goes out beside the session.
-fn lifecycle(kind: &str, data: &str) -> Option<(String, Map<String, Value>)> {
+/// What happened to a run or an ask: its types, and what goes out beside the session.
+fn lifecycle(kind: &str, data: &str) -> Option<(Vec<String>, Map<String, Value>)> {
     match kind {
         "run.started" | "run.paused" | "run.continued" => {
             let of: OfRun = serde_json::from_str(data).ok()?;
-            Some((format!("waypost.{kind}.v1"), of.members()))
+            Some((vec![format!("waypost.{kind}.v1")], of.members()))
         }
         "run.ended" => {
             let of: OfRun = serde_json::from_str(data).ok()?;
@@ -196,16 +199,16 @@ fn lifecycle(kind: &str, data: &str) -> Option<(String, Map<String, Value>)> {
                 "cancelled" => "cancelled",
                 _ => return None,
             };
-            Some((format!("waypost.run.{how}.v1"), of.members()))
+            Some((vec![format!("waypost.run.{how}.v1")], of.members()))
         }
         "ask.opened" => {
             let opened: Opened = serde_json::from_str(data).ok()?;
-            Some(("waypost.ask.opened.v1".to_owned(), opened.members()))
+            Some((opened.kinds(), opened.members()))
         }
         "ask.decided" | "ask.expired" | "ask.withdrawn" => {
             let of: OfAsk = serde_json::from_str(data).ok()?;
             let members = Map::from_iter([("ask".to_owned(), json!(of.ask))]);
-            Some((format!("waypost.{kind}.v1"), members))
+            Some((vec![format!("waypost.{kind}.v1")], members))
         }
         _ => None,
     }
@@ -244,6 +247,17 @@ struct Opened {
     step: StepId,
     body: Body,
     expires_at: Option<Millis>,
+    held: Option<Holding>,
+    #[serde(default)]
+    tried: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Holding {
+    rule: String,
+    #[serde(rename = "try")]
+    try_no: u32,
+    until: Millis,
 }
 
 #[derive(Deserialize)]
@@ -260,6 +274,16 @@ struct Called {
 }
 
 impl Opened {
+    /// What a rule holds is told to programs, and to people only once it is theirs.
+    fn kinds(&self) -> Vec<String> {
+        let words: &[&str] = match (&self.held, self.tried.is_empty()) {
+            (Some(_), _) => &["held"],
+            (None, true) => &["opened"],
+            (None, false) => &["opened", "escalated"],
+        };
+        words.iter().map(|word| format!("waypost.ask.{word}.v1")).collect()
+    }
+
     fn members(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([
             ("run".to_owned(), json!(self.run)),
@@ -273,6 +297,11 @@ impl Opened {
             members.insert("tools".to_owned(), json!(tools));
         }
         members.extend(self.expires_at.map(|at| ("expiresAt".to_owned(), json!(at.rfc3339()))));
+        if let Some(Holding { rule, try_no, until }) = &self.held {
+            members.insert("rule".to_owned(), json!(rule));
+            members.insert("try".to_owned(), json!(try_no));
+            members.insert("until".to_owned(), json!(until.rfc3339()));
+        }
         members
     }
 }

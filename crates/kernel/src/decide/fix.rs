@@ -1,12 +1,13 @@
 //! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
 
+use super::supervise::{Failed, Ruled};
 use super::{At, Decided};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
 use crate::definition::plan::{Step, StepKind};
 use crate::event::Fact;
 use crate::expression::pointer::Stop;
 use crate::planted::{Switch, is_on};
-use crate::session::{CallState, FrameKind, OpenAsk, OpenCall};
+use crate::session::{CallState, Frame, FrameKind, OpenAsk, OpenCall};
 use crate::tool::call::HowFar;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
@@ -15,9 +16,9 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl At<'_> {
-    /// A failed step: collected by its loop, or a person is asked. A write of unknown outcome is
-    /// never collected, nor is what no plan may decide: a limit of the run, a recovery that failed,
-    /// a starter who lost its rights.
+    /// A failed step: a rule holds it, its loop collects it, the run fails, or a person is asked. A
+    /// write of unknown outcome is never collected, nor is what neither plans nor rules may decide:
+    /// a limit of the run, a recovery that failed, a starter who lost its rights.
     pub(super) fn stuck(
         &self,
         fault: &Fault,
@@ -25,20 +26,22 @@ impl At<'_> {
         call: Option<&OpenCall>,
     ) -> Result<Fact, Stop> {
         let unknown = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
-        let held = self.run.held() == Some(self.frame.id);
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
-        let must_ask = unknown || held || beyond_plans.contains(&fault.name.as_str());
-        if !must_ask && let Some(item) = self.collecting_item() {
-            let (frame, fault) = (item.id, fault.clone());
-            return Ok(if item.id == self.frame.id {
-                Fact::ItemFailed { frame, fault }
-            } else {
-                Fact::ItemFailing { frame, fault }
-            });
-        }
-        if !must_ask && self.fails_at_once() {
-            return Ok(self.close_failed(fault.clone()));
-        }
+        let over_limit = self.run.held() == Some(self.frame.id);
+        let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());
+        let ruled = match beyond_rules {
+            true => Ruled::Asks,
+            false => self.ruled(&Failed { fault, how, call }),
+        };
+        let held = match ruled {
+            Ruled::Held(held) => Some(held),
+            Ruled::Fails | Ruled::Asks if unknown || beyond_rules => None,
+            ruled => match (self.collecting_item(), ruled) {
+                (Some(item), _) => return Ok(self.collected(item, fault.clone())),
+                (None, Ruled::Fails) => return Ok(self.close_failed(fault.clone())),
+                (None, _) => None,
+            },
+        };
         let actions = match call {
             Some(_) => vec![
                 FixAction::Retry,
@@ -51,7 +54,7 @@ impl At<'_> {
         };
         let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
         let title = match call.map(|call| &call.request.tool) {
-            None if held => format!("the run reached a limit at step `{step}`"),
+            None if over_limit => format!("the run reached a limit at step `{step}`"),
             Some(tool) if how == HowFar::Unknown => {
                 format!("outcome unknown: `{tool}` at step `{step}`")
             }
@@ -60,13 +63,19 @@ impl At<'_> {
         };
         let call = call.map(asked_call);
         let body = AskBody::Fix { fault: fault.clone(), call, how, actions };
-        Ok(Fact::AskOpened(Box::new(self.ask(step, title, body, Vec::new()))))
+        let ask = self.ask(step, title, body, Vec::new());
+        let tried = self.frame.tried.clone();
+        Ok(Fact::AskOpened(Box::new(Ask { held, tried, ..ask })))
     }
 
-    /// Whether the plan wants the run to end where this step fails.
-    fn fails_at_once(&self) -> bool {
-        let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
-        matches!(step.map(|step| &step.kind), Some(StepKind::ToolCall(call)) if call.fails)
+    /// The failure becomes a result of its loop.
+    fn collected(&self, item: &Frame, fault: Fault) -> Fact {
+        let frame = item.id;
+        if frame == self.frame.id {
+            Fact::ItemFailed { frame, fault }
+        } else {
+            Fact::ItemFailing { frame, fault }
+        }
     }
 
     /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,
@@ -89,6 +98,8 @@ impl At<'_> {
             wanted: None,
             answerers: None,
             subject: self.run.acts_for().cloned(),
+            held: None,
+            tried: Vec::new(),
         }
     }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub mod resolve;
 mod wind_down;
+mod supervise;
 mod fix;
 mod steps;
 mod branches;

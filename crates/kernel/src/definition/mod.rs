@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod pipeline;
+pub mod rule;
 pub mod plan;
 pub mod agent_reader;
 pub mod pipeline_reader;

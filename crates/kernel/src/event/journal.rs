@@ -1,8 +1,27 @@
-//! Reading journal rows back. Upgrades of events that older releases wrote belong here.
+//! One event of a journal, and reading journal rows back. Upgrades of events that older releases
+//! wrote belong here.
 
-use super::{Event, VERSION};
-use serde::Deserialize;
+use super::Fact;
+use crate::values::ids::Millis;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The version that this release writes, for every type.
+pub const VERSION: u16 = 1;
+
+/// One fact of one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its place in the session's journal, from 1.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Millis,
+    /// The version of its type.
+    pub v: u16,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
 
 /// A journal row that this release cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

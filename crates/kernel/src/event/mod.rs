@@ -4,6 +4,7 @@
 use crate::ask::{Ask, Decision};
 use crate::conversation::published::Published;
 use crate::conversation::talk::Settled;
+use crate::definition::rule::Rules;
 use crate::tool::call::{Given, HowFar, Judgement, Scopes, Want};
 use crate::values::datum::{BlobRef, Datum};
 use crate::values::fault::Fault;
@@ -18,31 +19,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod parts;
-mod values;
 mod journal;
+mod values;
 
-pub use journal::{Unreadable, read};
+pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
     Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,
 };
-
-/// The version that this release writes, for every type.
-pub const VERSION: u16 = 1;
-
-/// One fact of one session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    /// Its place in the session's journal, from 1.
-    pub seq: u64,
-    /// When it was recorded.
-    pub at: Millis,
-    /// The version of its type.
-    pub v: u16,
-    /// What happened.
-    #[serde(flatten)]
-    pub fact: Fact,
-}
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +86,10 @@ pub enum Fact {
         /// What it came of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Box<Occasion>>,
+        /// What is done about its failed steps, beside what its plans say. Releases that knew no
+        /// rules leave it out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rules: Option<Arc<Rules>>,
     },
     /// What the run uses is counted from here on: an earlier release began it.
     #[serde(rename = "run.metered")]

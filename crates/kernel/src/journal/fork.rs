@@ -407,6 +407,9 @@ impl Fork {
             // It is asked again, so its time begins again.
             let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
             ask.expires_at = ask.expires_at.map(|end| self.now.plus_ms(asked_for(end)));
+            if let Some(held) = &mut ask.held {
+                held.until = self.now.plus_ms(asked_for(held.until));
+            }
         }
         let wanted = ask.wanted.as_mut().map(|wanted| {
             wanted.call.call_id = self.call(wanted.call.call_id);
@@ -552,6 +555,8 @@ mod tests {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         }
     }
 
@@ -578,6 +583,7 @@ mod tests {
                 actor: None,
                 scopes: None,
                 about: None,
+                rules: None,
             },
             Fact::CallRequested(Box::new(request())),
             Fact::CallJudged { call: CALL, judgement: Judgement::admitted(Verdict::Allow, pins) },

@@ -73,6 +73,8 @@ pub struct AskFilter {
     pub status: Option<String>,
     /// Of this step.
     pub step: Option<StepId>,
+    /// Only those that a rule holds, or only those that none holds.
+    pub held: Option<bool>,
 }
 
 /// A page's start and size.

@@ -153,6 +153,8 @@ mod tests {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         }
     }
 
@@ -192,6 +194,7 @@ mod tests {
                 actor: None,
                 scopes: None,
                 about: None,
+                rules: None,
             },
             Fact::CallRequested(Box::new(request)),
             Fact::CallJudged { call, judgement: Judgement::admitted(Verdict::Allow, pins) },

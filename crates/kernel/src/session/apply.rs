@@ -139,6 +139,7 @@ impl Session {
             actor,
             scopes,
             about: _,
+            rules,
         } = &event.fact
         else {
             return;
@@ -173,6 +174,7 @@ impl Session {
             spent: RunSpent::default(),
             stopped: None,
             trace: *trace,
+            rules: rules.clone(),
         };
         self.owner = self.owner_with(&started);
         self.runs.insert(*run, started);
@@ -391,6 +393,7 @@ pub(super) fn new_frame(id: FrameId, run: RunId, plan: &PlanId, kind: FrameKind)
         failing: None,
         agent: None,
         waits: false,
+        tried: Vec::new(),
     }
 }
 

@@ -12,7 +12,10 @@ impl Session {
         };
         let open = OpenAsk { ask: ask.clone(), decision: None, expired: false };
         self.asks.insert(ask.id, open);
-        self.with_frame(ask.frame, |frame| frame.state = FrameState::Asking(ask.id));
+        self.with_frame(ask.frame, |frame| {
+            frame.state = FrameState::Asking(ask.id);
+            ask.held.iter().for_each(|held| frame.note_try(held));
+        });
         self.clear_ready(ask.frame);
         self.stop_time(ask.frame, ask.created_at);
         self.with_run(ask.run, |run| {

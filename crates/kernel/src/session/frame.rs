@@ -2,6 +2,7 @@
 //! (they wait while it runs) and never a sibling's.
 
 use super::{Context, Session};
+use crate::ask::held::{HeldBy, Tried};
 use crate::conversation::llm::Stop;
 use crate::conversation::talk::{Spent, Talk};
 use crate::event::{Route, TurnKind};
@@ -64,6 +65,9 @@ pub struct Frame {
     pub agent: Option<Box<AgentState>>,
     /// It is answered or failing and waits for a call below it.
     pub waits: bool,
+    /// What rules did about the step that it is at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
 }
 
 /// What a frame is.
@@ -270,11 +274,28 @@ impl Frame {
     /// Enters a step, or reaches the end of its list.
     pub fn enter(&mut self, step: Option<StepId>) {
         self.state = FrameState::AtStep;
+        self.tried.clear();
         if let Some(step) = &step {
             *self.visits.entry(step.clone()).or_default() += 1;
             self.ordinal += 1;
         }
         self.step = step;
+    }
+
+    /// How often this rule has held the step that it is at.
+    pub fn times_tried(&self, rule: &str) -> u32 {
+        self.tried.iter().find(|tried| *tried.rule == *rule).map_or(0, |tried| tried.times)
+    }
+
+    /// A rule holds the step: one of its tries is used.
+    pub fn note_try(&mut self, held: &HeldBy) {
+        match self.tried.iter_mut().find(|tried| tried.rule == held.rule) {
+            Some(tried) => tried.times = held.try_no,
+            None => {
+                let (rule, does) = (held.rule.clone(), held.does.clone());
+                self.tried.push(Tried { rule, does, times: held.try_no });
+            }
+        }
     }
 
     /// Keeps a finished call at hand.

@@ -1,8 +1,10 @@
 //! A session's state: what its events add up to. `apply` is the only change; the size of the state
 //! follows what is open now, not how long the session is.
 
+use crate::ask::held::{HeldBy, SUPERVISOR};
 use crate::ask::{Ask, Decision};
 use crate::conversation::talk::Talk;
+use crate::definition::rule::Rules;
 use crate::event::{CallRequest, Closing, Fact, Outcome};
 use crate::tool::call::{Given, HowFar, Judgement, Pins, Wants};
 use crate::values::datum::Datum;
@@ -187,6 +189,10 @@ pub struct Run {
     /// The span that it is a part of, with whether its trace is recorded: the caller's, or its own
     /// where its trace begins with it.
     pub trace: Option<TraceParent>,
+    /// What is done about its failed steps, beside what its plans say; none in a run that an
+    /// earlier release began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Arc<Rules>>,
 }
 
 /// A call that is not settled.
@@ -377,19 +383,44 @@ impl Session {
         }
     }
 
-    /// The nearest of its timers and of its open asks' ends.
+    /// The nearest of its timers, of its open asks' ends, and of the times at which rules act.
     pub fn next_deadline(&self) -> Option<Millis> {
         let asks = self.asks.values().filter(|open| open.is_open());
         let ends = asks.filter_map(|open| open.ask.expires_at);
-        self.timers.values().copied().chain(ends).min()
+        self.timers.values().copied().chain(ends).chain(self.next_act()).min()
     }
 
-    /// What time says has happened by now: an ask that no one answered, or a timer.
+    /// When the next rule acts that holds an ask.
+    pub fn next_act(&self) -> Option<Millis> {
+        self.held_asks().map(|(_, held)| held.until).min()
+    }
+
+    /// The asks that rules hold and may act on: while someone paused a run, its rules wait too.
+    fn held_asks(&self) -> impl Iterator<Item = (&Ask, &HeldBy)> {
+        let moves = |ask: &Ask| {
+            self.runs.get(&ask.run).is_some_and(|run| !run.paused && run.closing.is_none())
+        };
+        let open = self.asks.values().filter(|open| open.is_open()).map(|open| &open.ask);
+        open.filter(move |ask| moves(ask)).filter_map(|ask| Some((ask, ask.held.as_ref()?)))
+    }
+
+    /// Whether rules hold all that the run asks, so that it goes on without anyone.
+    pub fn is_held(&self, run: RunId) -> bool {
+        let mut asks = self.open_asks(run).peekable();
+        asks.peek().is_some() && asks.all(|ask| ask.held.is_some())
+    }
+
+    /// What time says has happened by now: an ask that no one answered, a rule that acts, or a
+    /// timer.
     pub fn due(&self, now: Millis) -> Option<Fact> {
         let is_due =
             |open: &&OpenAsk| open.is_open() && open.ask.expires_at.is_some_and(|end| end <= now);
         if let Some(open) = self.asks.values().find(is_due) {
             return Some(Fact::AskExpired { ask: open.ask.id });
+        }
+        if let Some((ask, held)) = self.held_asks().find(|(_, held)| held.until <= now) {
+            let decision = Decision { by: SUPERVISOR.into(), at: now, reply: held.reply() };
+            return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
         }
         let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
         Some(Fact::TimerFired { timer: timer.0.clone() })

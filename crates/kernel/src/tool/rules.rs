@@ -78,7 +78,8 @@ impl ToolRules {
 }
 
 /// A name with `*` for any characters: `math::*`, `github.*`, `trade/settle`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Pattern(Arc<str>);
 
 /// A text that is no pattern.

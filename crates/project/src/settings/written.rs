@@ -184,6 +184,29 @@ impl Written {
         Self { place, value }
     }
 
+    /// The same as a tree that readers of plans take. Files are left out: a tree has one.
+    pub fn node(&self) -> Node {
+        let kind = match &self.value {
+            Shape::Text(text) => NodeKind::Text(text.clone()),
+            Shape::Whole(number) => NodeKind::Number((*number).into()),
+            Shape::Fraction(number) => {
+                let number = number.parse().ok().and_then(serde_json::Number::from_f64);
+                number.map_or(NodeKind::Null, NodeKind::Number)
+            }
+            Shape::Flag(flag) => NodeKind::Bool(*flag),
+            Shape::List(items) => NodeKind::List(items.iter().map(Self::node).collect()),
+            Shape::Table(table) => {
+                let entry = |(key, value): &(Text, Written)| {
+                    let Place { line, column, .. } = key.place;
+                    (Key { text: key.text.clone(), line, column }, value.node())
+                };
+                NodeKind::Map(table.0.iter().map(entry).collect())
+            }
+            Shape::Other(_) => NodeKind::Null,
+        };
+        Node { line: self.place.line, column: self.place.column, kind }
+    }
+
     /// What it is, in words.
     pub fn what(&self) -> &'static str {
         match &self.value {

@@ -114,7 +114,8 @@ fn files(
         awaited: upstreams.map_or_else(|| vec![String::new()], Upstreams::prefixes),
         limits: Arc::new(config.limits),
     };
-    let found = checked.keep(check_files(&ProjectFiles { agents, plans, pipelines }, around));
+    let files = ProjectFiles { agents, plans, pipelines, rules: config.rules };
+    let found = checked.keep(check_files(&files, around));
     checked.mistakes.extend(found.into_iter().flatten());
     checked.mistakes.extend(pipelines::misplaced(&readable, models));
 }

@@ -34,6 +34,7 @@ pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
         agents: std::mem::take(&mut project.agents),
         plans: std::mem::take(&mut project.plans),
         pipelines: std::mem::take(&mut project.pipelines),
+        rules: project.config.rules.clone(),
     };
     let (alone, default) = (setup.alone, project.config.agents.default.clone());
     (Brought { files, readable, alone, default }, setup)
@@ -56,6 +57,7 @@ pub(super) async fn load(
     let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
+    engine.catalog().set_rules(&realm, files.rules.clone());
     let usable = (!brought.alone).then_some(models.as_slice());
     let misplaced = pipelines::misplaced(&brought.readable, usable);
     match engine.catalog().set_pipelines(&realm, files.pipelines.clone()) {

@@ -50,6 +50,7 @@ impl Parts {
             agents: project.agents.clone(),
             plans: project.plans.clone(),
             pipelines: project.pipelines.clone(),
+            rules: project.config.rules.clone(),
         };
         let readable = project.readable_pipelines();
         let default = project.config.agents.default.clone();
@@ -73,7 +74,7 @@ impl Parts {
 
     /// All texts, by file.
     fn texts(&self) -> BTreeMap<&str, &str> {
-        let ProjectFiles { agents, plans, pipelines } = &self.files;
+        let ProjectFiles { agents, plans, pipelines, rules: _ } = &self.files;
         let agents = agents.iter().map(|file| (file.file.as_str(), file.text.as_str()));
         let plans = plans.iter().map(|file| (file.file.as_str(), file.text.as_str()));
         let pipelines = pipelines.iter().map(|file| (file.file.as_str(), file.text.as_str()));

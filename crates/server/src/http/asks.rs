@@ -18,7 +18,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use wire::rest::{self, AskKind, AuthorizeAction, FillAction};
 
-/// `?session=&space=&run=&step=&kind=&status=&limit=&cursor=`.
+/// `?session=&space=&run=&step=&kind=&status=&held=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct InboxQuery {
@@ -28,6 +28,7 @@ pub(crate) struct InboxQuery {
     step: Option<String>,
     kind: Option<String>,
     status: Option<String>,
+    held: Option<bool>,
     limit: Option<usize>,
     cursor: Option<String>,
 }
@@ -42,7 +43,8 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
     }
 }
 
-/// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all).
+/// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all), and
+/// those that no rule holds, unless `held` says otherwise.
 pub(crate) async fn list(
     Who { doors, caller }: Who,
     Params(query): Params<InboxQuery>,
@@ -98,12 +100,15 @@ async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<Ask
         Some(status) => Some(status.to_owned()),
         None => Some("open".to_owned()),
     };
+    // What a rule holds is no one's to answer yet: the inbox shows it to who asks for it.
+    let inbox = status.as_deref() == Some("open");
     Ok(AskFilter {
         session,
         run,
         kind: one_of("kind", query.kind, &kinds)?,
         status,
         step: query.step.map(StepId::from),
+        held: query.held.or(inbox.then_some(false)),
     })
 }
 

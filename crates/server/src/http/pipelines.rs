@@ -199,6 +199,11 @@ impl Road {
     }
 }
 
+/// Whether it asks somebody: what a rule holds is no one's to answer yet.
+fn is_asking(report: &RunReport) -> bool {
+    report.asks.iter().any(|asked| asked.row.ask.held.is_none())
+}
+
 /// What is shown of a case.
 struct Told<'a> {
     pipeline: &'a Pipeline,
@@ -216,7 +221,7 @@ impl Told<'_> {
                 Ok(Told { road, ..self }.pending(report))
             }
             // Part of it asks already while another part still works.
-            CaseReport::Late(Some(report)) if !report.asks.is_empty() => Ok(self.pending(report)),
+            CaseReport::Late(Some(report)) if is_asking(&report) => Ok(self.pending(report)),
             CaseReport::Late(report) => Err(self.late(report.as_ref())),
         }
     }

@@ -94,6 +94,15 @@ fn filters() -> Vec<(&'static str, Value)> {
         ),
         ("askStatus", query("status", "Only of this status.", ask_status)),
         (
+            "held",
+            query(
+                "held",
+                "Only those that a rule holds, or only those that none holds; of open ones the \
+                 latter unless `true` is said.",
+                json!({"type": "boolean"}),
+            ),
+        ),
+        (
             "deliveryStatus",
             query(
                 "status",

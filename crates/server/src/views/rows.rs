@@ -2,6 +2,7 @@
 //! may be large.
 
 use engine::{KnownAgent, ReplyReport, RunReport};
+use kernel::ask::held::{HeldBy, Tried};
 use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
 use kernel::contracts::SessionAsk;
 use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
@@ -116,12 +117,30 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         expires_at: row.ask.expires_at.map(|at| at.rfc3339()),
         status: ask_status(row.status),
         decision: row.decision.map(decision),
+        held: row.ask.held.map(held),
+        tried: row.ask.tried.into_iter().map(tried).collect(),
     };
     fill(&mut shown, row.ask.body);
     if let Some(wanted) = row.ask.wanted {
         shown.calls = vec![asked_call(wanted.call)];
     }
     shown
+}
+
+fn held(by: HeldBy) -> rest::HeldAsk {
+    let HeldBy { rule, does, try_no, of, until } = by;
+    rest::HeldAsk {
+        rule: rule.to_string(),
+        does: does.name().to_owned(),
+        try_no,
+        of,
+        until: until.rfc3339(),
+    }
+}
+
+fn tried(tried: Tried) -> rest::TriedRule {
+    let Tried { rule, does, times } = tried;
+    rest::TriedRule { rule: rule.to_string(), does: does.name().to_owned(), times }
 }
 
 /// Who may answer: those of the only list, or of each of several.

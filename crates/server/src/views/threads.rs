@@ -93,6 +93,9 @@ pub(crate) fn answer(
             Err(Failure::new(StatusCode::CONFLICT, "run_cancelled", message).detail(detail))
         }
         RunStatus::Paused => Ok(going_on(thread, "someone paused it")),
+        RunStatus::Stuck if report.is_moving() => {
+            Ok(going_on(thread, "a failed step is tried again"))
+        }
         RunStatus::Running => Ok(match pending(&own) {
             Some(action) => asking(thread, action),
             None => going_on(thread, "it is still at work"),
@@ -272,6 +275,8 @@ mod tests {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         };
         SessionAsk {
             session: SessionId(1),

@@ -142,6 +142,8 @@ impl Driver {
             wanted: None,
             answerers: None,
             subject: None,
+            held: None,
+            tried: Vec::new(),
         }
     }
 
@@ -285,6 +287,7 @@ pub fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append 
         actor: None,
         scopes: None,
         about: None,
+        rules: None,
     };
     let mut append = a.append(vec![fact]);
     append.pins = BTreeMap::from([(run.id, pinned.hash.clone())]);

@@ -3,6 +3,7 @@
 use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;
 use futures::executor::block_on;
+use kernel::ask::held::{Does, HeldBy};
 use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::{Append, AskChange, OnceRow, StoredClosure};
@@ -136,6 +137,24 @@ pub fn a_subject_means_its_own_where_ids_are_their_owners(scene: Scene) {
     for space in [None, Some(Space::session())] {
         assert_eq!(means("s", "bob", space), Some(plain.clone()));
     }
+}
+
+pub fn asks_that_rules_hold_are_listed_apart(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut append = a.asking(&["mine", "held"]);
+    let Some(AskChange::Opened(ask)) = append.asks.last_mut() else { panic!("nothing is asked") };
+    let (rule, until) = ("step 1".into(), Millis(50));
+    ask.held = Some(HeldBy { rule, does: Does::Retry, try_no: 1, of: 3, until });
+    done(scene.store().append(append));
+    let of = |held: Option<bool>| -> Vec<String> {
+        let filter = AskFilter { held, ..Default::default() };
+        let found = got(scene.store().asks(&realm(), &filter, &page(10, None)));
+        found.items.iter().map(|found| found.row.ask.step.to_string()).collect()
+    };
+    assert_eq!(of(None), ["mine", "held"]);
+    assert_eq!(of(Some(false)), ["mine"]);
+    assert_eq!(of(Some(true)), ["held"]);
 }
 
 pub fn asks_are_listed_oldest_first(scene: Scene) {

@@ -51,6 +51,7 @@ macro_rules! store_contract {
                 the_same_id_of_two_owners_is_two_sessions,
                 a_subject_means_its_own_where_ids_are_their_owners,
                 asks_are_listed_oldest_first,
+                asks_that_rules_hold_are_listed_apart,
                 a_run_is_kept_up_to_date,
                 sessions_that_are_not_over_are_counted_by_status,
                 another_realm_sees_nothing,

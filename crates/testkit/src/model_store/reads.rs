@@ -169,7 +169,7 @@ impl Tables {
     ) -> Result<Paged<SessionAsk>, StoreError> {
         let after = number_of(page)?.unwrap_or(0);
         let is_meant = |found: &SessionAsk| {
-            let AskFilter { session, run, kind, status, step } = filter;
+            let AskFilter { session, run, kind, status, step, held } = filter;
             let (ask, is) = (&found.row.ask, found.row.status.name());
             found.key.realm == *realm
                 && session.is_none_or(|session| found.session == session)
@@ -177,6 +177,7 @@ impl Tables {
                 && kind.as_deref().is_none_or(|kind| ask.body.kind() == kind)
                 && status.as_deref().is_none_or(|status| is == status)
                 && step.as_ref().is_none_or(|step| ask.step == *step)
+                && held.is_none_or(|held| ask.held.is_some() == held)
         };
         let mut found = Vec::new();
         for (number, ask) in self.asks.iter().filter(|(number, _)| **number > after) {

@@ -32,11 +32,15 @@ pub struct Scene {
     pub model: Vec<String>,
     /// The inputs: of the run, and of those that follow it in the same session.
     pub inputs: Vec<Value>,
-    /// `step = value`, `step ! how Name message` or `step ? {what it wants, by key}`, in order of
-    /// calling. A tool's name in the place of the step's is for the calls of that tool.
+    /// `step = value`, `step ! how Name message` (`!~` where that is passing) or `step ? {what it
+    /// wants, by key}`, in order of calling. A tool's name in the place of the step's is for the calls of that tool.
     pub tools: Vec<String>,
-    /// Replies in order of asking; `step: reply` answers that step's ask.
+    /// Replies in order of asking; `step: reply` answers that step's ask, and `anyway reply` one
+    /// that a rule holds.
     pub replies: Vec<String>,
+    /// The project's rules for failed steps, as YAML. With `built_in: on` among the options the
+    /// built-in rule holds too.
+    pub rules: String,
     /// `finish: last` lets the call that started last come back first; `cancel: N` cancels after N
     /// events; `tick_ms: N` is how long an event takes; `space: case:trades` is where it plays;
     /// `step_visits_max: N` and other limits.
@@ -59,6 +63,7 @@ impl Scene {
                 "input" => scene.inputs.push(serde_json::from_str(body).expect("input is JSON")),
                 "tools" => scene.tools = lines().map(str::to_owned).collect(),
                 "replies" => scene.replies = lines().map(str::to_owned).collect(),
+                "rules" => scene.rules = body.to_owned(),
                 "options" => {
                     for line in lines() {
                         let (name, value) =

@@ -1,5 +1,6 @@
 //! A journal as a person reads it in a scene.
 
+use kernel::ask::held::{HeldBy, SUPERVISOR};
 use kernel::event::{CallMade, Fact, Outcome, TurnEnd, TurnKind};
 use kernel::tool::call::Judgement;
 use kernel::values::canonical;
@@ -47,8 +48,15 @@ pub(super) fn outline(fact: &Fact) -> String {
         Fact::CallResumed { given, .. } => words.push(shown(given)),
         Fact::CallFinished { output, .. } => words.push(shown(&output.to_value())),
         Fact::CallFailed { how, fault, .. } => words.push(format!("{how:?} {fault}")),
-        Fact::AskOpened(ask) => words.push(format!("{} {:?}", ask.body.kind(), ask.title)),
+        Fact::AskOpened(ask) => {
+            words.push(format!("{} {:?}", ask.body.kind(), ask.title));
+            words.extend(ask.held.as_ref().map(|held| {
+                let HeldBy { rule, does, try_no, of, .. } = held;
+                format!("held by {rule}: {}, {try_no} of {of}", does.name())
+            }));
+        }
         Fact::AskDecided { decision, .. } => {
+            words.extend((*decision.by == *SUPERVISOR).then(|| SUPERVISOR.to_owned()));
             let mut reply = json!(decision.reply);
             if let Some(answers) = answers_alone(&reply["answer"]) {
                 reply["answer"] = answers;

@@ -5,11 +5,16 @@ use super::outline::{outline, shown};
 use super::tools::{natural, scripted};
 use super::{Scene, reply_of};
 use kernel::ask::Decision;
+use kernel::ask::held::SUPERVISOR;
 use kernel::conversation::llm::Prompt;
 use kernel::decide::resolve::Fetched;
 use kernel::decide::{Env, Next, next};
 use kernel::definition::agent::Agent;
+use kernel::definition::plan::read::Origin as PlanOrigin;
+use kernel::definition::plan::rules::read_rules;
+use kernel::definition::plan::source::Node;
 use kernel::definition::plan::{Closure, Plan};
+use kernel::definition::rule::Rules;
 use kernel::event::{self, Closing, Event, Fact, VERSION};
 use kernel::expression::pointer::Want;
 use kernel::journal::projection::{HistoryItem, HistoryRow};
@@ -43,6 +48,8 @@ pub(super) struct Stage {
     pub(super) asked: Vec<FrameId>,
     /// All that models were asked.
     pub(super) prompts: Vec<Prompt>,
+    /// What runs pin for their failed steps.
+    rules: Option<Arc<Rules>>,
 }
 
 /// The first run; those that follow it are numbered on.
@@ -65,6 +72,7 @@ impl Stage {
             in_flight: Vec::new(),
             asked: Vec::new(),
             prompts: Vec::new(),
+            rules: rules(scene).map(Arc::new),
         }
     }
 
@@ -94,6 +102,7 @@ impl Stage {
             actor: None,
             scopes: None,
             about: None,
+            rules: self.rules.clone(),
         });
         true
     }
@@ -205,6 +214,7 @@ impl Stage {
         self.finish_one()
             || self.answer_one()
             || self.reply_one()
+            || self.act_one()
             || self.fire_one()
             || self.begin_next()
     }
@@ -287,8 +297,13 @@ impl Stage {
     /// The next person answers.
     fn reply_one(&mut self) -> bool {
         let Some(line) = self.scene.replies.get(self.asks_over()).cloned() else { return false };
+        let (anyway, line) = match line.strip_prefix("anyway ") {
+            Some(line) => (true, line.to_owned()),
+            None => (false, line),
+        };
         let mut open: Vec<_> =
             self.session.asks.values().filter(|open| open.is_open()).map(|o| &o.ask).collect();
+        open.retain(|ask| anyway || ask.held.is_none());
         open.sort_by_key(|ask| ask.created_at);
         let (step, text) = match line.split_once(": ") {
             Some((step, text)) if !step.contains('{') => (Some(step), text.to_owned()),
@@ -310,10 +325,20 @@ impl Stage {
         true
     }
 
-    /// How many asks were answered, or expired.
+    /// The nearest rule acts that holds an ask.
+    fn act_one(&mut self) -> bool {
+        let due = self.session.next_act().and_then(|at| self.session.due(at));
+        let Some(fact) = due else { return false };
+        self.record(fact);
+        true
+    }
+
+    /// How many asks were answered by people, or expired.
     pub(super) fn asks_over(&self) -> usize {
-        let over = |event: &&Event| {
-            matches!(event.fact, Fact::AskDecided { .. } | Fact::AskExpired { .. })
+        let over = |event: &&Event| match &event.fact {
+            Fact::AskDecided { decision, .. } => *decision.by != *SUPERVISOR,
+            Fact::AskExpired { .. } => true,
+            _ => false,
         };
         self.events.iter().filter(over).count()
     }
@@ -410,6 +435,20 @@ fn closure(scene: &Scene) -> Arc<Closure> {
         .collect();
     let agents = names.into_iter().zip(agents).collect();
     Arc::new(Closure::new(plans[&ids[0]].clone(), plans, agents))
+}
+
+/// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases, where
+/// the scene says nothing of it.
+fn rules(scene: &Scene) -> Option<Rules> {
+    let built_in = scene.options.get("built_in").is_some_and(|word| word == "on");
+    if scene.rules.is_empty() {
+        return built_in.then(Rules::default);
+    }
+    let limits = Limits::default();
+    let node = Node::parse(&scene.rules, &limits).expect("rules are YAML");
+    let (project, _) =
+        read_rules(&node, &PlanOrigin::default(), &limits).expect("the rules are right");
+    Some(Rules { project, built_in })
 }
 
 fn limits(scene: &Scene) -> Limits {

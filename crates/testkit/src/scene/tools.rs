@@ -5,8 +5,8 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 
-/// As the line says: `= value`, `! how Name message`, or `? {what it wants, by key}`. The state
-/// that a tool hands out is the number of its round.
+/// As the line says: `= value`, `! how Name message` (`!~` where that is passing), or `? {what it
+/// wants, by key}`. The state that a tool hands out is the number of its round.
 pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> {
     if let Some(value) = line.strip_prefix("= ") {
         let value = serde_json::from_str(value).expect("tool outputs are JSON");
@@ -16,9 +16,13 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
         let inputs = serde_json::from_str(inputs).expect("what a tool wants is JSON, by key");
         return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: json!(round) })));
     }
-    let words = line
-        .strip_prefix("! ")
-        .expect("a tool line is `= value`, `! how Name message` or `? {wants}`");
+    let (passing, words) = match line.strip_prefix("!~ ") {
+        Some(words) => (true, words),
+        None => {
+            let words = line.strip_prefix("! ");
+            (false, words.expect("a tool line is `= value`, `! how Name message` or `? {wants}`"))
+        }
+    };
     let mut words = words.splitn(3, ' ');
     let how = match words.next() {
         Some("not_sent") => HowFar::NotSent,
@@ -27,7 +31,8 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
     };
     let name = words.next().unwrap_or("Failed");
     let fault = Fault::new(name, words.next().unwrap_or("it failed"));
-    Err(ToolError::new(how, fault))
+    let error = ToolError::new(how, fault);
+    Err(if passing { error.passing() } else { error })
 }
 
 /// As the tool does by itself.

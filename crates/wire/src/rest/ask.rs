@@ -117,6 +117,41 @@ pub struct Ask {
     /// The reply that won.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// Fix: the rule that holds it. Then it is not in the inbox, and a person need not answer,
+    /// but may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldAsk>,
+    /// Fix: what rules did about the failed step before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedRule>,
+}
+
+/// The rule that holds an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldAsk {
+    /// Which rule: where it is written, and its number there, such as `step 1`.
+    pub rule: String,
+    /// What it does: `retry`.
+    pub does: String,
+    /// Which try of this rule, from 1.
+    #[serde(rename = "try")]
+    pub try_no: u32,
+    /// How many tries it has.
+    pub of: u32,
+    /// When it acts.
+    #[schemars(extend("format" = "date-time"))]
+    pub until: String,
+}
+
+/// What a rule did about a failed step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TriedRule {
+    /// Which rule.
+    pub rule: String,
+    /// What it did: `retry`.
+    pub does: String,
+    /// How often.
+    pub times: u32,
 }
 
 /// The session of an ask.

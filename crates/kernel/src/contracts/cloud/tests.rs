@@ -1,8 +1,10 @@
 //! What rows of the journal tell the world, and what they keep to themselves.
 
 use super::*;
+use crate::ask::held::{Does, HeldBy, Tried};
 use crate::ask::{Ask, AskBody, AskedCall, Decision, Reply};
 use crate::event::{Event, Fact, Outcome};
+use crate::tool::call::HowFar;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, FrameId, SessionKey, Space};
@@ -62,6 +64,7 @@ fn started() -> Fact {
         actor: None,
         scopes: None,
         about: None,
+        rules: None,
     }
 }
 
@@ -83,6 +86,8 @@ fn asked(body: AskBody) -> Fact {
         wanted: None,
         answerers: None,
         subject: None,
+        held: None,
+        tried: Vec::new(),
     }))
 }
 
@@ -189,6 +194,33 @@ fn asks_are_told_by_their_kinds_alone() {
     for event in told {
         assert!(!event.to_json().contains("hush"), "{}", event.to_json());
     }
+}
+
+#[test]
+fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
+    let fault = Fault::new("Boom", "hush");
+    let body = AskBody::Fix { fault, call: None, how: HowFar::Failed, actions: Vec::new() };
+    let with = |held: Option<HeldBy>, tried: Vec<Tried>| {
+        let Fact::AskOpened(ask) = asked(body.clone()) else { panic!("nothing is asked") };
+        Fact::AskOpened(Box::new(Ask { held, tried, ..*ask }))
+    };
+    let held = HeldBy {
+        rule: "step 1".into(),
+        does: Does::Retry,
+        try_no: 2,
+        of: 3,
+        until: AT.plus_ms(500),
+    };
+    let tried = Tried { rule: "step 1".into(), does: Does::Retry, times: 3 };
+    let told = told(vec![with(Some(held), Vec::new()), with(None, vec![tried])]);
+    let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();
+    let expected = ["held", "opened", "escalated"];
+    assert_eq!(kinds, expected.map(|how| format!("waypost.ask.{how}.v1")));
+    let members = &told[0].data;
+    assert_eq!((&members["rule"], &members["try"]), (&json!("step 1"), &json!(2)));
+    assert_eq!(members["until"], json!("2023-11-14T22:13:20.500Z"));
+    assert_eq!(told[1].data, told[2].data);
+    assert_ne!(told[1].id, told[2].id);
 }
 
 #[test]

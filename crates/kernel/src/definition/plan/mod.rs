@@ -1,6 +1,7 @@
 //! A plan is data: steps, pointers and texts, checked when they are loaded.
 
 use crate::definition::agent::Agent;
+use crate::definition::rule::Rule;
 use crate::expression::condition::Condition;
 use crate::expression::pointer::Pointer;
 use crate::expression::template::Template;
@@ -15,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub mod mistake;
 pub mod source;
 pub mod read;
+pub mod rules;
 pub mod steps;
 pub mod check;
 pub mod flow;
@@ -41,6 +43,8 @@ pub struct Plan {
     pub start: StepId,
     /// Its steps, in the order of the text.
     pub steps: Vec<Step>,
+    /// What is done about a step that fails, after what the step itself says.
+    pub rules: Vec<Rule>,
     /// Runs that must come out as told; a test runs them.
     pub examples: Vec<Example>,
     /// The plan as JSON: what a run pins and what is shown.
@@ -80,6 +84,8 @@ pub struct Step {
     pub description: Option<String>,
     /// What it does.
     pub kind: StepKind,
+    /// What is done about it when it fails.
+    pub rules: Vec<Rule>,
 }
 
 /// What a step does. `next` of an inner step is set only when it names a step of the same list.
@@ -182,9 +188,6 @@ pub struct ToolCall {
     pub on_rejected: Option<StepId>,
     /// How long an approval stays open.
     pub expires_ms: Option<u64>,
-    /// Whether a known failure ends the run instead of asking a person. An unknown outcome of a
-    /// write is always asked about.
-    pub fails: bool,
 }
 
 /// A `loop_over_items` step.

@@ -2,6 +2,7 @@
 
 use super::mistake::{Checked, Mistake, checked, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
+use super::rules::ON_ERROR;
 use super::source::Node;
 use super::{
     Branch, Case, Expr, ListPlace, Loop, Plan, Step, StepKind, ToolCall, hash_of, index_steps,
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 const PLAN_KEYS: &[&str] = &[
     "planId", "description", "parameters", "outputSchema", "pace", "eventSource", "startStepId",
-    "steps", "examples", "$schema",
+    "on_error", "onError", "steps", "examples", "$schema",
 ];
 
 /// Every step type and its own keys; `id`, `type` and `description` come first in each.
@@ -46,7 +47,10 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
         ],
     ),
     ("plan", &["planId", "arguments", "saveAs", "nextStepId"]),
-    ("agent", &["agent", "input", "saveAs", "expiresIn", "nextStepId"]),
+    (
+        "agent",
+        &["agent", "input", "saveAs", "expiresIn", "on_error", "onError", "nextStepId"],
+    ),
     ("publish_event", &["event", "nextStepId"]),
     ("final_response", &["message"]),
 ];
@@ -111,6 +115,7 @@ impl Steps<'_> {
         let pace = self.reader.one_of(spot, &["pace"], &Pace::NAMES);
         let event_source = spot.field("eventSource");
         let event_source = event_source.and_then(|field| self.reader.text(&field)).map(Arc::from);
+        let rules = self.reader.on_error(spot);
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
@@ -135,6 +140,7 @@ impl Steps<'_> {
             event_source,
             start: start?,
             steps,
+            rules,
             examples,
             source: Arc::new(source),
             hash,
@@ -201,7 +207,11 @@ impl Steps<'_> {
         let id = self.step_id(spot);
         let kind = self.reader.need(spot, "type").and_then(|field| self.kind(spot, &field, scope));
         let description = self.description(spot);
-        Some(Step { id: id?, description, kind: kind? })
+        let rules = match &kind {
+            Some(StepKind::ToolCall(_) | StepKind::Agent { .. }) => self.reader.on_error(spot),
+            _ => Vec::new(),
+        };
+        Some(Step { id: id?, description, kind: kind?, rules })
     }
 
     fn step_id(&mut self, spot: &Spot<'_>) -> Option<StepId> {
@@ -259,8 +269,6 @@ impl Steps<'_> {
         let next = self.next(spot, "nextStepId", scope);
         let on_rejected = self.way(spot, "onRejected", scope);
         let expires_ms = self.reader.expires(spot);
-        let known = [("ask", false), ("fail", true)];
-        let fails = self.reader.one_of(spot, &["on_error", "onError"], &known);
         let tool = tool?;
         Some(StepKind::ToolCall(ToolCall {
             tool: ToolName::from(tool),
@@ -270,7 +278,6 @@ impl Steps<'_> {
             next,
             on_rejected,
             expires_ms,
-            fails: fails.unwrap_or(false),
         }))
     }
 
@@ -344,7 +351,7 @@ impl Steps<'_> {
         let alias = self.reader.need_name(spot, "itemAlias");
         let concurrency = self.reader.concurrency(spot);
         let known = [("stop", false), ("collect", true)];
-        let collect = self.reader.one_of(spot, &["on_error", "onError"], &known);
+        let collect = self.reader.one_of(spot, &ON_ERROR, &known);
         let body = self.inner(spot, "loopPlan");
         let next = self.next(spot, "nextStepId", scope);
         Some(StepKind::Loop(Loop {

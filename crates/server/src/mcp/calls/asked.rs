@@ -108,13 +108,19 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
             _ if calling.is_task() || calling.became_task(&report) => {
                 return Ok(calling.later(&report));
             }
-            RunStatus::Running if calling.left_ms() == 0 => return Ok(calling.later(&report)),
-            RunStatus::Running => report = calling.wait(&report).await?,
-            RunStatus::Waiting | RunStatus::Stuck => {
+            RunStatus::Waiting | RunStatus::Stuck if !report.is_moving() => {
                 match ask(calling, &report, &mut notes).await? {
                     Some(outcome) => return Ok(outcome),
                     None => report = calling.now(report.run.id).await?,
                 }
+            }
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck
+                if calling.left_ms() == 0 =>
+            {
+                return Ok(calling.later(&report));
+            }
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck => {
+                report = calling.wait(&report).await?;
             }
         }
     }
@@ -136,7 +142,10 @@ async fn ask(
         return Box::pin(wanted::ask(calling, report, wanted)).await;
     }
     let shown = |asked: &SessionAsk| {
-        // Who may not answer is told of the ask, and not asked.
+        // Who may not answer is told of the ask, and not asked; nor is anyone while a rule holds it.
+        if asked.row.ask.held.is_some() {
+            return None;
+        }
         if !calling.engine().asks().may_answer(calling.caller(), asked) {
             return None;
         }

@@ -49,6 +49,8 @@ const TYPES: &[(&str, Again)] = &[
     ("AskedCall", again::<rest::AskedCall>),
     ("AskedQuestion", again::<rest::AskedQuestion>),
     ("Decision", again::<rest::Decision>),
+    ("HeldAsk", again::<rest::HeldAsk>),
+    ("TriedRule", again::<rest::TriedRule>),
     ("AskPage", again::<rest::Page<rest::Ask>>),
     ("ClarifyReply", again::<rest::ClarifyReply>),
     ("ApproveReply", again::<rest::ApproveReply>),

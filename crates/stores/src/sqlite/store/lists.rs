@@ -119,7 +119,9 @@ impl Lists for SqliteStore {
                 "SELECT {ASK}, a.pk FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
                  WHERE {among} AND a.pk > ?2 AND (?3 IS NULL OR a.run = ?3) \
                  AND (?4 IS NULL OR a.kind = ?4) AND (?5 IS NULL OR a.status = ?5) \
-                 AND (?6 IS NULL OR a.step = ?6) ORDER BY a.pk LIMIT ?8"
+                 AND (?6 IS NULL OR a.step = ?6) \
+                 AND (?9 IS NULL OR (json_extract(a.body, '$.held') IS NOT NULL) = ?9) \
+                 ORDER BY a.pk LIMIT ?8"
             );
             let params = params![
                 realm.as_str(),
@@ -130,6 +132,7 @@ impl Lists for SqliteStore {
                 filter.step.as_ref().map(|step| step.as_str()),
                 filter.session.map(|session| session.0.to_be_bytes()),
                 rows_max(&page),
+                filter.held,
             ];
             let rows = many(connection, &sql, params, |row| {
                 Ok((row.get::<_, i64>(AFTER_ASK)?, ask(row)?))

@@ -18,6 +18,8 @@ fn ask(body: AskBody) -> Ask {
         wanted: None,
         answerers: None,
         subject: None,
+        held: None,
+        tried: Vec::new(),
     }
 }
 

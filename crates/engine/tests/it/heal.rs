@@ -1,0 +1,189 @@
+//! Rules that act on failed steps: after their time, once, across restarts, and beside people.
+
+use crate::fix;
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
+use engine::{Parts, ToolSource};
+use futures::future::{BoxFuture, join_all};
+use kernel::ask::FixAction;
+use kernel::ask::held::SUPERVISOR;
+use kernel::contracts::{AskFilter, Page, SessionAsk, Tool};
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::values::ids::AskId;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A tool that fails some times, for a passing reason, and then works.
+struct Flaky {
+    spec: Arc<ToolSpec>,
+    failures: AtomicU32,
+    sent: AtomicU32,
+}
+
+impl Flaky {
+    fn failing(times: u32) -> Arc<Self> {
+        let spec = ToolSpec {
+            name: "flaky::read".into(),
+            title: "flaky".into(),
+            description: "fails at first".into(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            output_schema: None,
+            reach: Reach::Reads,
+            idempotent: false,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
+        };
+        let (failures, sent) = (AtomicU32::new(times), AtomicU32::new(0));
+        Arc::new(Self { spec: Arc::new(spec), failures, sent })
+    }
+
+    fn sent(&self) -> u32 {
+        self.sent.load(Ordering::SeqCst)
+    }
+}
+
+impl Tool for Flaky {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        let less = |left: u32| left.checked_sub(1);
+        let fails = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+        Box::pin(async move {
+            match fails {
+                true => Err(ToolError::failed("HttpStatus", "it answered 503").passing()),
+                false => Ok(ToolOutput::Value(json!("well"))),
+            }
+        })
+    }
+}
+
+/// A plan whose one call is tried again so often, after so long.
+fn plan(times: u32, wait_ms: u64) -> String {
+    format!(
+        "planId: heal\non_error: [{{retry: {{times: {times}, wait_ms: {wait_ms}, jitter: 0}}}}]\n\
+         steps: [{{id: call, type: tool_call, toolId: 'flaky::read', arguments: {{}}, saveAs: out, \
+         nextStepId: end}}, {{id: end, type: final_response, message: {{jsonPath: \
+         $.context.out}}}}]"
+    )
+}
+
+async fn open(folder: &Path, plan: &str, tool: &Arc<Flaky>) -> World {
+    let tool: Arc<dyn Tool> = tool.clone();
+    World::changed(folder, &[plan], |mut parts: Parts| {
+        parts.tools.push(ToolSource::new("a flaky server", vec![tool]));
+        parts
+    })
+    .await
+}
+
+/// The asks that this filter finds.
+async fn asks(world: &World, filter: AskFilter) -> Vec<SessionAsk> {
+    let page = Page { cursor: None, limit: 200 };
+    world.engine.asks().list(&caller(), &filter, &page).await.unwrap().items
+}
+
+fn open_and(held: bool) -> AskFilter {
+    AskFilter { status: Some("open".to_owned()), held: Some(held), ..AskFilter::default() }
+}
+
+/// Waits until a rule holds this many asks.
+async fn until_held(world: &World, count: usize) -> Vec<SessionAsk> {
+    for _ in 0..LOOKS_MAX {
+        let held = asks(world, open_and(true)).await;
+        if held.len() == count {
+            return held;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for {count} asks that a rule holds");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, tool) = (plan(3, 20), Flaky::failing(2));
+    let world = open(folder.path(), &plan, &tool).await;
+    let report = world.run("heal", json!({}), "s").await;
+    assert_eq!((report.run.status.name(), report.run.answer), ("completed", Some(json!("well"))));
+    assert_eq!(tool.sent(), 3);
+    let decided = asks(&world, AskFilter::default()).await;
+    let by: Vec<&str> =
+        decided.iter().map(|ask| &*ask.row.decision.as_ref().unwrap().by).collect();
+    assert_eq!(by, [SUPERVISOR, SUPERVISOR]);
+    let tries: Vec<u32> =
+        decided.iter().map(|ask| ask.row.ask.held.as_ref().unwrap().try_no).collect();
+    assert_eq!(tries, [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, tool) = (plan(2, 1), Flaky::failing(3));
+    let world = open(folder.path(), &plan, &tool).await;
+    let report = world.run("heal", json!({}), "s").await;
+    assert_eq!(report.run.status.name(), "stuck");
+    let mine = asks(&world, open_and(false)).await;
+    assert_eq!((mine.len(), asks(&world, open_and(true)).await.len()), (1, 0));
+    let tried: Vec<(&str, u32)> =
+        mine[0].row.ask.tried.iter().map(|tried| (&*tried.rule, tried.times)).collect();
+    assert_eq!(tried, [("plan 1", 2)]);
+    assert_eq!(tool.sent(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, tool) = (plan(1, 1_500), Flaky::failing(1));
+    let world = open(folder.path(), &plan, &tool).await;
+    let run = world.start("heal", json!({}), "s").await.run.id;
+    let until = until_held(&world, 1).await[0].row.ask.held.clone().unwrap().until;
+    world.crash().await;
+
+    let world = open(folder.path(), &plan, &tool).await;
+    world.engine.admin().keep_recovering();
+    world.until_status(run, "completed").await;
+    assert!(world.engine.clock().now() >= until, "the rule acted before its time");
+    assert_eq!(tool.sent(), 2, "once before the restart, and once after it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_person_and_a_rule_one_wins_and_the_other_is_told() {
+    const SESSIONS: u32 = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, tool) = (plan(1, 60), Flaky::failing(SESSIONS));
+    let world = open(folder.path(), &plan, &tool).await;
+    let mut runs = Vec::new();
+    for number in 0..SESSIONS {
+        runs.push(world.start("heal", json!({}), &format!("s{number}")).await.run.id);
+    }
+    let held = asks(&world, open_and(true)).await;
+    let asked: Vec<AskId> = held.iter().map(|held| held.row.ask.id).collect();
+    let (engine, me) = (&world.engine, &caller());
+    let replies = asked.iter().map(|ask| {
+        let (ask, reply) = (*ask, fix(FixAction::Settle, Some(json!("by hand"))));
+        async move { engine.asks().reply(me, ask, reply, None, WAIT_MS).await }
+    });
+    let mut by_people = 0;
+    for (ask, reply) in asked.iter().zip(join_all(replies).await) {
+        match reply {
+            Ok(_) => by_people += 1,
+            Err(refusal) => assert_eq!(refusal.code.name(), "ask_decided", "{ask}"),
+        }
+    }
+    for run in runs {
+        world.until_status(run, "completed").await;
+    }
+    let repeats = tool.sent() - SESSIONS;
+    assert_eq!(repeats + by_people, SESSIONS, "each failure was acted on once");
+}

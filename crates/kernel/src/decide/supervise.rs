@@ -1,0 +1,96 @@
+//! Which rule holds a failed step, which try of it this is, and when it acts. Rules are asked in
+//! order: those of the step, of its plan, of the project, and the built-in one. What the supervisor
+//! does when the time has come follows from the ask alone: `Session::due`.
+
+use super::At;
+use crate::ask::held::{Does, HeldBy};
+use crate::definition::rule::{Act, BUILT_IN, Failure, Retry, Rule, RuleList};
+use crate::session::OpenCall;
+use crate::tool::call::HowFar;
+use crate::values::fault::Fault;
+use crate::values::ids::AskId;
+use std::sync::Arc;
+
+/// A step that failed.
+pub(super) struct Failed<'a> {
+    pub(super) fault: &'a Fault,
+    /// How far its call got.
+    pub(super) how: HowFar,
+    /// The call, if it was one.
+    pub(super) call: Option<&'a OpenCall>,
+}
+
+impl Failed<'_> {
+    /// Whether the same may be done once more without asking anyone.
+    fn may_repeat(&self) -> bool {
+        self.how != HowFar::Unknown || self.call.is_none_or(OpenCall::repeatable)
+    }
+}
+
+/// What the rules say about a failed step.
+pub(super) enum Ruled {
+    /// This rule acts.
+    Held(HeldBy),
+    /// The run fails.
+    Fails,
+    /// It is a person's.
+    Asks,
+}
+
+impl<'e> At<'e> {
+    /// The first rule that fits and is not used up. No rule repeats a write of unknown outcome.
+    pub(super) fn ruled(&self, failed: &Failed<'_>) -> Ruled {
+        let tool = failed.call.map(|call| &call.request.tool);
+        let failure = Failure { fault: failed.fault, how: failed.how, tool };
+        for (list, number, rule) in self.rules(failed) {
+            if !rule.when.fits(&failure) {
+                continue;
+            }
+            match &rule.act {
+                Act::Ask => return Ruled::Asks,
+                Act::Fail => return Ruled::Fails,
+                Act::Retry(retry) => {
+                    let rule: Arc<str> = format!("{} {number}", list.name()).into();
+                    let used = self.frame.times_tried(&rule);
+                    if failed.may_repeat() && used < retry.times {
+                        return Ruled::Held(self.held_to_retry(rule, used + 1, retry));
+                    }
+                }
+            }
+        }
+        Ruled::Asks
+    }
+
+    /// All rules for this frame's step, in order, each with its number in its list. A run that an
+    /// earlier release began has those of its plans alone.
+    fn rules(&self, failed: &Failed<'_>) -> Vec<(RuleList, usize, &'e Rule)> {
+        let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
+        let of_step: &[Rule] = step.map_or(&[], |step| &step.rules);
+        let pinned = self.run.rules.as_deref();
+        let of_project: &[Rule] = pinned.map_or(&[], |rules| &rules.project);
+        let repeatable = failed.call.is_some_and(OpenCall::repeatable);
+        let built_in: &[Rule] = match pinned {
+            Some(rules) if rules.built_in && repeatable => std::slice::from_ref(&BUILT_IN),
+            _ => &[],
+        };
+        let lists = [
+            (RuleList::Step, of_step),
+            (RuleList::Plan, self.plan.rules.as_slice()),
+            (RuleList::Project, of_project),
+            (RuleList::BuiltIn, built_in),
+        ];
+        let numbered = |(list, rules): (RuleList, &'e [Rule])| {
+            (1..).zip(rules).map(move |(number, rule)| (list, number, rule))
+        };
+        lists.into_iter().flat_map(numbered).collect()
+    }
+
+    fn held_to_retry(&self, rule: Arc<str>, try_no: u32, retry: &Retry) -> HeldBy {
+        // Chance that a replay gives again: where the step is, and after how many events.
+        let seq = self.session.seq.to_be_bytes();
+        let chance = AskId::of(&[&self.place(), &seq, b"wait"]).0 as u64;
+        let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
+        let until = self.env.now.plus_ms(wait_ms);
+        HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until }
+    }
+}
