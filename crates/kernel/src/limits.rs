@@ -271,6 +271,12 @@ limits! {
         recover_attempts_max: u32 = 2, 1..=1_000;
         /// How long a rule may wait before it tries a failed step again.
         rule_wait_ms_max: u64 = HOUR_MS, 1..=DAY_MS;
+        /// How many corrections one failed step gets before it is a person's; 0 allows none.
+        step_corrections_max: u32 = 3, 0..=100;
+        /// How many corrections one run gets; 0 allows none.
+        run_corrections_max: u32 = 10, 0..=10_000;
+        /// How long one correction may take, what it asks people included.
+        correction_ms_max: u64 = 300_000, 1..=DAY_MS;
         /// How long a cancelled call has to end by itself; 0 gives it no time.
         cancel_grace_ms: u64 = 2_000, 0..=HOUR_MS;
         /// How long a stop waits for what is under way; 0 waits for nothing.

@@ -85,9 +85,10 @@ impl Catalog<'_> {
         self.shared.catalog.set_files(realm, files);
     }
 
-    /// What is done about failed steps of runs that begin from now on, beside what their plans say.
-    pub fn set_rules(self, realm: &RealmId, rules: Rules) {
-        self.shared.catalog.set_rules(realm, rules);
+    /// What is done about failed steps of runs that begin from now on, beside what their plans say;
+    /// or what is wrong with these rules: they name plans that are not there.
+    pub fn set_rules(self, realm: &RealmId, rules: Rules) -> Result<(), Vec<Mistake>> {
+        self.shared.catalog.set_rules(realm, rules)
     }
 
     /// Checks a plan without adding it. Gives warnings, or all mistakes.

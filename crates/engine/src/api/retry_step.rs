@@ -15,7 +15,7 @@ impl Runs<'_> {
         let fixes: Vec<&Ask> = asks.filter(|ask| matches!(ask.body, AskBody::Fix { .. })).collect();
         match fixes.as_slice() {
             [one] => {
-                let reply = Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
+                let reply = Reply::fix(FixAction::Retry);
                 Ok(self.shared.asks().reply(caller, one.id, reply, None, wait_ms).await?.run)
             }
             [] => {

@@ -3,6 +3,7 @@
 //! not at all. Runs that began keep the plans and agents that they pin, and what is stored stays.
 
 use super::pipelines::Pipelines;
+use super::rules::lost_plans;
 use super::{
     AgentFile, Author, Catalog, ListChanges, Others, PipelineFile, PlanFile, RealmPlans, in_file,
     sound,
@@ -111,9 +112,7 @@ impl Catalog {
         files: &ProjectFiles,
     ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
         let (agents, mut mistakes) = self.read_agents(&files.agents);
-        let mut names: Vec<AgentName> =
-            agents.iter().map(|(agent, _)| agent.name.clone()).collect();
-        names.extend(self.known(realm, |known| known.agents.unfiled()));
+        let names = self.agent_names(realm, &agents);
         let coming: Vec<PlanId> = files.plans.iter().map(named_id).collect();
         let others = Others {
             realm,
@@ -127,6 +126,7 @@ impl Catalog {
         mistakes.extend(found);
         let (pipelines, found) = self.read_pipelines(realm, &files.pipelines, others.plan);
         mistakes.extend(found);
+        mistakes.extend(lost_plans(&files.rules, others.plan));
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
         let rules = files.rules.clone();
@@ -147,7 +147,14 @@ impl Catalog {
         // It ends: each time there are fewer files, and without any nothing is wrong.
         loop {
             match self.read_files(realm, &files) {
-                Ok((filed, _)) => return (Filed { rules, ..filed }, left_out),
+                Ok((filed, _)) => {
+                    // Those whose plans are not there correct nothing.
+                    let names = self.agent_names(realm, &filed.agents);
+                    left_out.extend(lost_plans(&rules, |id| {
+                        filed.plans.contains_key(id) || self.stays(realm, id, &names)
+                    }));
+                    return (Filed { rules, ..filed }, left_out);
+                }
                 Err(found) => {
                     let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
                     files.leave_out(&wrong);
@@ -180,6 +187,12 @@ impl Catalog {
         if let Some(changes) = changed {
             self.tell(realm, changes);
         }
+    }
+
+    /// The agents that there are once the files bring these.
+    fn agent_names(&self, realm: &RealmId, filed: &[Talked]) -> Vec<AgentName> {
+        let filed = filed.iter().map(|(agent, _)| agent.name.clone());
+        filed.chain(self.known(realm, |known| known.agents.unfiled())).collect()
     }
 
     /// Whether there is such a plan whatever plans the files bring, with these agents.

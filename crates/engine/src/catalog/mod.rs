@@ -13,7 +13,7 @@ use kernel::definition::plan::flow::load_value;
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::{Closure, Plan, Step, StepKind};
-use kernel::definition::rule::Rules;
+use kernel::definition::rule::{Rule, Rules};
 use kernel::limits::Limits;
 use kernel::tool::call::{Reach, ToolSpec, Yields};
 use kernel::tool::schema::Schemas;
@@ -32,6 +32,7 @@ pub mod roster;
 mod versions;
 mod agents;
 mod pipelines;
+mod rules;
 mod files;
 pub(crate) mod check;
 
@@ -39,6 +40,7 @@ pub use agents::AgentFile;
 pub use changes::ListChanges;
 pub use files::{Filed, ProjectFiles};
 pub use pipelines::PipelineFile;
+use rules::rule_plans;
 
 /// How many plans one run pins.
 const CLOSURE_PLANS_MAX: usize = 256;
@@ -188,19 +190,6 @@ impl Catalog {
         !listed.is_remote || self.has_upstreams(realm)
     }
 
-    /// What is done about failed steps of this realm's runs, beside what their plans say.
-    pub(crate) fn rules(&self, realm: &RealmId) -> Arc<Rules> {
-        self.known(realm, |known| known.rules.clone())
-    }
-
-    /// The same from now on, for runs that begin.
-    pub(crate) fn set_rules(&self, realm: &RealmId, rules: Rules) {
-        self.change(realm, |known| {
-            known.rules = Arc::new(rules);
-            known.changed();
-        });
-    }
-
     /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.
     pub(crate) fn idle_rules(&self) -> Vec<Mistake> {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
@@ -316,6 +305,13 @@ impl Catalog {
                     _ => {}
                 }
             }
+            for plan in rule_plans(visited) {
+                match plans.get_key_value(plan) {
+                    Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
+                    Some(_) => {}
+                    None => reach = reach.max(Reach::Writes),
+                }
+            }
         }
         let any = || Arc::new(json!({"type": "object"}));
         ToolSpec {
@@ -410,9 +406,17 @@ impl Catalog {
         let mut plans = BTreeMap::from([(main.id.clone(), main.clone())]);
         let mut agents = BTreeMap::new();
         let mut to_visit = vec![main.clone()];
+        // One that is gone by now corrects nothing; the run can do without it.
+        for id in self.rules(realm).project.iter().filter_map(Rule::plan) {
+            if let Some(found) = self.plan(realm, id).filter(|_| !plans.contains_key(id)) {
+                plans.insert(id.clone(), found.clone());
+                to_visit.push(found);
+            }
+        }
         while let Some(plan) = to_visit.pop() {
             let mut named = Named::default();
             named.gather(&plan.steps);
+            named.plans.extend(plan.rules.iter().filter_map(Rule::plan).cloned());
             for name in named.agents {
                 let agent = self.agent_of(realm, &plan, &name)?;
                 agents.insert(name, agent);
@@ -457,6 +461,7 @@ struct Named {
 impl Named {
     fn gather(&mut self, steps: &[Step]) {
         for step in steps {
+            self.plans.extend(step.rules.iter().filter_map(Rule::plan).cloned());
             match &step.kind {
                 StepKind::Plan { plan, .. } => self.plans.push(plan.clone()),
                 StepKind::Agent { agent, .. } => self.agents.push(agent.clone()),

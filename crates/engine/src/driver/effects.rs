@@ -215,12 +215,14 @@ impl Driver {
     /// What calls wanted that end with this fact will not be given any more: whatever their tools
     /// hold for it can go. To be asked before the fact is applied.
     pub(super) fn forget_wants(&self, fact: &Fact) {
-        if !matches!(fact, Fact::RunEnded { .. } | Fact::FrameCancelled { .. }) {
+        let (Fact::RunEnded { .. } | Fact::FrameCancelled { .. } | Fact::CorrectionEnded(_)) = fact
+        else {
             return;
-        }
+        };
         let ends = |open: &OpenCall| match fact {
             Fact::RunEnded { run, .. } => open.run == *run,
             Fact::FrameCancelled { frame } => open.request.frame == *frame,
+            Fact::CorrectionEnded(end) => open.request.frame == end.child,
             _ => false,
         };
         let Some(session) = &self.session else { return };

@@ -56,7 +56,9 @@ impl Effect {
             Fact::CallRequested(request) => Effect::Judge(request.call),
             Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => Effect::Start(*call),
             Fact::RunClosing { run, .. } => Effect::Close(*run),
-            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } => Effect::DropOrphans,
+            Fact::FrameCancelled { .. } | Fact::ItemFailed { .. } | Fact::CorrectionEnded(_) => {
+                Effect::DropOrphans
+            }
             Fact::RunEnded { .. } => Effect::EndRun,
             Fact::AskOpened(ask) if is_login(ask) => Effect::Look(ask.id, 0),
             Fact::TimerFired { timer } => match login_look(timer) {

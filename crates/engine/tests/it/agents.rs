@@ -213,7 +213,7 @@ async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model(
     let AskBody::Fix { how, .. } = &ask.body else { panic!("{ask:?}") };
     assert_eq!((*how, model.asked()), (HowFar::Unknown, 0));
     let output = Some(json!({"id": 1}));
-    let reply = Reply::Fix { action: FixAction::Settle, arguments: None, output };
+    let reply = Reply::Fix { action: FixAction::Settle, arguments: None, output, plan_id: None };
     let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("It is put.")));
     assert_eq!(told(&model.last()).last().unwrap(), "slow__put: {\"id\":1}");

@@ -6,6 +6,7 @@ use crate::world::{WAIT_MS, World, caller, files};
 use engine::{AgentFile, PipelineFile, ProjectFiles};
 use kernel::ask::Reply;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::rule::{Act, Rule, Rules};
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{PlanId, RealmId};
@@ -199,4 +200,23 @@ async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
     assert_eq!(left_out[0].file.as_deref(), Some("pipelines/desk.yaml"), "{left_out:?}");
     assert_eq!(ids_there(), ["hello"]);
     assert!(catalog.all_pipelines(&there.realm).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_whose_plan_does_not_fit_into_a_realm_leaves_out_no_other_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    let (catalog, there) = (world.engine.catalog(), Caller::new("acme", "ann"));
+    let lost = "planId: other\nsteps: [{id: a, type: tool_call, toolId: gone.tool, arguments: {}}]";
+    let correcting = |plan: &str| Rule::always(Act::Plan(plan.into()));
+    let project = vec![correcting("greet"), correcting("other")];
+    let rules = Rules { project, ..Rules::default() };
+    let files = ProjectFiles { rules, ..brought(&[lost, NEW], &[]) };
+    let (filed, left_out) = catalog.read_fitting_files(&there.realm, &files);
+    catalog.set_files(&there.realm, filed);
+    let plans = catalog.plans(&there);
+    assert_eq!(plans.iter().map(|plan| plan.id.as_str()).collect::<Vec<_>>(), ["greet"]);
+    let of_rules: Vec<&Mistake> = left_out.iter().filter(|told| told.file.is_none()).collect();
+    assert_eq!(of_rules.len(), 1, "{left_out:?}");
+    assert!(of_rules[0].message.contains("rule 2 of"), "{left_out:?}");
 }

@@ -4,8 +4,8 @@ use crate::fix;
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::{Parts, ToolSource};
 use futures::future::{BoxFuture, join_all};
-use kernel::ask::FixAction;
 use kernel::ask::held::SUPERVISOR;
+use kernel::ask::{FixAction, Reply};
 use kernel::contracts::{AskFilter, Page, SessionAsk, Tool};
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::values::ids::AskId;
@@ -78,9 +78,9 @@ fn plan(times: u32, wait_ms: u64) -> String {
     )
 }
 
-async fn open(folder: &Path, plan: &str, tool: &Arc<Flaky>) -> World {
+async fn open(folder: &Path, plans: &[&str], tool: &Arc<Flaky>) -> World {
     let tool: Arc<dyn Tool> = tool.clone();
-    World::changed(folder, &[plan], |mut parts: Parts| {
+    World::changed(folder, plans, |mut parts: Parts| {
         parts.tools.push(ToolSource::new("a flaky server", vec![tool]));
         parts
     })
@@ -113,7 +113,7 @@ async fn until_held(world: &World, count: usize) -> Vec<SessionAsk> {
 async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
     let folder = tempfile::tempdir().unwrap();
     let (plan, tool) = (plan(3, 20), Flaky::failing(2));
-    let world = open(folder.path(), &plan, &tool).await;
+    let world = open(folder.path(), &[&plan], &tool).await;
     let report = world.run("heal", json!({}), "s").await;
     assert_eq!((report.run.status.name(), report.run.answer), ("completed", Some(json!("well"))));
     assert_eq!(tool.sent(), 3);
@@ -130,7 +130,7 @@ async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
 async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
     let folder = tempfile::tempdir().unwrap();
     let (plan, tool) = (plan(2, 1), Flaky::failing(3));
-    let world = open(folder.path(), &plan, &tool).await;
+    let world = open(folder.path(), &[&plan], &tool).await;
     let report = world.run("heal", json!({}), "s").await;
     assert_eq!(report.run.status.name(), "stuck");
     let mine = asks(&world, open_and(false)).await;
@@ -145,12 +145,12 @@ async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
 async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
     let folder = tempfile::tempdir().unwrap();
     let (plan, tool) = (plan(1, 1_500), Flaky::failing(1));
-    let world = open(folder.path(), &plan, &tool).await;
+    let world = open(folder.path(), &[&plan], &tool).await;
     let run = world.start("heal", json!({}), "s").await.run.id;
     let until = until_held(&world, 1).await[0].row.ask.held.clone().unwrap().until;
     world.crash().await;
 
-    let world = open(folder.path(), &plan, &tool).await;
+    let world = open(folder.path(), &[&plan], &tool).await;
     world.engine.admin().keep_recovering();
     world.until_status(run, "completed").await;
     assert!(world.engine.clock().now() >= until, "the rule acted before its time");
@@ -162,7 +162,7 @@ async fn of_a_person_and_a_rule_one_wins_and_the_other_is_told() {
     const SESSIONS: u32 = 40;
     let folder = tempfile::tempdir().unwrap();
     let (plan, tool) = (plan(1, 60), Flaky::failing(SESSIONS));
-    let world = open(folder.path(), &plan, &tool).await;
+    let world = open(folder.path(), &[&plan], &tool).await;
     let mut runs = Vec::new();
     for number in 0..SESSIONS {
         runs.push(world.start("heal", json!({}), &format!("s{number}")).await.run.id);
@@ -186,4 +186,34 @@ async fn of_a_person_and_a_rule_one_wins_and_the_other_is_told() {
     }
     let repeats = tool.sent() - SESSIONS;
     assert_eq!(repeats + by_people, SESSIONS, "each failure was acted on once");
+}
+
+/// A plan that is corrected by one that asks a person first.
+const CORRECTED: &str = "planId: heal\non_error: [{plan: fixes/ask}]\n\
+    steps: [{id: call, type: tool_call, toolId: 'flaky::read', arguments: {}, saveAs: out, \
+    nextStepId: end}, {id: end, type: final_response, message: {jsonPath: $.context.out}}]";
+const CORRECTION: &str = "planId: fixes/ask\nsteps: [{id: ask, type: human_in_the_loop, \
+    message: 'mended?', nextStepIdOnInput: say}, {id: say, type: final_response, \
+    message: {action: retry, why: mended}}]";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = Flaky::failing(1);
+    let plans = [CORRECTION, CORRECTED];
+    let world = open(folder.path(), &plans, &tool).await;
+    let asked = world.run("heal", json!({}), "s").await;
+    assert_eq!((asked.run.status.name(), asked.asks.len()), ("waiting", 1));
+    let ask = asked.asks[0].row.ask.id;
+    assert_eq!(asked.asks[0].row.ask.step.as_str(), "ask");
+    world.crash().await;
+
+    let world = open(folder.path(), &plans, &tool).await;
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
+    let done = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    let run = done.run.run;
+    assert_eq!((run.status.name(), run.answer), ("completed", Some(json!("well"))));
+    assert_eq!(tool.sent(), 2, "once before the correction, and once after it");
+    let decided = asks(&world, AskFilter { step: Some("call".into()), ..AskFilter::default() });
+    assert_eq!(decided.await.len(), 1, "the failure was asked about once");
 }

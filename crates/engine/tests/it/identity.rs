@@ -208,7 +208,7 @@ async fn no_model_is_asked_for_a_subject_that_may_not_talk_any_more() {
     assert_eq!(fault.message, "`ann` may not do this any more: `talk` on agent `helper`");
     assert_eq!(model.asked(), 1);
     // A retry changes nothing as long as the right is not back.
-    let retry = || Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
+    let retry = || Reply::fix(FixAction::Retry);
     let asks = world.engine.asks();
     let again = asks.reply(&caller(), ask.id, retry(), None, WAIT_MS).await.unwrap().run;
     assert_eq!((again.run.status.name(), model.asked()), ("stuck", 1));

@@ -69,7 +69,7 @@ const BLOBS: &str = "planId: blobs\nsteps: [{id: make, type: tool_call, toolId: 
     {id: end, type: final_response, message: {jsonPath: '$.context.again[299].got.item'}}]";
 
 fn fix(action: FixAction, output: Option<Value>) -> Reply {
-    Reply::Fix { action, arguments: None, output }
+    Reply::Fix { action, arguments: None, output, plan_id: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

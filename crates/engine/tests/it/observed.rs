@@ -224,11 +224,11 @@ async fn each_try_of_a_call_is_a_span() {
     let world = world(folder.path(), READ, Models::default(), &watcher).await;
     let stuck = world.run("read", json!({"fail": true}), "s").await;
     let ask = stuck.asks[0].row.ask.id;
-    let retry = Reply::Fix { action: FixAction::Retry, arguments: None, output: None };
+    let retry = Reply::fix(FixAction::Retry);
     let report = world.engine.asks().reply(&caller(), ask, retry, None, WAIT_MS).await.unwrap();
     let ask = report.run.asks[0].row.ask.id;
     let settle =
-        Reply::Fix { action: FixAction::Settle, arguments: None, output: Some(json!("by hand")) };
+        crate::fix(FixAction::Settle, Some(json!("by hand")));
     world.engine.asks().reply(&caller(), ask, settle, None, WAIT_MS).await.unwrap();
     let all = watcher.all();
     let expected = [

@@ -420,11 +420,11 @@ async fn arguments_and_outputs_are_given_by_those_who_may_call() {
     let ask = stuck.asks[0].row.ask.id;
     let edit = || {
         let arguments = Some(Arc::new(json!({"n": 1})));
-        Reply::Fix { action: FixAction::Edit, arguments, output: None }
+        Reply::Fix { action: FixAction::Edit, arguments, output: None, plan_id: None }
     };
     let settle = || {
         let output = Some(json!("mine"));
-        Reply::Fix { action: FixAction::Settle, arguments: None, output }
+        Reply::Fix { action: FixAction::Settle, arguments: None, output, plan_id: None }
     };
     let answers = Some([Scope::Answer].into_iter().collect());
     let narrow = Caller { scopes: answers, ..caller() };

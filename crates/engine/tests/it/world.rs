@@ -349,7 +349,8 @@ impl World {
         engine.catalog().set_agents_from_files(&realm, agents).unwrap();
         engine.catalog().load_plans(&realm, files(plans)).unwrap();
         // A test that wants rules has them in its plans.
-        engine.catalog().set_rules(&realm, Rules { built_in: false, ..Rules::default() });
+        let rules = Rules { built_in: false, ..Rules::default() };
+        engine.catalog().set_rules(&realm, rules).unwrap();
         Self { engine, store, ledger, permits }
     }
 

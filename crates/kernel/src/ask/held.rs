@@ -2,12 +2,15 @@
 //! when. And what rules did before a person was asked. Which rule that is, `decide` says.
 
 use crate::ask::{FixAction, Reply};
-use crate::values::ids::Millis;
+use crate::values::fault::Fault;
+use crate::values::ids::{Millis, PlanId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Who answers an ask that a rule holds.
 pub const SUPERVISOR: &str = "supervisor";
+/// Who did what no rule did.
+pub const PERSON: &str = "person";
 
 /// A rule that holds an ask: until it acts, no person need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +32,14 @@ pub struct HeldBy {
 impl HeldBy {
     /// What the supervisor answers when the time has come.
     pub fn reply(&self) -> Reply {
-        match self.does {
-            Does::Retry => Reply::Fix { action: FixAction::Retry, arguments: None, output: None },
+        match &self.does {
+            Does::Retry => Reply::fix(FixAction::Retry),
+            Does::Correct(plan) => Reply::Fix {
+                action: FixAction::Correct,
+                arguments: None,
+                output: None,
+                plan_id: Some(plan.clone()),
+            },
         }
     }
 }
@@ -41,6 +50,8 @@ impl HeldBy {
 pub enum Does {
     /// Tries it once more, as it was.
     Retry,
+    /// Runs this plan, which finds out what to do.
+    Correct(PlanId),
 }
 
 impl Does {
@@ -48,20 +59,56 @@ impl Does {
     pub fn name(&self) -> &'static str {
         match self {
             Does::Retry => "retry",
+            Does::Correct(_) => "correct",
+        }
+    }
+
+    /// The plan that it runs, if it runs one.
+    pub fn plan(&self) -> Option<&PlanId> {
+        match self {
+            Does::Retry => None,
+            Does::Correct(plan) => Some(plan),
         }
     }
 }
 
-/// What a rule did about a step that failed, and fails still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What was done about a step that failed, and fails still.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
-    /// Which rule.
+    /// Which rule did it, or [`PERSON`].
     pub rule: Arc<str>,
     /// What it did.
     pub does: Does,
     /// How often.
     pub times: u32,
+    /// What a correction found, where it was not acted upon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Box<Found>>,
+}
+
+/// What a correction plan came to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Found {
+    /// What it answered, where that fits the failed step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Reply>,
+    /// Whether that is acted upon; else it is a proposal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub acts: bool,
+    /// Why, in the plan's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What went wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+}
+
+impl Found {
+    /// Nothing: this went wrong.
+    pub fn nothing(fault: Fault) -> Self {
+        Self { fault: Some(fault), ..Self::default() }
+    }
 }
 
 #[cfg(test)]

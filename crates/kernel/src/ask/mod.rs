@@ -3,13 +3,15 @@
 
 pub mod held;
 pub mod reply;
+pub mod correction;
 
 use crate::ask::held::{HeldBy, Tried};
 use crate::tool::call::HowFar;
 use crate::values::canonical;
 use crate::values::fault::Fault;
 use crate::values::ids::{
-    AskId, CallId, ContentHash, FrameId, Millis, RealmId, RunId, SessionId, StepId, ToolName,
+    AskId, CallId, ContentHash, FrameId, Millis, PlanId, RealmId, RunId, SessionId, StepId,
+    ToolName,
 };
 use crate::values::words::named;
 use serde::{Deserialize, Serialize};
@@ -125,6 +127,9 @@ pub enum AskBody {
         how: HowFar,
         /// What can be done.
         actions: Vec<FixAction>,
+        /// The plans that can correct it, for `correct`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        plans: Vec<PlanId>,
     },
 }
 
@@ -197,6 +202,8 @@ pub enum FixAction {
     Abort,
     /// It did happen; here is its result.
     Settle,
+    /// Run a plan that finds out what to do.
+    Correct,
 }
 
 /// A person's answer, by kind of ask.
@@ -234,6 +241,9 @@ pub enum Reply {
         /// The output, for `skip` and `settle`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Value>,
+        /// The plan, for `correct`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan_id: Option<PlanId>,
     },
 }
 

@@ -3,7 +3,7 @@
 use crate::ask::{Ask, AskBody, CallDecision, FixAction, Question, Reply};
 use crate::tool::call::HowFar;
 use crate::tool::schema::{Misfit, Schemas};
-use crate::values::ids::CallId;
+use crate::values::ids::{CallId, PlanId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,6 +40,11 @@ impl Reply {
             Reply::Fix { .. } => "fix",
         }
     }
+
+    /// To a failed step, with nothing but this.
+    pub fn fix(action: FixAction) -> Self {
+        Reply::Fix { action, arguments: None, output: None, plan_id: None }
+    }
 }
 
 /// Whether the reply fits the ask. Edited arguments are the gate's to check.
@@ -60,8 +65,12 @@ pub fn check(ask: &Ask, reply: &Reply, schemas: &dyn Schemas) -> Result<(), BadR
             let asked: Vec<_> = calls.iter().map(|call| call.call_id).collect();
             check_calls(&asked, decisions)
         }
-        (AskBody::Fix { actions, .. }, Reply::Fix { action, arguments, output }) => {
-            check_action(actions, *action, arguments.is_some(), output.is_some())
+        (
+            AskBody::Fix { actions, plans, .. },
+            Reply::Fix { action, arguments, output, plan_id },
+        ) => {
+            check_action(actions, *action, arguments.is_some(), output.is_some())?;
+            check_plan(plans, *action, plan_id.as_ref())
         }
         (asked, reply) => Err(BadReply::OtherKind { asked: asked.kind(), given: reply.kind() }),
     }
@@ -128,7 +137,24 @@ fn check_calls(asked: &[CallId], decisions: &[CallDecision]) -> Result<(), BadRe
     }
 }
 
-fn check_action(
+/// `correct` names one of the plans that the run has for it; nothing else names one.
+fn check_plan(
+    plans: &[PlanId],
+    action: FixAction,
+    plan: Option<&PlanId>,
+) -> Result<(), BadReply> {
+    match (action, plan) {
+        (FixAction::Correct, Some(plan)) if plans.contains(plan) => Ok(()),
+        (FixAction::Correct, _) => {
+            let offered = json!(plans);
+            Err(BadReply::Action(format!("\"correct\" needs a `planId` of {offered}")))
+        }
+        (_, None) => Ok(()),
+        (action, Some(_)) => Err(BadReply::Action(format!("{} takes no `planId`", json!(action)))),
+    }
+}
+
+pub(super) fn check_action(
     actions: &[FixAction],
     action: FixAction,
     has_arguments: bool,
@@ -142,7 +168,7 @@ fn check_action(
         FixAction::Edit => has_arguments && !has_output,
         FixAction::Settle => has_output && !has_arguments,
         FixAction::Skip => !has_arguments,
-        FixAction::Retry | FixAction::Abort => !has_arguments && !has_output,
+        FixAction::Retry | FixAction::Abort | FixAction::Correct => !has_arguments && !has_output,
     };
     if fits {
         return Ok(());
@@ -151,7 +177,9 @@ fn check_action(
         FixAction::Edit => "needs `arguments` and nothing else",
         FixAction::Settle => "needs `output` and nothing else",
         FixAction::Skip => "takes `output` only",
-        FixAction::Retry | FixAction::Abort => "takes neither `arguments` nor `output`",
+        FixAction::Retry | FixAction::Abort | FixAction::Correct => {
+            "takes neither `arguments` nor `output`"
+        }
     };
     Err(BadReply::Action(format!("{} {needs}", json!(action))))
 }
@@ -210,7 +238,7 @@ fn fix_form(how: HowFar, actions: &[FixAction], input: Option<&Value>) -> Result
                 "it is unknown whether the call happened: choose an action of {offered}"
             )));
         }
-        return Ok(Reply::Fix { action: FixAction::Retry, arguments: None, output: None });
+        return Ok(Reply::fix(FixAction::Retry));
     }
     let input = input.cloned().unwrap_or_default();
     let action = serde_json::from_value::<FixAction>(input["action"].clone())
@@ -220,6 +248,7 @@ fn fix_form(how: HowFar, actions: &[FixAction], input: Option<&Value>) -> Result
         action,
         arguments: member("arguments").map(Arc::new),
         output: member("output"),
+        plan_id: input["planId"].as_str().map(PlanId::from),
     })
 }
 

@@ -29,20 +29,23 @@ impl At<'_> {
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
         let over_limit = self.run.held() == Some(self.frame.id);
         let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());
-        let ruled = match beyond_rules {
-            true => Ruled::Asks,
-            false => self.ruled(&Failed { fault, how, call }),
+        let failed = Failed { fault, how, call };
+        let (ruled, plans) = match beyond_rules {
+            true => (Ruled::Asks, Vec::new()),
+            false => (self.ruled(&failed), self.corrections(&failed)),
         };
         let held = match ruled {
             Ruled::Held(held) => Some(held),
             Ruled::Fails | Ruled::Asks if unknown || beyond_rules => None,
             ruled => match (self.collecting_item(), ruled) {
                 (Some(item), _) => return Ok(self.collected(item, fault.clone())),
-                (None, Ruled::Fails) => return Ok(self.close_failed(fault.clone())),
+                (None, Ruled::Fails) => return Ok(self.fail(fault.clone())),
+                // A correction asks no one about its own failures.
+                (None, _) if self.correction().is_some() => return Ok(self.fail(fault.clone())),
                 (None, _) => None,
             },
         };
-        let actions = match call {
+        let mut actions = match call {
             Some(_) => vec![
                 FixAction::Retry,
                 FixAction::Edit,
@@ -52,6 +55,7 @@ impl At<'_> {
             ],
             None => vec![FixAction::Retry, FixAction::Skip, FixAction::Abort],
         };
+        actions.extend((!plans.is_empty()).then_some(FixAction::Correct));
         let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
         let title = match call.map(|call| &call.request.tool) {
             None if over_limit => format!("the run reached a limit at step `{step}`"),
@@ -62,7 +66,7 @@ impl At<'_> {
             None => format!("step `{step}` failed"),
         };
         let call = call.map(asked_call);
-        let body = AskBody::Fix { fault: fault.clone(), call, how, actions };
+        let body = AskBody::Fix { fault: fault.clone(), call, how, actions, plans };
         let ask = self.ask(step, title, body, Vec::new());
         let tried = self.frame.tried.clone();
         Ok(Fact::AskOpened(Box::new(Ask { held, tried, ..ask })))
@@ -146,7 +150,8 @@ impl At<'_> {
             }
             Reply::Approve { decisions } => self.approved(open, step, call, decisions),
             Reply::Authorize { .. } => Ok(None),
-            Reply::Fix { action, arguments, output } => {
+            Reply::Fix { plan_id: Some(plan), .. } => self.correct(&open.ask, plan),
+            Reply::Fix { action, arguments, output, plan_id: None } => {
                 let fixing = Fixing { open, step, call };
                 self.fixed(&fixing, *action, arguments.as_ref(), output.as_ref())
             }
@@ -194,7 +199,7 @@ impl At<'_> {
             },
             None => {
                 let name = if approval { "Rejected" } else { "Declined" };
-                self.close_failed(Fault::new(name, words))
+                self.fail(Fault::new(name, words))
             }
         }
     }
@@ -210,6 +215,8 @@ impl At<'_> {
         let frame = self.frame.id;
         Ok(Some(match (action, fixing.call) {
             (FixAction::Retry, Some(call)) => self.again(call, None, None),
+            // It names a plan, and so never comes here.
+            (FixAction::Correct, _) => return Ok(None),
             (FixAction::Retry | FixAction::Edit, None) => {
                 Fact::StepRetried { frame, step: ask.step.clone() }
             }
@@ -268,8 +275,10 @@ impl At<'_> {
             request.call = self.call_id(&request.step, request.try_no);
         }
         if let Some(arguments) = arguments {
+            // What was not changed still comes from where it came.
+            let (before, after) = (&call.request.arguments, &arguments);
+            request.sources.retain(|place, _| before.pointer(place) == after.pointer(place));
             request.arguments = arguments;
-            request.sources.clear();
         }
         Fact::CallRequested(Box::new(request))
     }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub mod resolve;
 mod wind_down;
+mod correct;
 mod supervise;
 mod fix;
 mod steps;
@@ -170,7 +171,9 @@ impl<'e> At<'e> {
                 _ => Ok(None),
             },
             FrameState::Joining(join) => self.joining(join),
-            FrameState::InPlan { .. } | FrameState::Agent => Ok(None),
+            FrameState::InPlan { .. } | FrameState::Correcting { .. } | FrameState::Agent => {
+                Ok(None)
+            }
         }
     }
 
@@ -277,15 +280,15 @@ impl<'e> At<'e> {
         None
     }
 
-    /// A limit reached ends the run, honestly.
+    /// A limit reached ends the run, or the correction that reached it, honestly.
     fn limit(&self, limit: &str, message: String) -> Fact {
         let hint = format!("raise `{limit}` in [limits], or change the plan");
-        self.close_failed(Fault::new("LimitReached", message).hint(hint))
+        self.fail(Fault::new("LimitReached", message).hint(hint))
     }
 
     /// The same for a limit that nobody can raise.
     fn fixed_limit(&self, message: String) -> Fact {
-        self.close_failed(Fault::new("LimitReached", message).hint("change the plan"))
+        self.fail(Fault::new("LimitReached", message).hint("change the plan"))
     }
 
     fn close_failed(&self, fault: Fault) -> Fact {

@@ -8,7 +8,7 @@ use crate::definition::rule::{Act, BUILT_IN, Failure, Retry, Rule, RuleList};
 use crate::session::OpenCall;
 use crate::tool::call::HowFar;
 use crate::values::fault::Fault;
-use crate::values::ids::AskId;
+use crate::values::ids::{AskId, PlanId};
 use std::sync::Arc;
 
 /// A step that failed.
@@ -56,9 +56,31 @@ impl<'e> At<'e> {
                         return Ruled::Held(self.held_to_retry(rule, used + 1, retry));
                     }
                 }
+                Act::Plan(plan) => {
+                    let rule: Arc<str> = format!("{} {number}", list.name()).into();
+                    if self.frame.times_tried(&rule) == 0 && self.has_correction(plan) {
+                        let (does, until) = (Does::Correct(plan.clone()), self.env.now);
+                        return Ruled::Held(HeldBy { rule, does, try_no: 1, of: 1, until });
+                    }
+                }
             }
         }
         Ruled::Asks
+    }
+
+    fn has_correction(&self, plan: &PlanId) -> bool {
+        self.may_correct() && self.closure.plans.contains_key(plan)
+    }
+
+    /// The plans that can correct this frame's step: those that its rules name.
+    pub(super) fn corrections(&self, failed: &Failed<'_>) -> Vec<PlanId> {
+        let mut plans = Vec::new();
+        for plan in self.rules(failed).into_iter().filter_map(|(_, _, rule)| rule.plan()) {
+            if self.has_correction(plan) && !plans.contains(plan) {
+                plans.push(plan.clone());
+            }
+        }
+        plans
     }
 
     /// All rules for this frame's step, in order, each with its number in its list. A run that an

@@ -16,6 +16,9 @@ impl At<'_> {
         if let Some(decided) = self.wind_down() {
             return Ok(decided);
         }
+        if let Some(failed) = self.corrects() {
+            return Ok(Some(self.corrected(failed, answer)));
+        }
         Ok(Some(match (&self.frame.kind, self.frame.parent) {
             (FrameKind::SubPlan { .. }, Some(parent)) => {
                 Fact::PlanReturned { frame: parent, child: self.frame.id, answer: answer.clone() }
@@ -27,12 +30,22 @@ impl At<'_> {
         }))
     }
 
-    /// An iteration that is failing: once nothing runs below it, its failure is collected.
+    /// An iteration that is failing: once nothing runs below it, its failure is collected. Or a
+    /// correction that is: then the step that it corrects is whose it was.
     pub(super) fn failing(&self, fault: &Fault) -> Decided {
         if let Some(decided) = self.wind_down() {
             return Ok(decided);
         }
-        Ok(Some(Fact::ItemFailed { frame: self.frame.id, fault: fault.clone() }))
+        match self.corrects() {
+            Some(failed) => self.correction_failing(failed, fault),
+            None => Ok(Some(Fact::ItemFailed { frame: self.frame.id, fault: fault.clone() })),
+        }
+    }
+
+    /// The frame whose step this one corrects, if it does.
+    fn corrects(&self) -> Option<&Frame> {
+        self.frame.corrects?;
+        self.session.frames.get(&self.frame.parent?)
     }
 
     /// The next thing to end below this frame. `Some(None)`: wait; `None`: nothing is left.

@@ -5,7 +5,7 @@
 use crate::tool::call::HowFar;
 use crate::tool::rules::Pattern;
 use crate::values::fault::Fault;
-use crate::values::ids::ToolName;
+use crate::values::ids::{PlanId, ToolName};
 use crate::values::words::named;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,8 @@ pub struct When {
 pub enum Act {
     /// Tries the step again, some times.
     Retry(Retry),
+    /// Runs a plan, once, which finds out what to do.
+    Plan(PlanId),
     /// Asks a person.
     Ask,
     /// Ends the run as failed.
@@ -119,6 +121,14 @@ impl When {
 }
 
 impl Rule {
+    /// The plan that it runs, if it runs one.
+    pub fn plan(&self) -> Option<&PlanId> {
+        match &self.act {
+            Act::Plan(plan) => Some(plan),
+            Act::Retry(_) | Act::Ask | Act::Fail => None,
+        }
+    }
+
     /// A rule for every failure.
     pub fn always(act: Act) -> Self {
         Self { when: When::default(), act }

@@ -24,8 +24,9 @@ mod values;
 
 pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
-    AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, LoopStart, OCCASION_CHARS_MAX,
-    Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind, TurnStart,
+    AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
+    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind,
+    TurnStart,
 };
 
 /// What happened.
@@ -350,7 +351,7 @@ pub enum Fact {
         /// The item.
         item: Arc<Datum>,
     },
-    /// An iteration is failing: what runs inside it is cut off first.
+    /// An iteration or a correction is failing: what runs inside it is cut off first.
     #[serde(rename = "item.failing")]
     ItemFailing {
         /// The iteration's frame.
@@ -408,6 +409,12 @@ pub enum Fact {
         /// Its answer.
         answer: Arc<Datum>,
     },
+    /// A plan runs to correct a failed step.
+    #[serde(rename = "correction.entered")]
+    CorrectionEntered(Box<CorrectionEntry>),
+    /// It came to something, or to nothing.
+    #[serde(rename = "correction.ended")]
+    CorrectionEnded(Box<CorrectionEnd>),
     /// `final_response`: the answer of the run or of the sub-plan.
     #[serde(rename = "answer.given")]
     AnswerGiven {

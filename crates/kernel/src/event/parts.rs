@@ -1,6 +1,7 @@
 //! What facts are made of: requests, starts, endings.
 
 use crate::ask::Decision;
+use crate::ask::held::Found;
 use crate::conversation::llm::{Native, Stop, Usage};
 use crate::conversation::talk::Asked;
 use crate::values::datum::{Datum, Source};
@@ -187,6 +188,40 @@ pub struct PlanEntry {
     pub save_as: ContextKey,
     /// Where the parent goes then.
     pub next: Option<StepId>,
+}
+
+/// A correction as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CorrectionEntry {
+    /// The frame whose step failed.
+    pub frame: FrameId,
+    /// That step.
+    pub step: StepId,
+    /// The correction's frame.
+    pub child: FrameId,
+    /// The plan.
+    pub plan: PlanId,
+    /// What it is told of the failure.
+    pub input: Arc<Datum>,
+    /// Its first step.
+    pub start: StepId,
+    /// The ask that chose it.
+    pub ask: AskId,
+    /// Until when it may take.
+    pub ends_at: Millis,
+}
+
+/// A correction as it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CorrectionEnd {
+    /// The frame whose step failed.
+    pub frame: FrameId,
+    /// The correction's frame.
+    pub child: FrameId,
+    /// What it came to.
+    pub found: Found,
 }
 
 /// An agent step as it begins.

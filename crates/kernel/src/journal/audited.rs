@@ -202,6 +202,7 @@ fn in_a_word(reply: &Reply) -> &'static str {
             FixAction::Skip => "skip",
             FixAction::Abort => "abort",
             FixAction::Settle => "settle",
+            FixAction::Correct => "correct",
         },
     }
 }

@@ -313,6 +313,7 @@ impl Fork {
             Fact::AskOpened(ask) => self.rename_ask(ask),
             Fact::AskDecided { ask, decision } => self.rename_decision(ask, decision),
             Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
+            Fact::CorrectionEntered(entry) => entry.ask = self.ask(entry.ask),
             Fact::BaseSet(base) => self.rename_base(base),
             Fact::TurnFinished(end) => {
                 end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
@@ -340,6 +341,7 @@ impl Fork {
             | Fact::FramesJoined { .. }
             | Fact::PlanEntered(_)
             | Fact::PlanReturned { .. }
+            | Fact::CorrectionEnded(_)
             | Fact::AnswerGiven { .. }
             | Fact::AgentEntered(_)
             | Fact::TurnStarted(_)

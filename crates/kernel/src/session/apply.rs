@@ -87,6 +87,8 @@ impl Session {
             | Fact::PlanEntered(_)
             | Fact::PlanReturned { .. }
             | Fact::AnswerGiven { .. } => self.apply_frames(&event.fact),
+            Fact::CorrectionEntered(entry) => self.enter_correction(entry),
+            Fact::CorrectionEnded(end) => self.end_correction(end),
         }
         None
     }
@@ -175,6 +177,7 @@ impl Session {
             stopped: None,
             trace: *trace,
             rules: rules.clone(),
+            corrections: 0,
         };
         self.owner = self.owner_with(&started);
         self.runs.insert(*run, started);
@@ -348,7 +351,8 @@ impl Session {
 
     /// An ask that has been acted upon leaves the state; the lists keep it.
     pub(super) fn forget_ask_of(&mut self, frame: FrameId) {
-        if let Some(FrameState::Asking(ask)) = self.frames.get(&frame).map(|frame| &frame.state) {
+        let state = self.frames.get(&frame).map(|frame| &frame.state);
+        if let Some(FrameState::Asking(ask) | FrameState::Correcting { ask, .. }) = state {
             let ask = *ask;
             self.asks.remove(&ask);
         }
@@ -394,6 +398,7 @@ pub(super) fn new_frame(id: FrameId, run: RunId, plan: &PlanId, kind: FrameKind)
         agent: None,
         waits: false,
         tried: Vec::new(),
+        corrects: None,
     }
 }
 

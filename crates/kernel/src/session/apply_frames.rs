@@ -187,6 +187,9 @@ impl Session {
         if let Some(join) = frame.parent.and_then(|parent| self.join_mut(parent)) {
             join.live.remove(&id);
         }
+        if let (Some(_), Some(failed)) = (frame.corrects, frame.parent) {
+            self.drop_correction(failed);
+        }
     }
 
     fn join_frames(&mut self, id: FrameId, blob: Option<&BlobRef>) {

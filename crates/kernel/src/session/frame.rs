@@ -68,6 +68,9 @@ pub struct Frame {
     /// What rules did about the step that it is at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
+    /// It corrects its parent's step, and may take until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrects: Option<Millis>,
 }
 
 /// What a frame is.
@@ -120,6 +123,13 @@ pub enum FrameState {
     Calling(CallId),
     /// A person.
     Asking(AskId),
+    /// A correction of its step.
+    Correcting {
+        /// The correction's frame.
+        child: FrameId,
+        /// The ask that chose it.
+        ask: AskId,
+    },
     /// Branches or items.
     Joining(Box<Join>),
     /// An agent: its turns and its calls.
@@ -293,7 +303,7 @@ impl Frame {
             Some(tried) => tried.times = held.try_no,
             None => {
                 let (rule, does) = (held.rule.clone(), held.does.clone());
-                self.tried.push(Tried { rule, does, times: held.try_no });
+                self.tried.push(Tried { rule, does, times: held.try_no, found: None });
             }
         }
     }

@@ -29,6 +29,7 @@ mod apply_asks;
 mod apply_calls;
 mod apply_wants;
 mod apply_frames;
+mod apply_corrections;
 mod apply_agent;
 mod apply_agent_calls;
 mod snapshot;
@@ -193,6 +194,9 @@ pub struct Run {
     /// earlier release began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
+    /// How many corrections it had.
+    #[serde(default)]
+    pub corrections: u32,
 }
 
 /// A call that is not settled.
@@ -387,7 +391,16 @@ impl Session {
     pub fn next_deadline(&self) -> Option<Millis> {
         let asks = self.asks.values().filter(|open| open.is_open());
         let ends = asks.filter_map(|open| open.ask.expires_at);
-        self.timers.values().copied().chain(ends).chain(self.next_act()).min()
+        let corrections = self.corrections().map(|(_, ends_at)| ends_at);
+        let others = ends.chain(self.next_act()).chain(corrections);
+        self.timers.values().copied().chain(others).min()
+    }
+
+    /// The corrections that are under way, each with its end.
+    fn corrections(&self) -> impl Iterator<Item = (FrameId, Millis)> {
+        let works = |frame: &&Frame| frame.failing.is_none() && frame.answer.is_none();
+        let all = self.frames.values().filter(works);
+        all.filter_map(|frame| Some((frame.id, frame.corrects?)))
     }
 
     /// When the next rule acts that holds an ask.
@@ -410,8 +423,8 @@ impl Session {
         asks.peek().is_some() && asks.all(|ask| ask.held.is_some())
     }
 
-    /// What time says has happened by now: an ask that no one answered, a rule that acts, or a
-    /// timer.
+    /// What time says has happened by now: an ask that no one answered, a rule that acts, a
+    /// correction that took too long, or a timer.
     pub fn due(&self, now: Millis) -> Option<Fact> {
         let is_due =
             |open: &&OpenAsk| open.is_open() && open.ask.expires_at.is_some_and(|end| end <= now);
@@ -421,6 +434,12 @@ impl Session {
         if let Some((ask, held)) = self.held_asks().find(|(_, held)| held.until <= now) {
             let decision = Decision { by: SUPERVISOR.into(), at: now, reply: held.reply() };
             return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
+        }
+        if let Some((frame, _)) = self.corrections().find(|(_, ends_at)| *ends_at <= now) {
+            let message = "the correction took too long";
+            let fault = Fault::new("CorrectionTimeout", message)
+                .hint("`correction_ms_max` in [limits] says how long one may take");
+            return Some(Fact::ItemFailing { frame, fault });
         }
         let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
         Some(Fact::TimerFired { timer: timer.0.clone() })

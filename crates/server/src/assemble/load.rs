@@ -57,7 +57,8 @@ pub(super) async fn load(
     let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
-    engine.catalog().set_rules(&realm, files.rules.clone());
+    let ruled = engine.catalog().set_rules(&realm, files.rules.clone());
+    ruled.map_err(wrong(ProjectPart::Plans))?;
     let usable = (!brought.alone).then_some(models.as_slice());
     let misplaced = pipelines::misplaced(&brought.readable, usable);
     match engine.catalog().set_pipelines(&realm, files.pipelines.clone()) {

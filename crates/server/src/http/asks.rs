@@ -13,7 +13,7 @@ use engine::RefusalCode;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::AskFilter;
 use kernel::tool::call::Caller;
-use kernel::values::ids::{BadId, CallId, RunId, SessionId, StepId};
+use kernel::values::ids::{BadId, CallId, PlanId, RunId, SessionId, StepId};
 use serde::Deserialize;
 use std::sync::Arc;
 use wire::rest::{self, AskKind, AuthorizeAction, FillAction};
@@ -183,8 +183,14 @@ fn fix(reply: rest::FixReply) -> Reply {
         rest::FixAction::Skip => FixAction::Skip,
         rest::FixAction::Abort => FixAction::Abort,
         rest::FixAction::Settle => FixAction::Settle,
+        rest::FixAction::Correct => FixAction::Correct,
     };
-    Reply::Fix { action, arguments: reply.arguments.map(Arc::new), output: reply.output }
+    Reply::Fix {
+        action,
+        arguments: reply.arguments.map(Arc::new),
+        output: reply.output,
+        plan_id: reply.plan_id.map(PlanId::from),
+    }
 }
 
 fn contradiction(key: &str) -> Failure {

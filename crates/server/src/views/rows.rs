@@ -109,6 +109,7 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         fault: None,
         how: None,
         actions: Vec::new(),
+        plans: Vec::new(),
         digest: row.ask.digest.as_str().to_owned(),
         other: row.ask.answerers.as_ref().is_some_and(|answerers| answerers.other),
         may_answer: may_answer(row.ask.answerers),
@@ -132,6 +133,7 @@ fn held(by: HeldBy) -> rest::HeldAsk {
     rest::HeldAsk {
         rule: rule.to_string(),
         does: does.name().to_owned(),
+        plan: does.plan().map(ToString::to_string),
         try_no,
         of,
         until: until.rfc3339(),
@@ -139,8 +141,15 @@ fn held(by: HeldBy) -> rest::HeldAsk {
 }
 
 fn tried(tried: Tried) -> rest::TriedRule {
-    let Tried { rule, does, times } = tried;
-    rest::TriedRule { rule: rule.to_string(), does: does.name().to_owned(), times }
+    let Tried { rule, does, times, found } = tried;
+    rest::TriedRule {
+        rule: rule.to_string(),
+        does: does.name().to_owned(),
+        plan: does.plan().map(ToString::to_string),
+        times,
+        // What was found is plain data; writing it as JSON cannot fail.
+        found: found.and_then(|found| serde_json::to_value(found).ok()),
+    }
 }
 
 /// Who may answer: those of the only list, or of each of several.
@@ -173,12 +182,13 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
             shown.body = message;
             shown.url = Some(url);
         }
-        AskBody::Fix { fault: why, call, how, actions } => {
+        AskBody::Fix { fault: why, call, how, actions, plans } => {
             shown.body = why.to_string();
             shown.calls = call.into_iter().map(asked_call).collect();
             shown.fault = Some(fault(why));
             shown.how = Some(how_name(how).to_owned());
             shown.actions = actions.into_iter().map(fix_action).collect();
+            shown.plans = plans.iter().map(ToString::to_string).collect();
         }
     }
 }
@@ -401,6 +411,7 @@ fn fix_action(action: FixAction) -> rest::FixAction {
         FixAction::Skip => rest::FixAction::Skip,
         FixAction::Abort => rest::FixAction::Abort,
         FixAction::Settle => rest::FixAction::Settle,
+        FixAction::Correct => rest::FixAction::Correct,
     }
 }
 

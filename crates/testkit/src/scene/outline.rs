@@ -75,6 +75,8 @@ pub(super) fn outline(fact: &Fact) -> String {
             words.extend(published.source.iter().map(|source| format!("as {source}")));
             words.push(shown(&published.event));
         }
+        Fact::CorrectionEntered(entry) => words.push(entry.plan.to_string()),
+        Fact::CorrectionEnded(end) => words.push(shown(&end.found)),
         Fact::InputGiven { value, .. } => words.push(shown(&value.to_value())),
         Fact::AnswerGiven { answer, .. } | Fact::PlanReturned { answer, .. } => {
             words.push(shown(&answer.to_value()));

@@ -346,8 +346,16 @@ impl Stage {
     /// The nearest timer fires.
     fn fire_one(&mut self) -> bool {
         let nearest = self.session.timers.iter().min_by_key(|(_, at)| **at);
-        let Some(timer) = nearest.map(|(timer, _)| timer.clone()) else { return false };
+        let Some(timer) = nearest.map(|(timer, _)| timer.clone()) else { return self.time_out() };
         self.record(Fact::TimerFired { timer });
+        true
+    }
+
+    /// A correction that nothing happens in takes too long.
+    fn time_out(&mut self) -> bool {
+        let due = self.session.next_deadline().and_then(|at| self.session.due(at));
+        let Some(fact @ Fact::ItemFailing { .. }) = due else { return false };
+        self.record(fact);
         true
     }
 
@@ -437,8 +445,8 @@ fn closure(scene: &Scene) -> Arc<Closure> {
     Arc::new(Closure::new(plans[&ids[0]].clone(), plans, agents))
 }
 
-/// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases, where
-/// the scene says nothing of it.
+/// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases,
+/// where the scene says nothing of it.
 fn rules(scene: &Scene) -> Option<Rules> {
     let built_in = scene.options.get("built_in").is_some_and(|word| word == "on");
     if scene.rules.is_empty() {
@@ -467,6 +475,10 @@ fn limits(scene: &Scene) -> Limits {
                 limits.case_requests_read_max = value.parse().expect("a number");
             }
             "turn_attempts_max" => limits.turn_attempts_max = value.parse().expect("a number"),
+            "step_corrections_max" => {
+                limits.step_corrections_max = value.parse().expect("a number");
+            }
+            "run_corrections_max" => limits.run_corrections_max = value.parse().expect("a number"),
             "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),
             _ => {}
         }

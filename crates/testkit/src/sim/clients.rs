@@ -429,7 +429,7 @@ pub fn yes_to(ask: &Ask) -> Reply {
 
 fn fix(action: FixAction) -> Reply {
     let output = (action == FixAction::Settle).then(|| json!(7));
-    Reply::Fix { action, arguments: None, output }
+    Reply::Fix { action, arguments: None, output, plan_id: None }
 }
 
 /// The reply of someone who may say anything, also what does not fit.
@@ -465,6 +465,7 @@ fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
                     action: FixAction::Edit,
                     arguments: Some(Arc::new(json!({"step": "edited"}))),
                     output: None,
+                    plan_id: None,
                 },
                 _ => yes,
             }

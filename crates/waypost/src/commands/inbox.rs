@@ -332,7 +332,7 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
     };
     let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
     let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
-    Ok(json!(FixReply { action, arguments, output }))
+    Ok(json!(FixReply { action, arguments, output, plan_id: None }))
 }
 
 fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {

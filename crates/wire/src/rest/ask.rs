@@ -94,6 +94,9 @@ pub struct Ask {
     /// Fix: what can be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<FixAction>,
+    /// Fix: the plans that can correct it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<String>,
     /// sha256 over exactly what is asked.
     pub digest: String,
     /// Who may answer: `owner` (who the run acts for), `role:x`, `principal:y`; `*` is everyone who
@@ -131,8 +134,11 @@ pub struct Ask {
 pub struct HeldAsk {
     /// Which rule: where it is written, and its number there, such as `step 1`.
     pub rule: String,
-    /// What it does: `retry`.
+    /// What it does: `retry` or `correct`.
     pub does: String,
+    /// The plan, for `correct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Which try of this rule, from 1.
     #[serde(rename = "try")]
     pub try_no: u32,
@@ -143,15 +149,22 @@ pub struct HeldAsk {
     pub until: String,
 }
 
-/// What a rule did about a failed step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What a rule, or a person who ran a correction, did about a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedRule {
-    /// Which rule.
+    /// Which rule; `person` for a correction that a person ran.
     pub rule: String,
-    /// What it did: `retry`.
+    /// What it did: `retry` or `correct`.
     pub does: String,
+    /// The plan, for `correct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// How often.
     pub times: u32,
+    /// What a correction found, where it was not acted upon: a `reply` as a proposal, `why`, or the
+    /// `fault` that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Value>,
 }
 
 /// The session of an ask.
@@ -216,6 +229,8 @@ pub enum FixAction {
     Abort,
     /// It did happen; here is its result.
     Settle,
+    /// Run a plan that finds out what to do.
+    Correct,
 }
 
 /// To a question; `decline` gives no answer.
@@ -307,6 +322,9 @@ pub struct FixReply {
     /// The output, for `skip` and `settle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// One of the ask's `plans`, for `correct`.
+    #[serde(default, rename = "planId", skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
 }
 
 /// `POST /asks/{id}`: the reply, by kind of ask.

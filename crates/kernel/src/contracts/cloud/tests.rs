@@ -199,7 +199,8 @@ fn asks_are_told_by_their_kinds_alone() {
 #[test]
 fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
     let fault = Fault::new("Boom", "hush");
-    let body = AskBody::Fix { fault, call: None, how: HowFar::Failed, actions: Vec::new() };
+    let (how, actions, plans) = (HowFar::Failed, Vec::new(), Vec::new());
+    let body = AskBody::Fix { fault, call: None, how, actions, plans };
     let with = |held: Option<HeldBy>, tried: Vec<Tried>| {
         let Fact::AskOpened(ask) = asked(body.clone()) else { panic!("nothing is asked") };
         Fact::AskOpened(Box::new(Ask { held, tried, ..*ask }))
@@ -211,7 +212,7 @@ fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
         of: 3,
         until: AT.plus_ms(500),
     };
-    let tried = Tried { rule: "step 1".into(), does: Does::Retry, times: 3 };
+    let tried = Tried { rule: "step 1".into(), does: Does::Retry, times: 3, found: None };
     let told = told(vec![with(Some(held), Vec::new()), with(None, vec![tried])]);
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();
     let expected = ["held", "opened", "escalated"];

@@ -5,6 +5,7 @@ use super::mistake::{Mistake, meant};
 use super::read::{Origin, quoted};
 use super::source::{Node, child_pointer};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text, ToolCall};
+use crate::definition::rule::Rule;
 use crate::expression::condition::{Condition, Operator, TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::patterns::{Unusable, compile};
 use crate::expression::pointer::Target;
@@ -57,6 +58,7 @@ pub fn check_plan(
     let parameters = plan.parameters.as_ref();
     let parameters_compile = checker.schema("/parameters", parameters);
     checker.schema("/outputSchema", plan.output_schema.as_ref());
+    checker.rules("", &plan.rules);
     for step in plan.index.keys().filter_map(|id| plan.step(id)) {
         checker.step(step);
     }
@@ -188,8 +190,17 @@ struct Checker<'c> {
 }
 
 impl Checker<'_> {
+    /// The plans that rules name.
+    fn rules(&mut self, pointer: &str, rules: &[Rule]) {
+        for (index, rule) in rules.iter().enumerate() {
+            let Some(plan) = rule.plan() else { continue };
+            self.named_plan(&format!("{pointer}/on_error/{index}/plan"), plan);
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         let pointer = step_pointer(self.plan, &step.id);
+        self.rules(&pointer, &step.rules);
         match &step.kind {
             StepKind::ToolCall(call) => self.tool_call(&pointer, call),
             StepKind::Conditional { condition, .. } => self.pattern(&pointer, condition),
@@ -281,12 +292,16 @@ impl Checker<'_> {
     }
 
     fn sub_plan(&mut self, pointer: &str, plan: &PlanId) {
+        self.named_plan(&format!("{pointer}/planId"), plan);
+    }
+
+    fn named_plan(&mut self, pointer: &str, plan: &PlanId) {
         if *plan == self.plan.id || (self.around.plans)(plan) {
             return;
         }
         let mistake = Mistake::error(format!("there is no plan `{plan}`"))
             .hint("`waypost plan ls` lists the plans");
-        self.note(&format!("{pointer}/planId"), mistake);
+        self.note(pointer, mistake);
     }
 
     fn pattern(&mut self, pointer: &str, condition: &Condition<Expr>) {

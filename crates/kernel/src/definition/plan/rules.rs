@@ -10,6 +10,7 @@ use crate::definition::rule::{
 use crate::limits::Limits;
 use crate::tool::call::HowFar;
 use crate::tool::rules::Pattern;
+use crate::values::ids::PlanId;
 use std::ops::RangeInclusive;
 
 /// The key of rules, in both spellings.
@@ -88,20 +89,34 @@ impl Reader<'_> {
         if let Some(word) = spot.node.text() {
             if !["ask", "fail"].contains(&word) {
                 let mistake = Mistake::error(format!("a rule cannot be `{word}`"));
-                self.note(spot, mistake.hint("write `ask`, `fail`, or a map with `retry`"));
+                let hint = "write `ask`, `fail`, or a map with `retry` or `plan`";
+                self.note(spot, mistake.hint(hint));
                 return None;
             }
             return Some(Rule::always(ending(word == "fail")));
         }
-        if !self.object(spot, "a rule", &["when", "retry"]) {
+        if !self.object(spot, "a rule", &["when", "retry", "plan"]) {
             return None;
         }
         let when = match spot.field("when") {
             Some(field) => self.when(&field)?,
             None => When::default(),
         };
-        let field = self.need(spot, "retry")?;
-        Some(Rule { when, act: Act::Retry(self.retry(&field)?) })
+        let act = match (spot.field("retry"), spot.field("plan")) {
+            (Some(field), None) => Act::Retry(self.retry(&field)?),
+            (None, Some(field)) => Act::Plan(PlanId::from(self.name(&field)?)),
+            (Some(_), Some(_)) => {
+                let mistake = Mistake::error("a rule does one thing: `retry` or `plan`");
+                self.note(spot, mistake.hint("write two rules, one below the other"));
+                return None;
+            }
+            (None, None) => {
+                let mistake = Mistake::error("the rule does nothing");
+                self.note(spot, mistake.hint("add `retry: {}`, or `plan: ` with a plan's id"));
+                return None;
+            }
+        };
+        Some(Rule { when, act })
     }
 
     fn when(&mut self, spot: &Spot<'_>) -> Option<When> {
@@ -248,9 +263,11 @@ mod tests {
 
     #[test]
     fn rules_are_read_in_their_order() {
-        let text = "- when: {error: [Timeout, Upstream*], tool: \"crm.*\", how: [not_sent, failed]}\n  \
+        let text = "- when: {error: [Timeout, Upstream*], tool: \"crm.*\", \
+                    how: [not_sent, failed]}\n  \
                     retry: {times: 5, wait_ms: 100, factor: 1.5, jitter: 0}\n\
                     - {when: {passing: true}, retry: {}}\n\
+                    - {plan: fixes/look}\n\
                     - ask\n";
         let (rules, warnings) = read(text).unwrap();
         let pattern = |text: &str| Pattern::new(text).unwrap();
@@ -265,6 +282,7 @@ mod tests {
         let expected = vec![
             Rule { when: first, act: Act::Retry(retry) },
             Rule { when: second, act: Act::Retry(Retry::default()) },
+            Rule::always(Act::Plan("fixes/look".into())),
             Rule::always(Act::Ask),
         ];
         assert_eq!((rules, warnings), (expected, Vec::new()));
@@ -276,6 +294,8 @@ mod tests {
             ("- maybe\n", "1:3: error: a rule cannot be `maybe`"),
             ("- ask\n- fail\n", "2:3: error: this rule is never reached"),
             ("- {rety: {}}\n", "1:4: error: unknown key `rety` in a rule"),
+            ("- {when: {passing: true}}\n", "1:3: error: the rule does nothing"),
+            ("- {retry: {}, plan: a/b}\n", "1:3: error: a rule does one thing"),
             ("- {retry: {times: 0}}\n", "`times` must be a whole number from 1 to 100"),
             ("- {retry: {wait_ms: -1}}\n", "`wait_ms` must be a whole number from 0"),
             ("- {retry: {factor: 0.5}}\n", "`factor` must be a number from 1 to 10"),

@@ -64,7 +64,7 @@ pub(crate) fn request(ask: &Ask, client: &Client, shown_chars_max: usize) -> Opt
             Some(approval(calls))
         }
         AskBody::Approve { calls } => Some(elsewhere(ask, calls)),
-        AskBody::Fix { fault, call, how, actions } => {
+        AskBody::Fix { fault, call, how, actions, plans: _ } => {
             Some(fixing(fault, *how, call.as_ref(), actions))
         }
         AskBody::Authorize { .. } => None,
@@ -240,9 +240,10 @@ fn fixing(fault: &Fault, how: HowFar, call: Option<&AskedCall>, actions: &[FixAc
              else `abort`.",
         );
     }
-    // `edit` needs the whole arguments as an object, which no form can hold.
+    // `edit` needs the whole arguments as an object, which no form can hold, and `correct` a plan.
+    let elsewhere = [FixAction::Edit, FixAction::Correct];
     let offered: Vec<&FixAction> =
-        actions.iter().filter(|action| **action != FixAction::Edit).collect();
+        actions.iter().filter(|action| !elsewhere.contains(action)).collect();
     let schema = json!({
         "type": "object",
         "properties": {
@@ -304,7 +305,8 @@ fn accepted(body: &AskBody, content: &Value, version: Version) -> Result<Reply, 
             let action = text_of(content, "action")?;
             let action = serde_json::from_value::<FixAction>(Value::from(action))
                 .map_err(|_| misfit(format!("there is no action `{action}`")))?;
-            Ok(Reply::Fix { action, arguments: None, output: json_in(content, "output")? })
+            let output = json_in(content, "output")?;
+            Ok(Reply::Fix { action, arguments: None, output, plan_id: None })
         }
         AskBody::Authorize { .. } => Ok(Reply::Authorize { done: true }),
     }

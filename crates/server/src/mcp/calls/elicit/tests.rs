@@ -229,7 +229,8 @@ fn nothing_in_what_is_decided_is_hidden() {
     assert_eq!(*title, "Call `mail.send\\u{200b}`");
     let fault = Fault::new("Failed", "no\u{1b}[2J\nApproved\u{202e}");
     let (how, actions) = (HowFar::NotSent, vec![FixAction::Retry]);
-    let asked = ask(AskBody::Fix { fault, call: Some(hiding), how, actions });
+    let plans = Vec::new();
+    let asked = ask(AskBody::Fix { fault, call: Some(hiding), how, actions, plans });
     let params = request(&asked, &modern(), 10).unwrap();
     let expected = "`mail.send\\u{200b}` failed: Failed: no\\u{1b}[2J\\nApproved\\u{202e}";
     assert_eq!(params["message"], expected);
@@ -241,14 +242,16 @@ fn a_failed_step_offers_what_a_form_can_say() {
     let fault = Fault::new("Timeout", "no answer");
     let how = HowFar::Unknown;
     let call = Some(call(1, json!({})));
-    let ask = ask(AskBody::Fix { fault, call, how, actions });
+    let ask = ask(AskBody::Fix { fault, call, how, actions, plans: Vec::new() });
     let params = request(&ask, &modern(), 10).unwrap();
     let offered = &params["requestedSchema"]["properties"]["action"]["enum"];
     assert_eq!(*offered, json!(["retry", "skip", "settle"]));
     let message = "outcome unknown: `math::add`: Timeout: no answer\nCheck the other system first: \
                    `settle` if it happened, `retry` if it did not, else `abort`.";
     assert_eq!(params["message"], message);
-    let fix = |action, output| Ok(Said::Reply(Reply::Fix { action, arguments: None, output }));
+    let fix = |action, output| {
+        Ok(Said::Reply(Reply::Fix { action, arguments: None, output, plan_id: None }))
+    };
     let said = heard(&ask, &accept(json!({"action": "retry", "output": ""})));
     assert_eq!(said, fix(FixAction::Retry, None));
     let said = heard(&ask, &accept(json!({"action": "settle", "output": "{\"a\": 1}"})));

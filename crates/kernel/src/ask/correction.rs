@@ -1,0 +1,128 @@
+//! What a correction plan answered, as a reply to the ask about the failed step. An answer that
+//! fits no reply is nothing; one that could do a write twice is a proposal for a person.
+
+use crate::ask::held::Found;
+use crate::ask::reply::check_action;
+use crate::ask::{Ask, AskBody, FixAction, Reply};
+use crate::values::fault::Fault;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The members that an answer may have.
+const MEMBERS: [&str; 4] = ["action", "arguments", "output", "why"];
+
+/// What this answer of a correction means for the failed step. `may_repeat` says whether its call
+/// may be sent again without asking anyone.
+pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
+    let why = answer.get("why").and_then(Value::as_str).map(str::to_owned);
+    match read(ask, answer) {
+        Ok(reply) => {
+            let repeats =
+                matches!(reply, Reply::Fix { action: FixAction::Retry | FixAction::Edit, .. });
+            Found { reply: Some(reply), acts: may_repeat || !repeats, why, fault: None }
+        }
+        Err(wrong) => {
+            let message = format!("the correction's answer fits no reply: {wrong}");
+            let hint =
+                "it answers {action: retry|edit|skip|abort|settle, arguments?, output?, why?}";
+            let fault = Fault::new("CorrectionMisfit", message).hint(hint);
+            Found { why, ..Found::nothing(fault) }
+        }
+    }
+}
+
+fn read(ask: &Ask, answer: &Value) -> Result<Reply, String> {
+    let AskBody::Fix { actions, .. } = &ask.body else {
+        return Err("nothing failed".to_owned());
+    };
+    let Some(members) = answer.as_object() else {
+        return Err("it is not an object".to_owned());
+    };
+    if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        return Err(format!("it has `{unknown}`"));
+    }
+    let action = members.get("action").cloned().unwrap_or_default();
+    let action = serde_json::from_value::<FixAction>(action)
+        .ok()
+        .filter(|action| *action != FixAction::Correct)
+        .ok_or_else(|| "its `action` is missing, or none that it can take".to_owned())?;
+    let (arguments, output) = (members.get("arguments"), members.get("output"));
+    check_action(actions, action, arguments.is_some(), output.is_some())
+        .map_err(|bad| bad.to_string())?;
+    let arguments = arguments.cloned().map(Arc::new);
+    Ok(Reply::Fix { action, arguments, output: output.cloned(), plan_id: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::call::HowFar;
+    use crate::values::ids::{AskId, ContentHash, FrameId, Millis, RunId};
+    use serde_json::json;
+
+    fn ask() -> Ask {
+        let actions = vec![
+            FixAction::Retry,
+            FixAction::Edit,
+            FixAction::Skip,
+            FixAction::Abort,
+            FixAction::Settle,
+            FixAction::Correct,
+        ];
+        let fault = Fault::new("Boom", "it broke");
+        let how = HowFar::Failed;
+        Ask {
+            id: AskId(1),
+            run: RunId(1),
+            frame: FrameId(1),
+            step: "work".into(),
+            title: "it failed".to_owned(),
+            body: AskBody::Fix { fault, call: None, how, actions, plans: Vec::new() },
+            digest: ContentHash::of(b""),
+            created_at: Millis(0),
+            expires_at: None,
+            wanted: None,
+            answerers: None,
+            subject: None,
+            held: None,
+            tried: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_answer_that_fits_is_acted_upon_unless_it_could_do_a_write_twice() {
+        for (answer, acts) in [
+            (json!({"action": "retry", "why": "it is well again"}), false),
+            (json!({"action": "edit", "arguments": {"n": 2}}), false),
+            (json!({"action": "skip", "output": 5}), true),
+            (json!({"action": "settle", "output": null}), true),
+            (json!({"action": "abort"}), true),
+        ] {
+            let found = |may_repeat| found(&ask(), &answer, may_repeat);
+            assert!(found(true).acts && found(true).fault.is_none(), "{answer}");
+            let unknown = found(false);
+            assert_eq!((unknown.acts, unknown.reply.is_some()), (acts, true), "{answer}");
+        }
+        let why = found(&ask(), &json!({"action": "abort", "why": "hopeless"}), true).why;
+        assert_eq!(why.as_deref(), Some("hopeless"));
+    }
+
+    #[test]
+    fn an_answer_that_fits_no_reply_is_nothing() {
+        for answer in [
+            json!(null),
+            json!("retry"),
+            json!({}),
+            json!({"action": "again"}),
+            json!({"action": "correct"}),
+            json!({"action": "edit"}),
+            json!({"action": "settle"}),
+            json!({"action": "retry", "output": 1}),
+            json!({"action": "skip", "plan": "other"}),
+        ] {
+            let found = found(&ask(), &answer, true);
+            let name = found.fault.as_ref().map(|fault| fault.name.as_str());
+            assert_eq!((name, found.acts), (Some("CorrectionMisfit"), false), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Corrections: a plan that runs below a failed step and finds out what to do about it. Its answer
+//! is a reply; whatever goes wrong with it leaves the step to whoever is next. A correction is
+//! never corrected.
+
+use super::{At, Decided};
+use crate::ask::correction::found;
+use crate::ask::held::{Does, Found, Tried};
+use crate::ask::{Ask, AskBody};
+use crate::event::{CorrectionEnd, CorrectionEntry, Fact};
+use crate::expression::pointer::Stop;
+use crate::session::{CallState, Frame, FrameState, OpenAsk, OpenCall};
+use crate::values::datum::{Datum, Origin};
+use crate::values::fault::Fault;
+use crate::values::ids::PlanId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl<'e> At<'e> {
+    /// The correction that this frame works for, if it does.
+    pub(super) fn correction(&self) -> Option<&'e Frame> {
+        let mut at = Some(self.frame);
+        while let Some(frame) = at.filter(|frame| frame.corrects.is_none()) {
+            at = frame.parent.and_then(|parent| self.session.frames.get(&parent));
+        }
+        at
+    }
+
+    /// Whether this frame's step may be corrected, as far as the limits go.
+    pub(super) fn may_correct(&self) -> bool {
+        let corrections = |tried: &&Tried| matches!(tried.does, Does::Correct(_));
+        let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
+        self.correction().is_none()
+            && of_step < self.env.limits.step_corrections_max
+            && self.run.corrections < self.env.limits.run_corrections_max
+    }
+
+    /// Begins a correction of this frame's step.
+    pub(super) fn correct(&self, ask: &Ask, plan: &PlanId) -> Decided {
+        let Some(entered) = self.closure.plans.get(plan) else {
+            let message = format!("plan `{plan}` is not pinned by this run");
+            return Err(Stop::Fault(Fault::new("PlanError", message)));
+        };
+        if let Some(limit) = self.too_many_frames(1) {
+            return Ok(Some(limit));
+        }
+        Ok(Some(Fact::CorrectionEntered(Box::new(CorrectionEntry {
+            frame: self.frame.id,
+            step: ask.step.clone(),
+            child: self.new_frame_id(0),
+            plan: plan.clone(),
+            input: Arc::new(Datum::inline(self.failure(ask), Origin::Plan)),
+            start: entered.start.clone(),
+            ask: ask.id,
+            ends_at: self.env.now.plus_ms(self.env.limits.correction_ms_max),
+        }))))
+    }
+
+    /// What a correction is told of the failure.
+    fn failure(&self, ask: &Ask) -> Value {
+        let AskBody::Fix { fault, call, how, .. } = &ask.body else { return Value::Null };
+        let retries = self.frame.tried.iter().filter(|tried| tried.does == Does::Retry);
+        let tries = 1 + retries.map(|tried| tried.times).sum::<u32>();
+        json!({
+            "planId": self.frame.plan,
+            "stepId": ask.step,
+            "tool": call.as_ref().map(|call| &call.tool),
+            "error": fault,
+            "how": how,
+            "arguments": call.as_ref().map(|call| &call.arguments),
+            "tries": tries,
+        })
+    }
+
+    /// A correction that answered: what that means for the failed step.
+    pub(super) fn corrected(&self, failed: &Frame, answer: &Datum) -> Fact {
+        let ask = match failed.state {
+            FrameState::Correcting { ask, .. } => self.session.asks.get(&ask),
+            _ => None,
+        };
+        let call = self.session.calls.values().find(|call| call.request.frame == failed.id);
+        let may_repeat = !call.is_some_and(OpenCall::must_be_known);
+        let found = match ask {
+            Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), may_repeat),
+            None => Found::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
+        };
+        self.end_correction(failed, found)
+    }
+
+    /// A correction that is failing: what its own frame has under way ends first. A write of
+    /// unknown outcome in it is a person's, whatever becomes of the correction.
+    pub(super) fn correction_failing(&self, failed: &Frame, fault: &Fault) -> Decided {
+        let call = self.session.calls.values().find(|call| call.request.frame == self.frame.id);
+        let known = !call.is_some_and(OpenCall::must_be_known);
+        let waits = || (!self.frame.waits).then(|| Fact::FrameWaits { frame: self.frame.id });
+        match (&self.frame.state, call.map(|call| &call.state)) {
+            (FrameState::Calling(_), Some(CallState::Failed(how, why))) if !known => {
+                return self.stuck(why, *how, call).map(Some);
+            }
+            (FrameState::Calling(_), Some(_)) if !known => return Ok(waits()),
+            (FrameState::Asking(ask), _) => match self.session.asks.get(ask) {
+                Some(open) if open.is_open() && known => {
+                    return Ok(Some(Fact::AskWithdrawn { ask: *ask }));
+                }
+                Some(open) if open.is_open() => return Ok(waits()),
+                Some(open) if !known => return self.replied(open),
+                _ => {}
+            },
+            _ => {}
+        }
+        Ok(Some(self.end_correction(failed, Found::nothing(fault.clone()))))
+    }
+
+    /// The run fails, or the correction that this frame works for.
+    pub(super) fn fail(&self, fault: Fault) -> Fact {
+        let Some(correction) = self.correction() else { return self.close_failed(fault) };
+        let failed = correction.parent.and_then(|parent| self.session.frames.get(&parent));
+        match failed {
+            Some(failed) if correction.id == self.frame.id => {
+                self.end_correction(failed, Found::nothing(fault))
+            }
+            _ => Fact::ItemFailing { frame: correction.id, fault },
+        }
+    }
+
+    fn end_correction(&self, failed: &Frame, found: Found) -> Fact {
+        let correction = self.correction().map_or(self.frame.id, |frame| frame.id);
+        Fact::CorrectionEnded(Box::new(CorrectionEnd {
+            frame: failed.id,
+            child: correction,
+            found,
+        }))
+    }
+}
