@@ -23,6 +23,7 @@ pub(crate) mod blobs;
 pub(crate) mod said;
 mod state;
 mod observed;
+mod supervise;
 mod record;
 mod late;
 mod turns;
@@ -267,13 +268,5 @@ impl Driver {
         let waits = !self.in_flight.is_empty() || !self.waiters.is_empty();
         let busy = waits || moving || self.acts_soon();
         self.to_look.is_empty() && self.pending.is_empty() && !busy
-    }
-
-    /// Whether a rule acts before recovery would look again: then the session is not put away for
-    /// so short a time, and the rule is not late.
-    fn acts_soon(&self) -> bool {
-        let look = self.shared.clock.now().plus_ms(self.shared.limits.recover_interval_ms);
-        let act = self.session.as_ref().and_then(Session::next_act);
-        act.is_some_and(|at| at <= look)
     }
 }

@@ -163,6 +163,7 @@ impl Driver {
     pub(super) async fn keep_time(&mut self) -> Result<()> {
         let now = self.shared.clock.now();
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
+            self.log_act(&fact);
             self.record(fact).await?;
         }
         Ok(())

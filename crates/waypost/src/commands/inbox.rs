@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wire::rest::{
     ApproveReply, Ask, AskKind, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
-    CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, Page, ReplyAnswer,
+    CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, HeldAsk, Page,
+    ReplyAnswer, TriedRule,
 };
 
 const EXAMPLES: &str = "\
@@ -48,6 +49,9 @@ enum InboxCommand {
         /// How many at most
         #[arg(long, default_value_t = 50, value_parser = super::limit)]
         limit: usize,
+        /// Those that rules hold, instead of those that are for people
+        #[arg(long)]
+        held: bool,
     },
     /// Show one ask with all that it asks
     Show {
@@ -82,6 +86,9 @@ struct AnswerArgs {
     /// For `--action skip` and `settle`: what stands for the step's output
     #[arg(long, value_name = "JSON|@FILE", requires = "action")]
     output: Option<String>,
+    /// For `--action correct`: the plan that finds out what to do
+    #[arg(long, requires = "action")]
+    plan: Option<String>,
     /// How many seconds to wait for the run to end or pause again
     #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
     wait: u64,
@@ -133,6 +140,8 @@ enum Action {
     Abort,
     /// A failed step: it did happen, --output is its result
     Settle,
+    /// A failed step: run --plan, which finds out what to do
+    Correct,
     /// A URL: it was opened and done
     Done,
     /// A question, a form or a URL: no
@@ -143,8 +152,9 @@ enum Action {
 pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     match args.command {
-        InboxCommand::Ls { session, limit } => {
+        InboxCommand::Ls { session, limit, held } => {
             let request = Request::to(&["asks"]).with("status", Some("open"));
+            let request = request.with("held", held.then_some(true));
             list(context, &client.list(request.with("session", session), limit).await?)
         }
         InboxCommand::Show { ask } => show(context, &client, &ask).await,
@@ -204,6 +214,16 @@ fn fields(ask: &Ask) -> Fields {
     let actions: Vec<String> =
         ask.actions.iter().map(|action| plain_name(&json!(action))).collect();
     fields.add("actions", actions.join(", "));
+    fields.add("plans", exposed(&ask.plans.join(", ")));
+    if let Some(HeldAsk { rule, does, try_no, of, until, .. }) = &ask.held {
+        fields.add("held", format!("by rule `{rule}`: {does}, {try_no} of {of}, at {until}"));
+    }
+    for TriedRule { rule, does, times, found, .. } in &ask.tried {
+        let found = found.as_ref().map_or_else(String::new, |found| {
+            format!(", found {}", exposed_json(&found.to_string()))
+        });
+        fields.add("tried", format!("{times} x {does} by rule `{rule}`{found}"));
+    }
     fields.add("url", exposed(ask.url.as_deref().unwrap_or_default()));
     for asked in &ask.questions {
         let about = match asked.context.as_str() {
@@ -328,11 +348,12 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
         Action::Skip => FixAction::Skip,
         Action::Abort => FixAction::Abort,
         Action::Settle => FixAction::Settle,
+        Action::Correct => FixAction::Correct,
         Action::Done | Action::Decline => return Err(misfit(ask, "does not take this action")),
     };
     let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
     let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
-    Ok(json!(FixReply { action, arguments, output, plan_id: None }))
+    Ok(json!(FixReply { action, arguments, output, plan_id: args.plan.clone() }))
 }
 
 fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {
