@@ -13,9 +13,8 @@ impl Driver {
     /// Whether a rule acts before recovery would look again: then the session is not put away for
     /// so short a time, and the rule is not late.
     pub(super) fn acts_soon(&self) -> bool {
-        let look = self.shared.clock.now().plus_ms(self.shared.limits.recover_interval_ms);
-        let act = self.session.as_ref().and_then(Session::next_act);
-        act.is_some_and(|at| at <= look)
+        let Some(act) = self.session.as_ref().and_then(Session::next_act) else { return false };
+        act <= self.shared.clock.now().plus_ms(self.shared.limits.recover_interval_ms)
     }
 
     /// Logs what a rule does.

@@ -2,6 +2,7 @@
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
 use super::recovery::Recovery;
+use super::supervised::supervised;
 use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
 use kernel::event::{CallRequest, Event, Fact, Outcome};
@@ -144,7 +145,7 @@ impl Story {
         }
         let turn = self.turns.event(&event.fact, &self.session);
         let recovery = self.recovery.event(event, &self.session);
-        let wrong = turn.into_iter().chain(recovery);
+        let wrong = turn.into_iter().chain(recovery).chain(supervised(event, &self.session));
         self.wrong.extend(wrong.map(|wrong| format!("event {}: {wrong}", event.seq)));
         match &event.fact {
             Fact::AskOpened(_)

@@ -4,6 +4,7 @@
 pub mod tally;
 pub mod turns;
 pub mod recovery;
+pub mod supervised;
 pub mod journal;
 pub mod values;
 pub mod oracle;

@@ -1,0 +1,50 @@
+//! What a journal tells of rules: that each acts on what it holds, not before its time, never more
+//! often than it may, and repeats no write of unknown outcome; and that no correction begins twice.
+
+use kernel::ask::held::{HeldBy, SUPERVISOR};
+use kernel::ask::{Ask, AskBody, Decision, FixAction, Reply};
+use kernel::event::{Event, Fact};
+use kernel::session::{FrameState, OpenCall, Session};
+
+/// What is wrong with an event, seen with the session before it.
+pub fn supervised(event: &Event, session: &Session) -> Vec<String> {
+    match &event.fact {
+        Fact::AskOpened(ask) => ask.held.iter().filter_map(|held| used_up(ask, held)).collect(),
+        Fact::AskDecided { ask, decision } if *decision.by == *SUPERVISOR => {
+            session.asks.get(ask).map_or_else(Vec::new, |open| acted(&open.ask, decision, session))
+        }
+        Fact::CorrectionEntered(entry) => {
+            let frame = session.frames.get(&entry.frame).map(|frame| &frame.state);
+            let is_chosen = matches!(frame, Some(FrameState::Asking(ask)) if *ask == entry.ask);
+            let wrong = || format!("a correction begins that ask {} did not choose", entry.ask);
+            (!is_chosen).then(wrong).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A rule that holds an ask more often than it may.
+fn used_up(ask: &Ask, held: &HeldBy) -> Option<String> {
+    let before = ask.tried.iter().find(|tried| tried.rule == held.rule);
+    let before = before.map_or(0, |tried| tried.times);
+    let fits = held.try_no == before + 1 && held.try_no <= held.of;
+    (!fits).then(|| format!("rule `{}` holds ask {} after {before} tries", held.rule, ask.id))
+}
+
+/// What is wrong with what a rule did.
+fn acted(ask: &Ask, decision: &Decision, session: &Session) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if ask.held.as_ref().is_none_or(|held| held.until > decision.at) {
+        wrong.push(format!("a rule acts on ask {} before its time", ask.id));
+    }
+    let repeats =
+        matches!(decision.reply, Reply::Fix { action: FixAction::Retry | FixAction::Edit, .. });
+    let call = match &ask.body {
+        AskBody::Fix { call, .. } => call.as_ref().and_then(|it| session.calls.get(&it.call_id)),
+        _ => None,
+    };
+    if repeats && call.is_some_and(OpenCall::must_be_known) {
+        wrong.push(format!("a rule repeats the write of ask {}, of unknown outcome", ask.id));
+    }
+    wrong
+}
