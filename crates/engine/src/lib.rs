@@ -28,6 +28,7 @@ pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles};
+pub use gate::breakers::BreakerState;
 pub use gate::judged::ListVersion;
 pub use gate::rights::AllowAll;
 pub use gate::trail::{AuditParts, AuditRules};

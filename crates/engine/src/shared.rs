@@ -6,6 +6,7 @@ use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
 use crate::command::Command;
 use crate::gate::Gate;
 use crate::gate::arrivals::Arrivals;
+use crate::gate::breakers::Breakers;
 use crate::gate::judged::JudgedLists;
 use crate::gate::rates::Rates;
 use crate::gate::trail::{AuditParts, Trail};
@@ -165,6 +166,7 @@ impl Engine {
             limits: limits.clone(),
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
             rates: Rates::new(CALL_RATES_MAX),
+            breakers: Breakers::default(),
             arrivals,
             judged: JudgedLists::default(),
             trail: parts

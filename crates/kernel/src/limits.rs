@@ -295,6 +295,11 @@ limits! {
         turns_active_max: usize = 256, 1..=100_000;
         /// How many pieces of a turn wait for a listener; one that is slower loses some.
         turn_deltas_max: usize = 256, 1..=65_536;
+        /// After how many passing failures in a row the calls of an upstream are refused, for each
+        /// realm by itself; 0 refuses none.
+        breaker_failures: u32 = 10, 0..=1_000_000;
+        /// How long such calls are refused before one of them tries again.
+        breaker_open_ms: u64 = 10_000, 1..=HOUR_MS;
         /// How many calls run at the same time, over all sessions.
         calls_active_max: usize = 1_024, 1..=100_000;
         /// How many sessions move at the same time.

@@ -324,7 +324,9 @@ impl Settings {
                 own.value.timeout_ms.map(|ms| ("timeout_ms", "call_timeout_ms", ms.get()));
             let bytes = own.value.output_bytes.map(|most| most.get() as u64);
             let bytes = bytes.map(|most| ("output_bytes", "call_output_bytes_max", most));
-            for (name, limit, value) in timeout.into_iter().chain(bytes) {
+            let failures = own.value.breaker_failures.map(|most| u64::from(most.get()));
+            let failures = failures.map(|most| ("breaker_failures", "breaker_failures", most));
+            for (name, limit, value) in timeout.into_iter().chain(bytes).chain(failures) {
                 let bad = Limits::check_one(limit, value).map(|bad| OutOfRange { name, ..bad });
                 let path = vec!["tools", "limits", pattern.text.as_str(), name];
                 found.extend(bad.map(|bad| (path, bad)));
@@ -695,7 +697,8 @@ mod tests {
     fn tools_have_rules() {
         let text = "[tools]\nallow = [\"*\"]\ndeny = [\"http::*\"]\n\
                     [tools.limits.\"math::add\"]\nconcurrency = 4\nper_minute = 60\n\
-                    timeout_ms = 10000\noutput_bytes = 1048576\n[tools.limits.\"trade/*\"]\n";
+                    timeout_ms = 10000\noutput_bytes = 1048576\nbreaker_failures = 3\n\
+                    [tools.limits.\"trade/*\"]\n";
         let rules = Config::parse("waypost.toml", text).unwrap().tools;
         assert!(rules.allows("math::add") && !rules.allows("http::request"));
         let limits = rules.limits("math::add");
@@ -703,6 +706,7 @@ mod tests {
         assert_eq!(limits.per_minute.unwrap().get(), 60);
         assert_eq!(limits.timeout_ms.unwrap().get(), 10_000);
         assert_eq!(limits.output_bytes.unwrap().get(), 1_048_576);
+        assert_eq!(limits.breaker_failures.unwrap().get(), 3);
         assert_eq!(rules.limits("trade/settle"), ToolLimits::default());
         let nothing = Config::parse("waypost.toml", "[tools]\nallow = []\n").unwrap().tools;
         assert!(!nothing.allows("math::add"));

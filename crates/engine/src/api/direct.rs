@@ -5,6 +5,7 @@
 use crate::api::watched::Came;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
+use crate::gate::breakers::CIRCUIT_OPEN;
 use crate::gate::noted::JudgedCall;
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
@@ -307,16 +308,17 @@ fn tool_failed(error: ToolError) -> Refusal {
     Refusal { hint: fault.hint, ..refusal }
 }
 
-/// There are too many calls, and nothing was sent.
+/// It may be sent later: there are too many calls, or those before it failed.
 fn too_many(fault: Fault, retry_ms: u64) -> Refusal {
     crowded(fault, TryLater { retry_ms, run: None })
 }
 
 fn crowded(fault: Fault, later: TryLater) -> Refusal {
     let later = Box::new(later);
-    let code = match fault.name == RATE_LIMITED {
-        true => RefusalCode::RateLimited(later),
-        false => RefusalCode::TooManyCalls(later),
+    let code = match fault.name.as_str() {
+        RATE_LIMITED => RefusalCode::RateLimited(later),
+        CIRCUIT_OPEN => RefusalCode::CircuitOpen(later),
+        _ => RefusalCode::TooManyCalls(later),
     };
     Refusal { hint: fault.hint, ..Refusal::new(code, fault.message) }
 }
@@ -337,7 +339,8 @@ fn called(report: RunReport) -> CallReport {
 /// What came of the run of one tool: one that found no place is refused like one that never became
 /// a run. The run of a plan is not, for its other steps may have done something.
 fn called_alone(report: RunReport) -> Result<CallReport> {
-    let crowd = |fault: &&Fault| [RATE_LIMITED, TOO_MANY_CALLS].contains(&fault.name.as_str());
+    let refused = [RATE_LIMITED, TOO_MANY_CALLS, CIRCUIT_OPEN];
+    let crowd = |fault: &&Fault| refused.contains(&fault.name.as_str());
     let failed = report.run.status == RunStatus::Failed;
     match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {
         None => Ok(called(report)),

@@ -2,6 +2,7 @@
 
 use crate::catalog::registry::ToolSource;
 use crate::command::Command;
+use crate::gate::breakers::BreakerState;
 use crate::gate::judged::ListVersion;
 use crate::handles::Tools;
 use crate::refusal::Refusal;
@@ -10,6 +11,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::tool::schema::Misfit;
 use kernel::values::caller::Act;
+use kernel::values::ids::RealmId;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -93,6 +95,12 @@ impl Tools<'_> {
         if let Some(listed) = self.shared.gate.find(caller, tool) {
             listed.tool.forget(&wants.state);
         }
+    }
+
+    /// What of this realm's calls fails now: servers and tools whose last calls failed for passing
+    /// reasons, and until when calls of them are refused.
+    pub fn breakers(self, realm: &RealmId) -> Vec<BreakerState> {
+        self.shared.gate.breakers.of(realm)
     }
 
     /// Whether a value fits a schema.

@@ -5,6 +5,7 @@
 use kernel::contracts::Tool;
 use kernel::definition::plan::check::KEPT_OUT;
 use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::tool::breaker::Guarded;
 use kernel::tool::call::ToolSpec;
 use kernel::tool::rules::{ToolLimits, ToolRules};
 use kernel::tool::schema::{Schemas, sentence};
@@ -40,6 +41,8 @@ pub(crate) struct Listed {
     pub(crate) limits: ToolLimits,
     /// One permit for each of its calls that runs, where they are counted.
     pub(crate) places: Option<Arc<Semaphore>>,
+    /// With what its calls are refused after failures, where they are counted.
+    pub(crate) guarded: Option<Guarded>,
 }
 
 /// All tools: those that were there at the start, and those of sources that come and go.
@@ -255,7 +258,11 @@ fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
         let places = usize::try_from(places.get()).unwrap_or(usize::MAX);
         Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
     });
-    Listed { tool, spec_hash, is_remote, limits, places }
+    let guarded = match limits.breaker_failures {
+        Some(_) => Some(Guarded::Tool(tool.spec().name.clone())),
+        None => tool.upstream().map(|upstream| Guarded::Upstream(upstream.name)),
+    };
+    Listed { tool, spec_hash, is_remote, limits, places, guarded }
 }
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {

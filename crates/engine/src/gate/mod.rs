@@ -1,10 +1,12 @@
 //! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
 //! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
-//! its output's schema and size. Listing and calling use the same filter. Rates and places are
-//! looked at in `start` alone: a call that a person approved must not be judged away by them.
+//! its output's schema and size. Listing and calling use the same filter. Rates, breakers and
+//! places are looked at in `start` alone: a call that a person approved must not be judged away by
+//! them.
 
 mod outputs;
 pub(crate) mod rates;
+pub(crate) mod breakers;
 pub(crate) mod arrivals;
 pub(crate) mod judged;
 pub(crate) mod trail;
@@ -14,6 +16,7 @@ pub(crate) mod rights;
 use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};
 use crate::gate::arrivals::Arrivals;
+use crate::gate::breakers::{Breakers, Guard};
 use crate::gate::judged::JudgedLists;
 use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
@@ -53,6 +56,8 @@ pub(crate) struct Gate {
     pub(crate) calls: Arc<Semaphore>,
     /// How often callers may call.
     pub(crate) rates: Rates,
+    /// What failed in a row, and is refused for a while.
+    pub(crate) breakers: Breakers,
     /// Whether tools that are not there may still come.
     pub(crate) arrivals: Arrivals,
     /// The lists that were judged already.
@@ -138,6 +143,8 @@ struct Pass {
     listed: Arc<Listed>,
     timeout_ms: u64,
     output_bytes_max: usize,
+    /// What counts its failures.
+    guard: Option<Guard>,
     _places: Places,
 }
 
@@ -256,22 +263,28 @@ impl Gate {
         };
         let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);
         let deadline = self.clock.sleep_ms(timeout_ms);
+        let noting = pass.guard.clone().map(|guard| (self.clone(), guard));
         let calling = async move {
             let sent = caught(pin!(self.send(&sending, &pass))).await;
             sent.unwrap_or_else(|panicked| {
                 Err(panic_error(&sending.tool, sending.reach, &panicked))
             })
         };
-        match select(calling.boxed(), deadline).await {
+        let started = match select(calling.boxed(), deadline).await {
             Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
             Either::Right(((), coming)) => {
                 let late = Some(Late { coming, timeout_ms });
                 Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
             }
+        };
+        if let Some((gate, guard)) = noting {
+            gate.note_outcome(&guard, &started.result);
         }
+        started
     }
 
-    /// Still visible and not denied, not too soon, and a free place among the calls.
+    /// Still visible and not denied, not too soon, not refused after failures, and a free place
+    /// among the calls.
     async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
         let mut listed = match self.find(&sending.caller, sending.tool.as_str()) {
             Some(listed) => listed,
@@ -301,6 +314,10 @@ impl Gate {
             };
             return Err(ToolError::not_sent(POLICY_DENIED, message).into());
         }
+        // A call that began and continues elsewhere is not held up: its outcome would be unknown.
+        let begins = sending.given.state.is_null();
+        let guard = self.guard(&sending.caller, &listed).filter(|_| begins);
+        guard.as_ref().map_or(Ok(()), |guard| self.check_breaker(guard))?;
         if let Some(per_minute) = listed.limits.per_minute {
             let Sending { caller, tool, .. } = sending;
             let taken = self.rates.take(caller, tool, per_minute, self.clock.now());
@@ -319,7 +336,8 @@ impl Gate {
                 places
             }
         };
-        Ok(Pass { listed, timeout_ms, output_bytes_max, _places: places })
+        guard.as_ref().map_or(Ok(()), |guard| self.pass_breaker(guard))?;
+        Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
     }
 
     /// The places of a call, if they are free: most often they are, and that needs no timer.
@@ -351,9 +369,14 @@ impl Gate {
         Ok(Places { _own: own, _shared: shared })
     }
 
-    /// Whether a call could begin now as far as its rate goes, without counting it; else in how
-    /// many milliseconds.
+    /// Whether a call could begin now as far as its rate and its breaker go, without counting it;
+    /// else in how many milliseconds.
     pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
+        let listed = self.catalog.tool(&caller.realm, tool.as_str());
+        let guard = listed.and_then(|listed| self.guard(caller, &listed));
+        if let Some(Err(held)) = guard.map(|guard| self.check_breaker(&guard)) {
+            return Err((held.error.fault, held.retry_ms.unwrap_or(PLACE_RETRY_MS)));
+        }
         let Some(per_minute) = self.per_minute(&caller.realm, tool) else { return Ok(()) };
         let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
         looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))

@@ -211,6 +211,8 @@ codes! {
     RateLimited(Box<TryLater>) => "rate_limited", TooMany;
     /// Too many calls run at once.
     TooManyCalls(Box<TryLater>) => "too_many_calls", TooMany;
+    /// The calls before it failed, and calls are refused for a while.
+    CircuitOpen(Box<TryLater>) => "circuit_open", Unavailable;
 
     /// This is no Idempotency-Key.
     BadIdempotencyKey => "bad_idempotency_key", BadRequest;
@@ -258,7 +260,9 @@ impl RefusalCode {
             // `{result: ..}` or `{error: ..}`.
             Self::ToolFailed(Some(said)) => json!(said),
             Self::CallerLacks(lacks) => json!(lacks),
-            Self::RateLimited(later) | Self::TooManyCalls(later) => later.detail(),
+            Self::RateLimited(later) | Self::TooManyCalls(later) | Self::CircuitOpen(later) => {
+                later.detail()
+            }
             _ => return None,
         };
         Some(detail)
@@ -267,7 +271,9 @@ impl RefusalCode {
     /// In how many milliseconds to try again, where that is known.
     pub fn retry_ms(&self) -> Option<u64> {
         match self {
-            Self::RateLimited(later) | Self::TooManyCalls(later) => Some(later.retry_ms),
+            Self::RateLimited(later) | Self::TooManyCalls(later) | Self::CircuitOpen(later) => {
+                Some(later.retry_ms)
+            }
             _ => None,
         }
     }
@@ -453,5 +459,8 @@ mod tests {
         let run = RefusalCode::TooManyCalls(later(Some(RunId(2))));
         assert_eq!(run.detail(), Some(json!({"retryAfterMs": 7, "run": RunId(2)})));
         assert_eq!((run.retry_ms(), RefusalCode::DiskFull.retry_ms()), (Some(7), None));
+        let open = RefusalCode::CircuitOpen(later(None));
+        assert_eq!((open.name(), open.kind()), ("circuit_open", RefusalKind::Unavailable));
+        assert_eq!((open.detail(), open.retry_ms()), (Some(json!({"retryAfterMs": 7})), Some(7)));
     }
 }

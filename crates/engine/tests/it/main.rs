@@ -5,6 +5,7 @@ mod agents;
 mod approvers;
 mod audit;
 mod blobs;
+mod breaker;
 mod callable;
 mod cases;
 mod control;

@@ -31,6 +31,9 @@ pub struct ToolLimits {
     pub timeout_ms: Option<NonZeroU64>,
     /// The size of its output, instead of `call_output_bytes_max`.
     pub output_bytes: Option<NonZeroUsize>,
+    /// After how many passing failures in a row its calls are refused for `breaker_open_ms`, apart
+    /// from the other tools of its server.
+    pub breaker_failures: Option<NonZeroU32>,
 }
 
 impl ToolLimits {
@@ -42,6 +45,7 @@ impl ToolLimits {
             per_minute: self.per_minute.or(other.per_minute),
             timeout_ms: self.timeout_ms.or(other.timeout_ms),
             output_bytes: self.output_bytes.or(other.output_bytes),
+            breaker_failures: self.breaker_failures.or(other.breaker_failures),
         }
     }
 }

@@ -136,6 +136,7 @@ fn told(facts: &Facts) -> Upstream {
         resources: 0,
         restarts: 0,
         last_error: None,
+        breaker: None,
     }
 }
 

@@ -10,12 +10,15 @@ use crate::request::params::{Named, Params, not_found};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use engine::BreakerState;
 use kernel::contracts::policy::Resource;
+use kernel::tool::breaker::Guarded;
 use kernel::tool::call::Caller;
+use kernel::values::ids::Millis;
 use project::upstream_entries;
 use std::sync::Arc;
 use upstreams::{self, UpstreamState, UpstreamStatus};
-use wire::rest::{Page, Upstream};
+use wire::rest::{Page, Upstream, UpstreamBreaker};
 
 /// `GET /upstreams`, by name.
 pub(crate) async fn list(
@@ -25,7 +28,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<Upstream>>> {
     let members = readable(&doors, visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
-    let show = |member: Member| shown(&member, &visitor);
+    let failing = doors.engine.tools().breakers(&visitor.caller.realm);
+    let show = |member: Member| shown(&member, &visitor, &failing);
     paged(&doors, &of, members, query, |member| member.facts.name.as_str(), show)
 }
 
@@ -36,7 +40,8 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, visitor.foremost(), &name)?;
-    Ok(Json(shown(&member, &visitor)))
+    let failing = doors.engine.tools().breakers(&visitor.caller.realm);
+    Ok(Json(shown(&member, &visitor, &failing)))
 }
 
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
@@ -52,7 +57,8 @@ pub(crate) async fn check(
         Err(fault) => UpstreamStatus { last_error: Some(fault), ..unusable(upstream.status()) },
     };
     let shown = upstream_entries::shown(&member.facts, Some((upstream.config(), status)));
-    Ok(Json(Upstream { login_url: upstream.login_url(), ..shown }))
+    let breaker = breaker(&name, &doors.engine.tools().breakers(&caller.realm));
+    Ok(Json(Upstream { login_url: upstream.login_url(), breaker, ..shown }))
 }
 
 /// The status of one that a check could not use: one that wants a login is not broken.
@@ -66,12 +72,24 @@ fn unusable(status: UpstreamStatus) -> UpstreamStatus {
 }
 
 /// An upstream as this visitor sees it: where someone can log in is for administrators.
-fn shown(member: &Member, visitor: &Visitor) -> Upstream {
+fn shown(member: &Member, visitor: &Visitor, failing: &[BreakerState]) -> Upstream {
     let upstream = member.upstream.as_ref();
     let running = upstream.map(|upstream| (upstream.config(), upstream.status()));
     let for_login = upstream.filter(|_| visitor.administers());
     let login_url = for_login.and_then(|upstream| upstream.login_url());
-    Upstream { login_url, ..upstream_entries::shown(&member.facts, running) }
+    let breaker = breaker(&member.facts.name, failing);
+    Upstream { login_url, breaker, ..upstream_entries::shown(&member.facts, running) }
+}
+
+/// The calls of an upstream that failed in a row.
+fn breaker(name: &str, failing: &[BreakerState]) -> Option<UpstreamBreaker> {
+    let of_it = |state: &&BreakerState| match &state.guarded {
+        Guarded::Upstream(upstream) => **upstream == *name,
+        Guarded::Tool(_) => false,
+    };
+    let state = failing.iter().find(of_it)?;
+    let open_until = state.open_until.map(Millis::rfc3339);
+    Some(UpstreamBreaker { failures: state.failures, open_until })
 }
 
 /// The member as it runs; one that is left alone is refused.

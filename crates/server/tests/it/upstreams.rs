@@ -140,3 +140,61 @@ async fn what_an_upstream_repeats_of_our_token_is_nowhere() {
     assert!(is_in_clear(data.path(), &["you are ***".to_owned()]), "the calls are in the journal");
     assert!(!is_in_clear(data.path(), &[token.to_owned()]));
 }
+
+/// An MCP server with one tool that is always too busy.
+async fn busy(Json(asked): Json<Value>) -> Response {
+    let id = &asked["id"];
+    let answer = |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    match asked["method"].as_str().unwrap() {
+        "initialize" => answer(json!({"protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "busy", "version": "1"}}))
+        .into_response(),
+        "notifications/initialized" => StatusCode::ACCEPTED.into_response(),
+        "tools/list" => {
+            let tool = json!({"name": "find", "inputSchema": {"type": "object"}});
+            answer(json!({"tools": [tool]})).into_response()
+        }
+        "tools/call" => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        _ => {
+            let error = json!({"code": -32601, "message": "there is no such method"});
+            Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_in_a_row_is_left_alone_and_shown_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", post(busy));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!(
+        "[limits]\nbreaker_failures = 2\nbreaker_open_ms = 3600000\n\
+         [mcp.servers.far]\nurl = \"{url}\"\njournal = false\n"
+    );
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let house = House::build(Project { config, ..Project::demo() }, None).await;
+    let known = async {
+        while house.get("/api/v1/tools/far.find").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), known).await.expect("its tool is in the catalog");
+
+    let call = async || house.post("/api/v1/tools/far.find/call", json!({"arguments": {}})).await;
+    for failures in [1, 2] {
+        let failed = call().await;
+        assert_eq!((failed.status, &failed.body["code"]), (502, &json!("tool_failed")));
+        let shown = house.get("/api/v1/upstreams/far").await.body;
+        assert_eq!(shown["breaker"]["failures"], failures, "{shown}");
+        assert_eq!(shown["breaker"]["openUntil"].is_string(), failures == 2, "{shown}");
+    }
+    let refused = call().await;
+    assert_eq!((refused.status, &refused.body["code"]), (503, &json!("circuit_open")));
+    assert!(refused.body["retryAfterMs"].is_u64(), "{refused:?}");
+    assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
+    let listed = house.get("/api/v1/upstreams").await.body;
+    assert_eq!(listed["items"][0]["breaker"]["failures"], 2, "{listed}");
+    let metrics = house.get("/metrics").await.text;
+    assert!(metrics.contains("waypost_upstream_breaker_open{upstream=\"far\"} 1"), "{metrics}");
+}

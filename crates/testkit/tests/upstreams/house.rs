@@ -96,7 +96,9 @@ impl House {
             Way::Stdio(era) => (None, child(folder.path(), &with_era(era, flags))),
         };
         let servers = json!({"good": {"type": "http", "url": good.url()}, "bad": entry});
-        let limit = format!("upstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}");
+        // Each bad call must reach the bad one, however many of them came before.
+        let limit =
+            format!("breaker_failures = 0\nupstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}");
         let toml = format!("[limits]\n{limit}\n{DEMO_TOOLS}{settings}");
         let project = Project::write(&folder.path().join("project"), &[], &toml);
         let text = json!({"mcpServers": servers}).to_string();

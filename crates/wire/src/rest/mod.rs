@@ -44,7 +44,9 @@ pub use run::{
 };
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, JournalEvent, StreamEnd};
-pub use upstream::{Provider, ProviderOauth, Upstream, UpstreamLogin, UpstreamServer};
+pub use upstream::{
+    Provider, ProviderOauth, Upstream, UpstreamBreaker, UpstreamLogin, UpstreamServer,
+};
 
 #[cfg(test)]
 mod tests {

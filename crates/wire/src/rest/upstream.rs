@@ -70,6 +70,21 @@ pub struct Upstream {
     /// What went wrong last, if nothing went well since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Fault>,
+    /// Calls of it that failed in a row in this realm, if the last one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<UpstreamBreaker>,
+}
+
+/// Calls of an upstream that failed in a row, for passing reasons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpstreamBreaker {
+    /// How many failed.
+    pub failures: u32,
+    /// Until when calls are refused, if they are. After that one call tries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub open_until: Option<String>,
 }
 
 /// What a server says of itself.

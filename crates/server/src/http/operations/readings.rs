@@ -3,9 +3,10 @@
 use crate::gateway::Member;
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
-use engine::{Counts, RefusalCode, SinkState};
+use engine::{BreakerState, Counts, RefusalCode, SinkState};
 use kernel::contracts::StoreFigures;
 use kernel::contracts::figures::{COMMIT_MS, OpenAsks, OpenSessions};
+use kernel::tool::breaker::Guarded;
 use kernel::tool::call::Caller;
 use kernel::values::ids::Millis;
 use prometheus_client::collector::Collector;
@@ -29,6 +30,8 @@ pub(in crate::http) struct Reading {
     streams_open: u64,
     sinks: Vec<SinkState>,
     upstreams: Vec<UpstreamReading>,
+    /// How many tools with a breaker of their own are refused.
+    tools_refused: u64,
     /// Why no work can be taken.
     unwell: Option<RefusalCode>,
     /// What the store says of itself, where it does.
@@ -55,18 +58,22 @@ struct UpstreamReading {
     up: bool,
     tools: u64,
     restarts: u64,
+    /// Whether calls of it are refused after failures.
+    refused: bool,
 }
 
 impl Reading {
     /// How it is now. A store that cannot be read has metrics too.
     pub(in crate::http) async fn of(doors: &Doors, caller: &Caller) -> Self {
         let engine = &doors.engine;
+        let refused = refused(&engine.tools().breakers(&caller.realm));
         let open = doors.limits().streams_max.saturating_sub(doors.streams.available_permits());
         Self {
             counts: engine.counts(),
             streams_open: open as u64,
             sinks: engine.feed().sinks(caller).await.unwrap_or_default(),
-            upstreams: upstreams(doors, caller),
+            upstreams: upstreams(doors, caller, &refused),
+            tools_refused: refused.iter().filter(is_tool).count() as u64,
             unwell: engine.healthy().err().map(|refusal| refusal.code),
             store: engine.admin().store_figures(),
             asks: engine.asks().open(caller).await.ok(),
@@ -106,7 +113,7 @@ impl Reading {
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, &'static str, u64); 8] {
+    fn gauges(&self) -> [(&'static str, &'static str, u64); 9] {
         let counts = &self.counts;
         let disk_full = u64::from(self.unwell == Some(RefusalCode::DiskFull));
         let refused = u64::from(self.reload_refused);
@@ -119,6 +126,7 @@ impl Reading {
             ("ready", "Whether work can be taken", u64::from(self.unwell.is_none())),
             ("disk_full", "Whether the last write found no room", disk_full),
             ("reload_refused", "Whether what the files say is wrong and not served", refused),
+            ("tool_breakers_open", "Tools whose calls are refused", self.tools_refused),
         ]
     }
 
@@ -197,7 +205,10 @@ impl Reading {
         told.encode(encoder, of(|upstream| upstream.tools))?;
         let told =
             counters("upstream", "upstream_restarts", "How often an upstream was reconnected");
-        told.encode(encoder, of(|upstream| upstream.restarts))
+        told.encode(encoder, of(|upstream| upstream.restarts))?;
+        let told =
+            gauges("upstream", "upstream_breaker_open", "Whether calls of an upstream are refused");
+        told.encode(encoder, of(|upstream| u64::from(upstream.refused)))
     }
 }
 
@@ -229,11 +240,23 @@ impl Collector for Reading {
     }
 }
 
+/// What calls are refused of after failures.
+fn refused(failing: &[BreakerState]) -> Vec<Guarded> {
+    let refused = failing.iter().filter(|state| state.open_until.is_some());
+    refused.map(|state| state.guarded.clone()).collect()
+}
+
+fn is_tool(guarded: &&Guarded) -> bool {
+    matches!(guarded, Guarded::Tool(_))
+}
+
 /// All upstreams that this caller may read and that are not left alone.
-fn upstreams(doors: &Doors, caller: &Caller) -> Vec<UpstreamReading> {
+fn upstreams(doors: &Doors, caller: &Caller, refused: &[Guarded]) -> Vec<UpstreamReading> {
     let read = |member: Member| {
         let status = member.upstream?.status();
+        let guarded = Guarded::Upstream(member.facts.name.as_str().into());
         Some(UpstreamReading {
+            refused: refused.contains(&guarded),
             name: member.facts.name,
             up: status.state == UpstreamState::Ready,
             tools: status.tools as u64,
@@ -316,7 +339,9 @@ mod tests {
                 up: false,
                 tools: 9,
                 restarts: 2,
+                refused: true,
             }],
+            tools_refused: 3,
             unwell: Some(RefusalCode::DiskFull),
             store: Some(StoreFigures { queued: 7, commits, bytes: 4_096, wal_bytes: 1_024 }),
             asks: Some(vec![OpenAsks {
@@ -374,6 +399,8 @@ mod tests {
             "waypost_upstream_up{upstream=\"crm\"} 0",
             "waypost_upstream_tools{upstream=\"crm\"} 9",
             "waypost_upstream_restarts_total{upstream=\"crm\"} 2",
+            "waypost_upstream_breaker_open{upstream=\"crm\"} 1",
+            "waypost_tool_breakers_open 3",
             "waypost_http_responses_total{code=\"429\"} 8",
             "waypost_reloads_total{outcome=\"refused\"} 2",
             "waypost_reload_refused 1",

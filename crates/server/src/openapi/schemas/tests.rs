@@ -81,6 +81,7 @@ const TYPES: &[(&str, Again)] = &[
     ("ReasonCount", again::<rest::ReasonCount>),
     ("Upstream", again::<rest::Upstream>),
     ("UpstreamServer", again::<rest::UpstreamServer>),
+    ("UpstreamBreaker", again::<rest::UpstreamBreaker>),
     ("UpstreamPage", again::<rest::Page<rest::Upstream>>),
     ("UpstreamLogin", again::<rest::UpstreamLogin>),
     ("Provider", again::<rest::Provider>),

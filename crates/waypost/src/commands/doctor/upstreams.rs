@@ -71,6 +71,14 @@ async fn running(client: &Client) -> Vec<Finding> {
             let hint = format!("`waypost mcp login {}`", upstream.name);
             return Some(Finding::warn(NAME, what, &hint));
         }
+        if let Some(breaker) = &upstream.breaker
+            && let Some(until) = &breaker.open_until
+        {
+            let (name, failures) = (&upstream.name, breaker.failures);
+            let what = format!("calls of `{name}` are refused: {failures} failed in a row");
+            let hint = format!("one tries after {until}; `waypost mcp test {name}` checks it now");
+            return Some(Finding::warn(NAME, what, &hint));
+        }
         let fault = upstream.last_error.filter(|_| upstream.state == "failing")?;
         let what = format!("`{}` is failing: {}", upstream.name, fault.message);
         let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));

@@ -1,0 +1,203 @@
+//! Circuit breakers: the calls of a server that failed too often in a row, or of one tool, are
+//! refused for a while, for each realm by itself. Only failures are remembered, and an answer
+//! forgets them. No other process knows of them, and after a restart calls go out again.
+
+use super::{Gate, Held};
+use crate::catalog::registry::Listed;
+use crate::system::locks::lock;
+use kernel::tool::breaker::{Breaker, BreakerRule, Guarded};
+use kernel::tool::call::{Caller, HowFar, ToolError, ToolOutput};
+use kernel::values::ids::{Millis, RealmId};
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+
+/// Fault of a call that is refused because the ones before it failed.
+pub(crate) const CIRCUIT_OPEN: &str = "CircuitOpen";
+/// How many are remembered.
+const BREAKERS_MAX: usize = 4_096;
+
+/// Calls that failed in a row, as they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BreakerState {
+    /// The calls of what.
+    pub guarded: Guarded,
+    /// How many failed.
+    pub failures: u32,
+    /// Until when calls are refused, if they are. After that one call tries.
+    pub open_until: Option<Millis>,
+}
+
+/// The breakers of what fails now.
+#[derive(Debug, Default)]
+pub(crate) struct Breakers {
+    failing: Mutex<HashMap<Circuit, Breaker>>,
+}
+
+/// Whose calls of what.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Circuit {
+    realm: RealmId,
+    guarded: Guarded,
+}
+
+/// What counts the failures of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    circuit: Circuit,
+    rule: BreakerRule,
+}
+
+impl Breakers {
+    /// What fails in a realm.
+    pub(crate) fn of(&self, realm: &RealmId) -> Vec<BreakerState> {
+        let failing = lock(&self.failing);
+        let own = failing.iter().filter(|(circuit, _)| circuit.realm == *realm);
+        let mut states: Vec<BreakerState> = own
+            .map(|(circuit, breaker)| BreakerState {
+                guarded: circuit.guarded.clone(),
+                failures: breaker.failures(),
+                open_until: breaker.open_until(),
+            })
+            .collect();
+        states.sort_by(|left, right| left.guarded.cmp(&right.guarded));
+        states
+    }
+
+    fn look(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
+        let mut failing = lock(&self.failing);
+        failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.look(guard.rule, now))
+    }
+
+    fn pass(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
+        let mut failing = lock(&self.failing);
+        failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.pass(guard.rule, now))
+    }
+
+    fn failed(&self, guard: &Guard, now: Millis) {
+        let Guard { circuit, rule } = guard;
+        let mut failing = lock(&self.failing);
+        if failing.len() >= BREAKERS_MAX && !failing.contains_key(circuit) {
+            failing.retain(|_, breaker| breaker.open_until().is_some());
+            if failing.len() >= BREAKERS_MAX {
+                return;
+            }
+        }
+        let has_opened = failing.entry(circuit.clone()).or_default().failed(*rule, now);
+        drop(failing);
+        if has_opened {
+            let Circuit { realm, guarded } = circuit;
+            let (failures, open_ms) = (rule.failures.get(), rule.open_ms);
+            tracing::warn!(%realm, failures, open_ms, "calls of {guarded} are refused for a while");
+        }
+    }
+
+    fn answered(&self, guard: &Guard) {
+        let before = lock(&self.failing).remove(&guard.circuit);
+        if before.is_some_and(|breaker| breaker.open_until().is_some()) {
+            let Circuit { realm, guarded } = &guard.circuit;
+            tracing::info!(%realm, "calls of {guarded} are let through again");
+        }
+    }
+}
+
+impl Gate {
+    /// What counts the failures of a tool's calls, if something does.
+    pub(super) fn guard(&self, caller: &Caller, listed: &Listed) -> Option<Guard> {
+        let guarded = listed.guarded.clone()?;
+        let failures = match listed.limits.breaker_failures {
+            Some(failures) => failures,
+            None => NonZeroU32::new(self.limits.breaker_failures)?,
+        };
+        let rule = BreakerRule { failures, open_ms: self.limits.breaker_open_ms };
+        Some(Guard { circuit: Circuit { realm: caller.realm.clone(), guarded }, rule })
+    }
+
+    /// Refuses a call that could not be sent now, without letting one through.
+    pub(super) fn check_breaker(&self, guard: &Guard) -> Result<(), Held> {
+        let looked = self.breakers.look(guard, self.clock.now());
+        looked.map_err(|retry_ms| circuit_open(guard, retry_ms))
+    }
+
+    /// Lets a call through that is about to be sent, or refuses it.
+    pub(super) fn pass_breaker(&self, guard: &Guard) -> Result<(), Held> {
+        let passed = self.breakers.pass(guard, self.clock.now());
+        passed.map_err(|retry_ms| circuit_open(guard, retry_ms))
+    }
+
+    /// Remembers how a call ended. Any answer shows that the other side is there, also one that
+    /// says that the call failed; a call that was not sent for a lasting reason shows nothing.
+    pub(super) fn note_outcome(&self, guard: &Guard, result: &Result<ToolOutput, ToolError>) {
+        match result {
+            Err(error) if error.fault.passing => self.breakers.failed(guard, self.clock.now()),
+            Err(error) if error.how == HowFar::NotSent => {}
+            Ok(_) | Err(_) => self.breakers.answered(guard),
+        }
+    }
+}
+
+fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
+    let guarded = &guard.circuit.guarded;
+    let failures = guard.rule.failures;
+    let message = format!(
+        "calls of {guarded} are refused since {failures} or more failed in a row; one may try in \
+         {retry_ms} ms"
+    );
+    let hint = match guarded {
+        Guarded::Upstream(name) => {
+            format!("nothing was sent: come back then; `waypost mcp test {name}` checks it")
+        }
+        Guarded::Tool(_) => {
+            "nothing was sent: come back then, or raise `breaker_failures` in [tools.limits]"
+                .to_owned()
+        }
+    };
+    let error = ToolError::not_sent(CIRCUIT_OPEN, message).hint(hint).passing();
+    Held { error, retry_ms: Some(retry_ms) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(realm: &str, upstream: &str) -> Guard {
+        let rule = BreakerRule { failures: NonZeroU32::new(2).unwrap(), open_ms: 1_000 };
+        let guarded = Guarded::Upstream(upstream.into());
+        Guard { circuit: Circuit { realm: realm.into(), guarded }, rule }
+    }
+
+    #[test]
+    fn every_realm_and_upstream_has_its_own_and_an_answer_forgets_it() {
+        let (breakers, crm) = (Breakers::default(), guard("r", "crm"));
+        breakers.failed(&crm, Millis(0));
+        breakers.answered(&crm);
+        breakers.failed(&crm, Millis(1));
+        assert_eq!(breakers.pass(&crm, Millis(1)), Ok(()), "they were not in a row");
+        breakers.failed(&crm, Millis(2));
+        assert_eq!(breakers.look(&crm, Millis(2)), Err(1_000));
+        assert_eq!(breakers.pass(&guard("other", "crm"), Millis(2)), Ok(()));
+        assert_eq!(breakers.pass(&guard("r", "erp"), Millis(2)), Ok(()));
+        let state = BreakerState {
+            guarded: Guarded::Upstream("crm".into()),
+            failures: 2,
+            open_until: Some(Millis(1_002)),
+        };
+        assert_eq!(breakers.of(&"r".into()), [state]);
+        assert!(breakers.of(&"other".into()).is_empty());
+        breakers.answered(&crm);
+        assert_eq!(breakers.pass(&crm, Millis(3)), Ok(()));
+    }
+
+    #[test]
+    fn only_so_many_are_remembered_and_open_ones_stay() {
+        let breakers = Breakers::default();
+        let open = guard("r", "open");
+        breakers.failed(&open, Millis(0));
+        breakers.failed(&open, Millis(0));
+        for number in 0..BREAKERS_MAX {
+            breakers.failed(&guard("r", &number.to_string()), Millis(0));
+        }
+        assert_eq!(lock(&breakers.failing).len(), 2);
+        assert_eq!(breakers.look(&open, Millis(0)), Err(1_000));
+    }
+}

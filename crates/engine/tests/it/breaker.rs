@@ -1,0 +1,240 @@
+//! Calls of what fails again and again are refused for a while, then one of them tries.
+
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
+use engine::{
+    BreakerState, CallReport, Engine, Parts, Refusal, RefusalKind, RunRequest, RunSession,
+    RunTarget, ToolSource,
+};
+use futures::future::BoxFuture;
+use kernel::ask::AskBody;
+use kernel::contracts::{Page, Tool};
+use kernel::limits::Limits;
+use kernel::tool::breaker::Guarded;
+use kernel::tool::call::{
+    Call, Caller, HowFar, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
+use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
+use kernel::values::ids::{PlanId, RealmId};
+use serde_json::{Value, json};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const HOUR_MS: u64 = 3_600_000;
+const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
+    arguments: {}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+/// A tool that does as its arguments say, and counts its calls.
+struct Flaky {
+    spec: Arc<ToolSpec>,
+    upstream: Option<&'static str>,
+    calls: Arc<AtomicU32>,
+}
+
+impl Tool for Flaky {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        self.upstream.map(|name| Upstream { name: name.into(), speaks: Speaks::Rest })
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let result = match call.arguments["is"].as_str() {
+            Some("away") => Err(ToolError::not_sent("Away", "no connection").passing()),
+            Some("wrong") => Err(ToolError::failed("NotFound", "there is no such customer")),
+            Some("unfit") => Err(ToolError::not_sent("Unfit", "the key is no header")),
+            _ => Ok(ToolOutput::Value(json!("here"))),
+        };
+        Box::pin(std::future::ready(result))
+    }
+}
+
+/// An engine with tools of an upstream and one of its own.
+struct Desk {
+    engine: Engine,
+    calls: Arc<AtomicU32>,
+    _folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn open(limits: Limits, rules: ToolRules) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let calls = Arc::new(AtomicU32::new(0));
+        let tool = |name: &str, reach: Reach, upstream: Option<&'static str>| -> Arc<dyn Tool> {
+            Arc::new(Flaky { spec: spec(name, reach), upstream, calls: calls.clone() })
+        };
+        let tools = vec![
+            tool("crm.read", Reach::Reads, Some("crm")),
+            tool("crm.find", Reach::Reads, Some("crm")),
+            tool("crm.write", Reach::Writes, Some("crm")),
+            tool("own.read", Reach::Reads, None),
+        ];
+        let engine = start(folder.path(), limits, rules, tools);
+        Self { engine, calls, _folder: folder }
+    }
+
+    async fn call(&self, caller: &Caller, tool: &str, how: &str) -> Result<CallReport, Refusal> {
+        self.engine.tools().call(caller, &tool.into(), json!({"is": how}), WAIT_MS).await
+    }
+
+    /// Such a call, and what it was refused with.
+    async fn fails(&self, tool: &str, how: &str) -> Refusal {
+        self.call(&caller(), tool, how).await.unwrap_err()
+    }
+
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn failing(&self) -> Vec<BreakerState> {
+        self.engine.tools().breakers(&RealmId::from("default"))
+    }
+}
+
+fn start(folder: &Path, limits: Limits, rules: ToolRules, tools: Vec<Arc<dyn Tool>>) -> Engine {
+    let parts = parts(folder, limits, vec![ToolSource::new("the test", tools)]);
+    let engine = Engine::start(Parts { rules, ..parts }).unwrap();
+    engine.catalog().load_plans(&RealmId::from("default"), files(&[READ])).unwrap();
+    engine
+}
+
+fn spec(name: &str, reach: Reach) -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
+        name: name.into(),
+        title: name.into(),
+        description: name.into(),
+        input_schema: Arc::new(json!({"type": "object"})),
+        output_schema: None,
+        reach,
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
+    })
+}
+
+fn limits(failures: u32, open_ms: u64) -> Limits {
+    Limits { breaker_failures: failures, breaker_open_ms: open_ms, ..Limits::default() }
+}
+
+fn output(report: CallReport) -> Value {
+    match report {
+        CallReport::Done(output) => output,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_fails_again_and_again_is_left_alone_for_a_while() {
+    let desk = Desk::open(limits(2, HOUR_MS), ToolRules::default());
+    // An answer between two failures shows that it is there, also one that says no; a call that
+    // could not be sent shows nothing.
+    for (tool, how) in
+        [("crm.read", "away"), ("crm.find", "wrong"), ("crm.read", "away"), ("crm.read", "unfit")]
+    {
+        assert_eq!(desk.fails(tool, how).await.code.name(), "tool_failed", "{how}");
+    }
+    assert_eq!(desk.fails("crm.find", "away").await.code.name(), "tool_failed");
+    assert_eq!(desk.calls(), 5);
+
+    for tool in ["crm.read", "crm.find", "crm.write"] {
+        let refused = desk.fails(tool, "well").await;
+        assert_eq!(
+            (refused.kind(), refused.code.name()),
+            (RefusalKind::Unavailable, "circuit_open"),
+            "{tool}"
+        );
+        let retry_ms = refused.code.retry_ms().unwrap();
+        assert!((1..=HOUR_MS).contains(&retry_ms), "{retry_ms}");
+        assert!(refused.message.contains("upstream `crm`"), "{}", refused.message);
+    }
+    // Nothing was sent, and the write left no run behind.
+    let page = Page { cursor: None, limit: 10 };
+    let sessions = desk.engine.sessions().list(&caller(), &Default::default(), &page).await;
+    assert_eq!((sessions.unwrap().items.len(), desk.calls()), (0, 5));
+    let failing = desk.failing();
+    assert_eq!((failing.len(), failing[0].failures), (1, 2));
+    assert_eq!(failing[0].guarded, Guarded::Upstream("crm".into()));
+    assert!(failing[0].open_until.is_some());
+
+    // Other tools and other realms have nothing to do with it.
+    assert_eq!(output(desk.call(&caller(), "own.read", "well").await.unwrap()), json!("here"));
+    let elsewhere = Caller::new("other", "ann");
+    assert_eq!(output(desk.call(&elsewhere, "crm.read", "well").await.unwrap()), json!("here"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_of_our_own_has_none_unless_the_operator_says_so() {
+    let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
+    for _ in 0..3 {
+        assert_eq!(desk.fails("own.read", "away").await.code.name(), "tool_failed");
+    }
+    let none = Desk::open(limits(0, HOUR_MS), ToolRules::default());
+    for _ in 0..3 {
+        assert_eq!(none.fails("crm.read", "away").await.code.name(), "tool_failed");
+    }
+
+    let own = ToolLimits { breaker_failures: NonZeroU32::new(2), ..ToolLimits::default() };
+    let tools = vec![(Pattern::new("*.read").unwrap(), own)];
+    let desk = Desk::open(limits(1, HOUR_MS), ToolRules { tools, ..ToolRules::default() });
+    for tool in ["crm.read", "own.read"] {
+        for expected in ["tool_failed", "tool_failed", "circuit_open"] {
+            assert_eq!(desk.fails(tool, "away").await.code.name(), expected, "{tool}");
+        }
+    }
+    // The rest of the upstream is judged by itself.
+    assert_eq!(output(desk.call(&caller(), "crm.find", "well").await.unwrap()), json!("here"));
+    let refused: Vec<Guarded> = desk.failing().into_iter().map(|state| state.guarded).collect();
+    assert_eq!(refused, [Guarded::Tool("crm.read".into()), Guarded::Tool("own.read".into())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_tries_and_its_answer_lets_all_through() {
+    let desk = Desk::open(limits(2, 300), ToolRules::default());
+    for _ in 0..2 {
+        desk.fails("crm.read", "away").await;
+    }
+    assert_eq!(desk.fails("crm.read", "well").await.code.name(), "circuit_open");
+    let mut tried = None;
+    for _ in 0..LOOKS_MAX {
+        match desk.call(&caller(), "crm.read", "well").await {
+            Ok(report) => {
+                tried = Some(output(report));
+                break;
+            }
+            Err(refused) => assert_eq!(refused.code.name(), "circuit_open"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    assert_eq!(tried, Some(json!("here")), "a call should be let through after 300 ms");
+    assert_eq!((desk.calls(), desk.failing()), (3, Vec::new()));
+    assert_eq!(output(desk.call(&caller(), "crm.find", "well").await.unwrap()), json!("here"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_run_a_refused_call_is_a_failed_step_that_may_pass() {
+    let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
+    desk.fails("crm.find", "away").await;
+    let request = RunRequest {
+        target: RunTarget::Plan(PlanId::from("read")),
+        input: json!({}),
+        session: RunSession::New,
+        once: None,
+        about: Default::default(),
+    };
+    let report = desk.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("no fix") };
+    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "CircuitOpen"));
+    assert!(fault.passing, "{fault:?}");
+    assert_eq!(desk.calls(), 1);
+}
