@@ -6,6 +6,7 @@ pub(crate) mod runs;
 pub(crate) mod attended;
 pub(crate) mod tools;
 pub(crate) mod definitions;
+pub(crate) mod finding;
 pub(crate) mod agents;
 pub(crate) mod threads;
 pub(crate) mod reads;

@@ -6,7 +6,7 @@ use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
-use crate::request::params::{Named, Params, not_found};
+use crate::request::params::{Named, Params, not_found, page};
 use crate::views::rows;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -14,14 +14,37 @@ use axum::response::{IntoResponse, Response};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
 use kernel::values::ids::PlanId;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
 
-/// `GET /plans`, by id.
+/// `?match=&limit=&cursor=`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ListQuery {
+    #[serde(rename = "match")]
+    text: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+/// `GET /plans`, by id; those that fit a text, best first, where one is named.
 pub(crate) async fn list(
     Who { doors, caller }: Who,
-    Params(query): Params<PageQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<Page<PlanSummary>>> {
+    let ListQuery { text, limit, cursor } = query;
+    if let Some(text) = text {
+        if cursor.is_some() {
+            let message = "`match` gives one page, which has no `cursor`";
+            return Err(Failure::bad_request("bad_query", message).hint("leave one of them out"));
+        }
+        let most = page(limit, None, doors.limits()).limit;
+        let found = doors.engine.catalog().find_plans(&caller, &text, most);
+        let items = found.iter().map(|plan| rows::plan_summary(plan)).collect();
+        return Ok(Json(Page { items, next_cursor: None }));
+    }
+    let query = PageQuery { limit, cursor };
     let plans = doors.engine.catalog().plans(&caller);
     let of = Purpose::of(&caller, "/api/v1/plans");
     paged(&doors, &of, plans, query, |plan| plan.id.as_str(), |plan| rows::plan_summary(&plan))

@@ -85,6 +85,7 @@ fn filters() -> Vec<(&'static str, Value)> {
         ),
         ("ofPlan", query("plan", "Only whose latest run is of this plan.", text())),
         ("ofAgent", query("agent", "Only whose latest run talks to this agent.", text())),
+        ("ofText", query("match", "Only what fits this text, best first, on one page.", text())),
         ("ofSession", query("session", "Only of this session.", text())),
         ("ofRun", query("run", "Only of this run.", text())),
         ("ofStep", query("step", "Only of this step.", text())),

@@ -13,8 +13,8 @@ use wire::rest::{
 /// `/api/v1/plans`.
 pub(super) const PLANS: &[Route] = &[
     Route::get("/api/v1/plans", || get(plans::list), Engine(Act::Read))
-        .says("listPlans", "The plans, by id")
-        .parameters(&["limit", "cursor"])
+        .says("listPlans", "The plans, by id; with `match` those that fit a text, best first")
+        .parameters(&["ofText", "limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<PlanSummary>>, "a page of plans")])
         .refusals(&[&[400]]),
     Route::get("/api/v1/plans/{id}", || get(plans::show), Engine(Act::Read))

@@ -46,7 +46,7 @@ pub(super) const PLAN_SESSIONS: &[Route] = &[
         .says("listCapabilities", "All tools and plans")
         .answers(&[json_answer(200, of::<Capabilities>, "tools and plans")]),
     Route::post("/capabilities/discover", || post(plan_sessions::discover), Engine(Act::Read))
-        .says("discoverCapabilities", "Tools and plans whose id or description has these words")
+        .says("discoverCapabilities", "Tools and plans that fit a text, best first")
         .body(Body::Json(of::<Discover>))
         .answers(&[json_answer(200, of::<Capabilities>, "what was found")])
         .refusals(&[BODY]),

@@ -26,6 +26,13 @@ async fn plans_are_listed_by_id_and_by_page() {
         assert_eq!(rest["items"].as_array().unwrap().len(), 3, "{cursor}");
     }
     assert_eq!(house.get("/api/v1/plans?x=1").await.status, 400);
+    let found = house.get("/api/v1/plans?match=positive%20sum%20of%20two&limit=1").await.body;
+    assert_eq!(found["items"][0]["id"], "math::conditional_add", "{found}");
+    assert_eq!((found["items"].as_array().unwrap().len(), &found["nextCursor"]), (1, &Value::Null));
+    let none = house.get("/api/v1/plans?match=teleport").await.body;
+    assert_eq!(none, json!({"items": [], "nextCursor": null}));
+    let both = house.get("/api/v1/plans?match=sum&cursor=x").await;
+    assert_eq!(both.refusal(), refused(400, "bad_query", &[]));
 }
 
 #[tokio::test]

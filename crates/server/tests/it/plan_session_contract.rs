@@ -203,6 +203,9 @@ async fn capabilities_are_listed_and_discovered() {
     assert_eq!(found["tools"][0]["id"], "math::add");
     let plans = found["plans"].as_array().unwrap();
     assert!(plans.iter().any(|plan| plan["id"] == "math::conditional_add"), "{found}");
+    let words = json!({"query": "is the sum of numbers positive?", "limit": 3});
+    let found = house.post("/capabilities/discover", words).await.body;
+    assert_eq!(found["plans"][0]["id"], "math::conditional_add", "{found}");
     let one = house.post("/capabilities/discover", json!({"query": "", "limit": 5})).await.body;
     let count = |list: &Value| list.as_array().unwrap().len();
     assert_eq!(count(&one["tools"]) + count(&one["plans"]), 5);

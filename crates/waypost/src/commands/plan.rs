@@ -23,6 +23,7 @@ use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
 const EXAMPLES: &str = "\
 Examples:
   waypost plan ls
+  waypost plan ls --match 'add two numbers'        # those that fit, best first
   waypost plan run math::conditional_add --input a=2 b=3
   waypost plan run hello/greet --session my-session --wait 5
   waypost plan validate                            # all plans of this project, offline
@@ -40,7 +41,7 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Subcommand)]
 enum PlanCommand {
     /// List the server's plans
-    Ls(Most),
+    Ls(ListArgs),
     /// Show one plan as the server has it
     Show {
         /// The plan's id
@@ -65,6 +66,15 @@ enum PlanCommand {
     },
     /// Run a plan and print its answer
     Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only plans that fit this text, best first
+    #[arg(long = "match", value_name = "TEXT")]
+    text: Option<String>,
+    #[command(flatten)]
+    most: Most,
 }
 
 #[derive(Debug, Args)]
@@ -102,7 +112,7 @@ impl PlanArgs {
 /// Runs `waypost plan`.
 pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        PlanCommand::Ls(Most { limit }) => list(context, limit).await,
+        PlanCommand::Ls(args) => list(context, args).await,
         PlanCommand::Show { id } => show(context, &id).await,
         PlanCommand::Validate { paths } => validate(context, &paths),
         PlanCommand::Graph { file } => graph(context, file),
@@ -111,8 +121,9 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
     }
 }
 
-async fn list(context: &Context, limit: usize) -> Result<Exit> {
-    let body = context.client().await?.list(Request::to(&["plans"]), limit).await?;
+async fn list(context: &Context, args: ListArgs) -> Result<Exit> {
+    let request = Request::to(&["plans"]).with("match", args.text);
+    let body = context.client().await?.list(request, args.most.limit).await?;
     let row = |plan: PlanSummary| vec![plan.id, plan.description];
     context.table(&body, &["plan", "description"], None, row)
 }

@@ -169,26 +169,13 @@ pub(crate) async fn discover(
     Who { doors, caller }: Who,
     Posted(body): Posted<Discover>,
 ) -> Json<Capabilities> {
-    let query = body.query.to_lowercase();
-    let fits =
-        |id: &str, description: &str| format!("{id} {description}").to_lowercase().contains(&query);
     let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
-    let tools = doors.engine.tools().list(&caller);
-    let tools: Vec<Capability> = tools
-        .iter()
-        .filter(|spec| fits(spec.name.as_str(), &spec.description))
-        .take(limit)
-        .map(|spec| tool(spec))
-        .collect();
-    let plans = doors.engine.catalog().plans(&caller);
-    let plans = plans
-        .iter()
-        .filter(|plan| fits(plan.id.as_str(), &plan.description))
-        .take(limit - tools.len())
-        .map(|known| plan(known))
-        .collect();
-    Json(Capabilities { tools, plans })
+    let found = doors.engine.catalog().find(&caller, &body.query, limit);
+    Json(Capabilities {
+        tools: found.tools.iter().map(|spec| tool(spec)).collect(),
+        plans: found.plans.iter().map(|known| plan(known)).collect(),
+    })
 }
 
 /// `POST /admin/capabilities`.

@@ -1,0 +1,60 @@
+//! Tools and plans that fit a text, among those that a caller sees.
+
+use crate::handles::Catalog;
+use kernel::definition::finding::{Findable, find};
+use kernel::definition::plan::Plan;
+use kernel::tool::call::{Caller, ToolSpec};
+use std::sync::Arc;
+
+/// What fits a text, best first.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The tools.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// The plans.
+    pub plans: Vec<Arc<Plan>>,
+}
+
+impl Catalog<'_> {
+    /// The tools and plans that this caller sees and that fit a text, at most so many together.
+    pub fn find(self, caller: &Caller, text: &str, most: usize) -> Found {
+        let tools = self.shared.gate.visible(caller);
+        let plans = self.plans(caller);
+        let items: Vec<Findable<'_>> =
+            tools.iter().map(|spec| of_tool(spec)).chain(plans.iter().map(of_plan)).collect();
+        let mut found = Found::default();
+        for position in find(text, &items, most) {
+            match position.checked_sub(tools.len()) {
+                None => found.tools.extend(tools.get(position).cloned()),
+                Some(position) => found.plans.extend(plans.get(position).cloned()),
+            }
+        }
+        found
+    }
+
+    /// The plans that this caller sees and that fit a text, at most so many.
+    pub fn find_plans(self, caller: &Caller, text: &str, most: usize) -> Vec<Arc<Plan>> {
+        let plans = self.plans(caller);
+        let items: Vec<Findable<'_>> = plans.iter().map(of_plan).collect();
+        let positions = find(text, &items, most).into_iter();
+        positions.filter_map(|position| plans.get(position).cloned()).collect()
+    }
+}
+
+fn of_tool(spec: &ToolSpec) -> Findable<'_> {
+    Findable {
+        id: spec.name.as_str(),
+        description: &spec.description,
+        parameters: Some(&spec.input_schema),
+        examples: Vec::new(),
+    }
+}
+
+fn of_plan(plan: &Arc<Plan>) -> Findable<'_> {
+    Findable {
+        id: plan.id.as_str(),
+        description: &plan.description,
+        parameters: plan.parameters.as_deref(),
+        examples: plan.examples.iter().map(|example| example.name.as_str()).collect(),
+    }
+}
