@@ -21,6 +21,7 @@ mod recovery;
 mod outbox;
 
 pub use api::copies::Exported;
+pub use api::drafting::{Draft, DraftRequest, DraftWrite, Drafted, DraftedPlan};
 pub use api::finding::Found;
 pub use api::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
 pub use api::transcript::Transcript;

@@ -291,6 +291,11 @@ limits! {
         turn_timeout_ms: u64 = 120_000, 1..=DAY_MS;
         /// How often one turn is tried before a person is asked.
         turn_attempts_max: u32 = 4, 1..=1_000;
+        /// How many tools a model is shown that writes a plan, those that fit its goal best.
+        draft_tools_max: usize = 60, 1..=1_000;
+        /// How many times a model gets the mistakes of its plan back to correct them; 0 gives it no
+        /// second try.
+        draft_rounds_max: u32 = 3, 0..=20;
         /// How many turns of models run at the same time.
         turns_active_max: usize = 256, 1..=100_000;
         /// How many pieces of a turn wait for a listener; one that is slower loses some.

@@ -55,9 +55,11 @@ pub const DEMO_SETTINGS: (&str, &str) =
 pub const DEMO_AGENTS: &[(&str, &str)] =
     &[("agents/assistant.yaml", include_str!("../../../examples/calendar/agents/assistant.yaml"))];
 
-/// The rules that the demo's model is made of, by their path in its project folder.
-pub const DEMO_RULES: &[(&str, &str)] =
-    &[("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml"))];
+/// The rules that the demo's models are made of, by their path in its project folder.
+pub const DEMO_RULES: &[(&str, &str)] = &[
+    ("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml")),
+    ("rules/drafts.yaml", include_str!("../../../examples/calendar/rules/drafts.yaml")),
+];
 
 /// The demo's pipelines, by their path in its project folder: those of the trade-failures example.
 pub const DEMO_PIPELINES: &[(&str, &str)] = &[(

@@ -98,7 +98,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     /// Talk with an agent
     Chat(chat::ChatArgs),
-    /// List, check, draw, test and run plans
+    /// List, check, draw, test, run and draft plans
     Plan(plan::PlanArgs),
     /// List and test pipelines, send cases, and see who decided them
     Pipeline(pipeline::PipelineArgs),

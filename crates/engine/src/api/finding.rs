@@ -1,7 +1,7 @@
 //! Tools and plans that fit a text, among those that a caller sees.
 
 use crate::handles::Catalog;
-use kernel::definition::finding::{Findable, find};
+use kernel::definition::finding::{Findable, find, find_fitting};
 use kernel::definition::plan::Plan;
 use kernel::tool::call::{Caller, ToolSpec};
 use std::sync::Arc;
@@ -36,9 +36,30 @@ impl Catalog<'_> {
     pub fn find_plans(self, caller: &Caller, text: &str, most: usize) -> Vec<Arc<Plan>> {
         let plans = self.plans(caller);
         let items: Vec<Findable<'_>> = plans.iter().map(of_plan).collect();
-        let positions = find(text, &items, most).into_iter();
-        positions.filter_map(|position| plans.get(position).cloned()).collect()
+        at(&plans, find(text, &items, most))
     }
+
+    /// The plans that this caller sees and that do all that a text says, as far as words can tell.
+    pub(crate) fn fitting_plans(self, caller: &Caller, text: &str, most: usize) -> Vec<Arc<Plan>> {
+        let plans = self.plans(caller);
+        let items: Vec<Findable<'_>> = plans.iter().map(of_plan).collect();
+        at(&plans, find_fitting(text, &items, most))
+    }
+}
+
+/// These tools, those that fit a text first, and at most so many.
+pub(crate) fn best_first(tools: &[Arc<ToolSpec>], text: &str, most: usize) -> Vec<Arc<ToolSpec>> {
+    let items: Vec<Findable<'_>> = tools.iter().map(|spec| of_tool(spec)).collect();
+    let mut positions = find(text, &items, most);
+    let others: Vec<usize> =
+        (0..tools.len()).filter(|position| !positions.contains(position)).collect();
+    positions.extend(others);
+    positions.truncate(most);
+    at(tools, positions)
+}
+
+fn at<T: Clone>(items: &[T], positions: Vec<usize>) -> Vec<T> {
+    positions.into_iter().filter_map(|position| items.get(position).cloned()).collect()
 }
 
 fn of_tool(spec: &ToolSpec) -> Findable<'_> {

@@ -7,6 +7,7 @@ pub(crate) mod attended;
 pub(crate) mod tools;
 pub(crate) mod definitions;
 pub(crate) mod finding;
+pub(crate) mod drafting;
 pub(crate) mod agents;
 pub(crate) mod threads;
 pub(crate) mod reads;

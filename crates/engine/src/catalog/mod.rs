@@ -330,6 +330,12 @@ impl Catalog {
         }
     }
 
+    /// How far a plan reaches that is not in the catalog.
+    pub(crate) fn reach_of(&self, realm: &RealmId, plan: &Plan) -> Reach {
+        let known = self.known(realm, |known| Some(self.as_tool(realm, &known.plans, plan).reach));
+        known.unwrap_or_else(|| self.as_tool(realm, &BTreeMap::new(), plan).reach)
+    }
+
     fn around<T>(
         &self,
         realm: &RealmId,

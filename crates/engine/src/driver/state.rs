@@ -101,10 +101,10 @@ pub(super) struct Answered {
 }
 
 /// What came of asking a model.
-pub(super) struct Asked {
-    pub(super) result: Result<Turn, LlmError>,
+pub(crate) struct Asked {
+    pub(crate) result: Result<Turn, LlmError>,
     /// What it cost, where the price is known.
-    pub(super) cost_micros: Option<u64>,
+    pub(crate) cost_micros: Option<u64>,
     /// When the first piece of its answer came.
     pub(super) first_at: Option<Millis>,
 }

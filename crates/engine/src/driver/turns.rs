@@ -297,7 +297,12 @@ impl Driver {
 
 impl Shared {
     /// One turn of a model, within its time and among not too many others.
-    async fn one_turn(&self, name: &str, prompt: &Prompt, sink: &dyn DeltaSink) -> Asked {
+    pub(crate) async fn one_turn(
+        &self,
+        name: &str,
+        prompt: &Prompt,
+        sink: &dyn DeltaSink,
+    ) -> Asked {
         let models = self.models();
         let Some(model) = models.get(name) else {
             return Asked { result: Err(no_such_model(name)), cost_micros: None, first_at: None };

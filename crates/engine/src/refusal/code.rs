@@ -184,6 +184,12 @@ codes! {
     AgentMissing => "agent_missing", Conflict;
     /// The agent is in a file, so it cannot be stored or removed.
     AgentInFile => "agent_in_file", Conflict;
+    /// There are several models, and none is named, or there is none.
+    ModelNeeded(Vec<String>) => "model_needed", BadRequest;
+    /// The model did not answer, or will not.
+    ModelFailed => "model_failed", Upstream;
+    /// The goal of a plan is empty or too long, or a pattern of its tools is wrong.
+    BadDraft => "bad_draft", WrongShape;
     /// There is no agent to talk to.
     NoAgent => "no_agent", NotFound;
     /// There are several agents, and none is named.
@@ -255,6 +261,7 @@ impl RefusalCode {
             Self::AskWithdrawn(closed) => closed.detail(AskStatus::Withdrawn),
             Self::AskBusy(closed) => closed.detail(AskStatus::Open),
             Self::AgentNeeded(agents) => json!({"agents": agents}),
+            Self::ModelNeeded(models) => json!({"models": models}),
             Self::Forbidden(act) => json!({"act": act}),
             Self::OutOfScope(act) => json!({"act": act, "scope": act.scope()}),
             // `{result: ..}` or `{error: ..}`.

@@ -9,6 +9,7 @@ mod breaker;
 mod callable;
 mod cases;
 mod control;
+mod drafts;
 mod gate;
 mod heal;
 mod identity;

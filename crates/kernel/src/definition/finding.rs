@@ -42,18 +42,18 @@ pub struct Findable<'a> {
     pub examples: Vec<&'a str>,
 }
 
+impl Findable<'_> {
+    /// Whether its id or description has this text, which is in small letters.
+    fn has(&self, whole: &str) -> bool {
+        format!("{} {}", self.id, self.description).to_lowercase().contains(whole)
+    }
+}
+
 /// The positions of those that fit a text, best first, and at most so many.
 pub fn find(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
     let whole = text.to_lowercase();
-    let has_whole = |item: &Findable<'_>| {
-        format!("{} {}", item.id, item.description).to_lowercase().contains(&whole)
-    };
-    let positions = items.iter().enumerate();
-    let mut found: Vec<usize> = positions
-        .filter(|(_, item)| has_whole(item))
-        .map(|(position, _)| position)
-        .take(most)
-        .collect();
+    let having = items.iter().enumerate().filter(|(_, item)| item.has(&whole));
+    let mut found: Vec<usize> = having.map(|(position, _)| position).take(most).collect();
     if found.len() < most {
         let by_words = by_words(text, items);
         let more: Vec<usize> =
@@ -64,13 +64,24 @@ pub fn find(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
     found
 }
 
+/// The positions of those that do all that a text says, as far as words can tell, best first and at
+/// most so many: they have the whole text, or each of its words.
+pub fn find_fitting(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
+    let (whole, wanted) = (text.to_lowercase(), wanted(text));
+    let fits = |position: &usize| {
+        items.get(*position).is_some_and(|item| {
+            let vocabulary = Vocabulary::of(item);
+            let has_all = wanted.iter().all(|word| vocabulary.weight(word) > 0);
+            item.has(&whole) || (wanted.len() > 1 && has_all)
+        })
+    };
+    find(text, items, items.len()).into_iter().filter(fits).take(most).collect()
+}
+
 /// The positions of those that share words with a text, best first. A word that few of them have
 /// counts more.
 fn by_words(text: &str, items: &[Findable<'_>]) -> Vec<usize> {
-    let mut wanted = words(text);
-    wanted.sort();
-    wanted.dedup();
-    wanted.truncate(QUERY_WORDS_MAX);
+    let wanted = wanted(text);
     let vocabularies = items.iter().map(Vocabulary::of);
     let hits: Vec<Vec<u32>> = vocabularies
         .map(|vocabulary| wanted.iter().map(|word| vocabulary.weight(word)).collect())
@@ -88,6 +99,15 @@ fn by_words(text: &str, items: &[Findable<'_>]) -> Vec<usize> {
         scores.into_iter().enumerate().filter(|(_, score)| *score > 0).collect();
     fitting.sort_by_key(|(position, score)| (Reverse(*score), *position));
     fitting.into_iter().map(|(position, _)| position).collect()
+}
+
+/// The words of a text, each once.
+fn wanted(text: &str) -> Vec<String> {
+    let mut wanted = words(text);
+    wanted.sort();
+    wanted.dedup();
+    wanted.truncate(QUERY_WORDS_MAX);
+    wanted
 }
 
 /// The words of one item, each with the most that it counts for.
@@ -222,6 +242,20 @@ mod tests {
         assert_eq!(find("read invoices", &items, 9), [3, 1, 2]);
         assert_eq!(find("mail an invoice", &items, 9), [2, 3, 0, 1]);
         assert_eq!(find("mail an invoice", &items, 1), [2]);
+    }
+
+    #[test]
+    fn what_does_all_of_it_has_the_whole_text_or_each_of_its_words() {
+        let items = [
+            named("math::conditional_add", "Adds two numbers and says if the sum is positive."),
+            named("math::fan_out", "Adds in two branches at the same time."),
+            named("greet", "says hello"),
+        ];
+        assert_eq!(find_fitting("add two numbers", &items, 9), [0]);
+        assert_eq!(find_fitting("add", &items, 9), [0, 1]);
+        assert_eq!(find_fitting("add two numbers", &items, 0), [0; 0]);
+        assert_eq!(find_fitting("add two numbers and mail the sum", &items, 9), [0; 0]);
+        assert_eq!(find_fitting("number", &items, 9), [0]);
     }
 
     #[test]

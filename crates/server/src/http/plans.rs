@@ -1,4 +1,5 @@
-//! `/api/v1/plans`: the plans of the catalog, storing one, and whether one would be taken.
+//! `/api/v1/plans`: the plans of the catalog, storing one, whether one would be taken, and plans
+//! that a model writes.
 
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
@@ -7,16 +8,17 @@ use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::params::{Named, Params, not_found, page};
-use crate::views::rows;
+use crate::views::{drafts, rows};
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::DraftRequest;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
 use kernel::values::ids::PlanId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wire::rest::{Page, PlanAnswer, PlanCheck, PlanSummary};
+use wire::rest::{DraftAnswer, DraftBody, Page, PlanAnswer, PlanCheck, PlanSummary};
 
 /// `?match=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
@@ -120,4 +122,15 @@ pub(crate) async fn validate(
         errors: errors.into_iter().map(rows::plan_mistake).collect(),
         warnings: warnings.into_iter().map(rows::plan_mistake).collect(),
     })
+}
+
+/// `POST /plans/draft`: 200 also where the last draft is wrong, for the question was answered.
+pub(crate) async fn draft(
+    Who { doors, caller }: Who,
+    Posted(body): Posted<DraftBody>,
+) -> Result<Json<DraftAnswer>> {
+    let DraftBody { goal, model, tools, fresh } = body;
+    let request = DraftRequest { goal, model, tools, fresh };
+    let drafted = doors.engine.catalog().draft_plan(&caller, request).await?;
+    Ok(Json(drafts::drafted(drafted)))
 }

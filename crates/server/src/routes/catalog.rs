@@ -7,7 +7,8 @@ use crate::openapi::{BODY, Body, READ, WRITE, json_answer, of};
 use axum::routing::{get, post, put};
 use kernel::values::caller::Act;
 use wire::rest::{
-    CallAnswer, CallBody, Page, PendingCall, Plan, PlanAnswer, PlanCheck, PlanSummary, Tool,
+    CallAnswer, CallBody, DraftAnswer, DraftBody, Page, PendingCall, Plan, PlanAnswer, PlanCheck,
+    PlanSummary, Tool,
 };
 
 /// `/api/v1/plans`.
@@ -46,6 +47,15 @@ pub(super) const PLANS: &[Route] = &[
     .body(Body::Json(of::<Plan>))
     .answers(&[json_answer(200, of::<PlanCheck>, "what is wrong with it, if anything")])
     .refusals(&[BODY]),
+    Route::post("/api/v1/plans/draft", || post(plans::draft), Engine(Act::Run))
+        .says("draftPlan", "Plans that fit a goal already, or one that a model writes for it")
+        .body(Body::Json(of::<DraftBody>))
+        .answers(&[json_answer(
+            200,
+            of::<DraftAnswer>,
+            "what was found, or what was written with what is wrong with it",
+        )])
+        .refusals(&[BODY, &[404, 502], READ]),
 ];
 
 /// `/api/v1/tools`.

@@ -2,5 +2,6 @@
 //! `/run`, results of tools. A view decides nothing. Bodies are types of crate `wire`.
 
 pub(crate) mod rows;
+pub(crate) mod drafts;
 pub(crate) mod threads;
 pub(crate) mod content;

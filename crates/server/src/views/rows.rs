@@ -423,7 +423,7 @@ fn how_name(how: HowFar) -> &'static str {
     }
 }
 
-fn reach_name(reach: Reach) -> &'static str {
+pub(super) fn reach_name(reach: Reach) -> &'static str {
     match reach {
         Reach::Reads => "reads",
         Reach::Writes => "writes",

@@ -119,6 +119,7 @@ async fn changes(house: &House) -> Vec<Change> {
     vec![
         Change::post("/api/v1/runs", adding("started")),
         Change::post("/api/v1/runs", json!({"plan": plan})),
+        Change::post("/api/v1/plans/draft", json!({"goal": "add two numbers"})),
         Change::post("/sessions", json!({"sessionId": "made"})),
         Change::post(ask, json!({"action": "accept", "content": {"name": "Ann"}})),
         Change::post(format!("{cancelled}/cancel"), json!({})),

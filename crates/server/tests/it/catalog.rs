@@ -4,6 +4,7 @@ use crate::house::{House, demo_with, encoded, question, refused, text};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const NESTED: &str = "description: d\nsteps:\n  - {id: end, type: final_response, message: hi}\n";
 
@@ -226,4 +227,58 @@ async fn only_administrators_store_plans() {
     assert_eq!(house.put(path, &[], question()).await.status, 401);
     let key = [("authorization", "Bearer secret")];
     assert_eq!(house.put(path, &key, question()).await.status, 201);
+}
+
+/// A model made of rules that writes plans for the goals that it knows.
+fn drafting() -> Project {
+    let settings = "[models.default]\nrules = \"rules/drafts.yaml\"\n";
+    let config = Config::parse("waypost.toml", settings).unwrap();
+    let rules = include_str!("../../../../examples/calendar/rules/drafts.yaml");
+    let texts = BTreeMap::from([("rules/drafts.yaml".to_owned(), rules.to_owned())]);
+    Project { config, texts, ..Project::demo() }
+}
+
+#[tokio::test]
+async fn a_model_writes_a_plan_that_somebody_starts() {
+    let house = House::build(drafting(), None).await;
+    let draft = async |goal: &str| house.post("/api/v1/plans/draft", json!({"goal": goal})).await;
+    let known = draft("add two numbers").await.body;
+    assert_eq!(known["existing"][0]["id"], "math::conditional_add", "{known}");
+    assert_eq!(known["draft"], Value::Null);
+
+    let made = draft("add three numbers").await.body["draft"].clone();
+    assert_eq!((&made["valid"], &made["errors"]), (&json!(true), &json!([])), "{made}");
+    assert_eq!((&made["reach"], &made["writes"]), (&json!("reads"), &json!([])), "{made}");
+    assert_eq!((&made["model"], &made["turns"]), (&json!("default"), &json!(1)), "{made}");
+    assert!(made["graph"].as_str().unwrap().starts_with("flowchart TD"), "{made}");
+    // It runs only because somebody starts it.
+    let none = house.get("/api/v1/plans/math%2Fadd_three").await;
+    assert_eq!(none.status, 404, "{none:?}");
+    let run = house.run(json!({"plan": made["plan"], "input": {"a": 1, "b": 2, "c": 4}})).await;
+    assert_eq!(run["run"]["answer"].as_f64(), Some(7.0), "{run}");
+
+    // What the model cannot do is told with what is wrong, after so many rounds.
+    let wrong = draft("fly to the moon").await.body["draft"].clone();
+    assert_eq!((&wrong["valid"], &wrong["turns"]), (&json!(false), &json!(4)), "{wrong}");
+    assert!(text(&wrong["errors"][0]["detail"]).contains("no JSON object"), "{wrong}");
+    // The tool that this plan needs is not there.
+    let absent = draft("schedule a meeting").await.body["draft"].clone();
+    assert_eq!(absent["valid"], json!(false), "{absent}");
+}
+
+#[tokio::test]
+async fn a_draft_needs_a_goal_and_a_model() {
+    let house = House::build(drafting(), None).await;
+    assert_eq!(house.post("/api/v1/plans/draft", json!({})).await.status, 422);
+    for (body, expected) in [
+        (json!({"goal": " "}), refused(422, "bad_draft", &[])),
+        (json!({"goal": "fly", "tools": ["a?"]}), refused(422, "bad_draft", &[])),
+        (json!({"goal": "fly", "model": "none"}), refused(404, "not_found", &[])),
+    ] {
+        let answer = house.post("/api/v1/plans/draft", body.clone()).await;
+        assert_eq!(answer.refusal(), expected, "{body}");
+    }
+    let alone = House::demo().await;
+    let answer = alone.post("/api/v1/plans/draft", json!({"goal": "fly"})).await;
+    assert_eq!(answer.refusal(), refused(400, "model_needed", &[]));
 }

@@ -92,6 +92,8 @@ const DOORS: &[Door] = &[
         .value(|text| format!("{{\"action\":{text},\"content\":{text},\"answer\":{text}}}")),
     door("PUT", "/api/v1/plans/{id}", "/api/v1/plans/hostile%2Fcase").plan(str::to_owned),
     door("POST", "/api/v1/plans/validate", "/api/v1/plans/validate").plan(str::to_owned),
+    door("POST", "/api/v1/plans/draft", "/api/v1/plans/draft")
+        .value(|text| format!("{{\"goal\":{text},\"tools\":[{text}]}}")),
     door("PUT", "/api/v1/agents/{refName}", "/api/v1/agents/hostile").prompt(|text| {
         format!("{{\"llmConfigRef\":\"none\",\"promptSteps\":[{{\"content\":{text}}}]}}")
     }),

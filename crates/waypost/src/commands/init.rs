@@ -105,7 +105,8 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn write_new(path: &Path, text: &str) -> Result<()> {
+/// Writes a file that is not there yet, with its folder.
+pub(super) fn write_new(path: &Path, text: &str) -> Result<()> {
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         // Refuses a file that came in between: nothing is ever overwritten.
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;

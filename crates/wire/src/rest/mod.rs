@@ -5,6 +5,7 @@ mod problem;
 mod ask;
 mod run;
 mod catalog;
+mod draft;
 mod agent;
 mod pipeline;
 mod upstream;
@@ -27,6 +28,7 @@ pub use backup::{BackupAnswer, BackupBody};
 pub use catalog::{
     CallAnswer, CallBody, PendingCall, Plan, PlanAnswer, PlanCheck, PlanMistake, PlanSummary, Tool,
 };
+pub use draft::{DraftAnswer, DraftBody, DraftWrite, PlanDraft};
 pub use identity::{
     AccessMode, ApiKey, AuthorizationServerMetadata, IssuedKey, KeyBody, KeyStatus, OwnKey,
     ResourceMetadata, RotateBody, TokenAnswer, TokenError, TokenForm, WhoAmI,

@@ -187,6 +187,7 @@ const ROWS: &[Door] = &[
     get("/api/v1/plans/{id}", "/api/v1/plans/matrix%3A%3Aecho", Catalog),
     put("/api/v1/plans/{id}", "/api/v1/plans/matrix%3A%3Astored", Definition, PLAN),
     post("/api/v1/plans/validate", "/api/v1/plans/validate", Oneself, PLAN),
+    post("/api/v1/plans/draft", "/api/v1/plans/draft", Catalog, r#"{"goal": "matrix::echo"}"#),
     list("/api/v1/tools"),
     get("/api/v1/tools/{name}", "/api/v1/tools/math%3A%3Aadd", Tool),
     post("/api/v1/tools/{name}/call", "/api/v1/tools/math%3A%3Aadd/call", Tool, ADD),

@@ -1,6 +1,8 @@
 //! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
 //! them. Checking, drawing and testing need no server.
 
+mod draft;
+
 use crate::commands::Most;
 use crate::context::Context;
 use crate::environment::place::project_folder;
@@ -28,7 +30,8 @@ Examples:
   waypost plan run hello/greet --session my-session --wait 5
   waypost plan validate                            # all plans of this project, offline
   waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
-  waypost plan graph plans/hello/greet.yaml        # as Mermaid text";
+  waypost plan graph plans/hello/greet.yaml        # as Mermaid text
+  waypost plan draft 'find a customer by name' --save crm/find";
 
 /// What `waypost plan` takes.
 #[derive(Debug, Args)]
@@ -66,6 +69,8 @@ enum PlanCommand {
     },
     /// Run a plan and print its answer
     Run(RunArgs),
+    /// Have a model write a plan for a goal; nothing of it runs
+    Draft(draft::DraftArgs),
 }
 
 #[derive(Debug, Args)]
@@ -102,9 +107,10 @@ impl PlanArgs {
         match &self.command {
             PlanCommand::Validate { paths } | PlanCommand::Test { paths } => folder_of(paths),
             PlanCommand::Graph { file } => folder_of(std::slice::from_ref(file)),
-            PlanCommand::Ls(_) | PlanCommand::Show { .. } | PlanCommand::Run(_) => {
-                Some(project_folder(None))
-            }
+            PlanCommand::Ls(_)
+            | PlanCommand::Show { .. }
+            | PlanCommand::Run(_)
+            | PlanCommand::Draft(_) => Some(project_folder(None)),
         }
     }
 }
@@ -118,6 +124,7 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
         PlanCommand::Graph { file } => graph(context, file),
         PlanCommand::Test { paths } => test(context, &paths).await,
         PlanCommand::Run(args) => start(context, args).await,
+        PlanCommand::Draft(args) => draft::run(context, args).await,
     }
 }
 
