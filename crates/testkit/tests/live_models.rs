@@ -1,12 +1,20 @@
-//! The providers themselves, where a key is set: a router's turn and an executor's, with each model
-//! that is there by default. Only with `WAYPOST_LIVE=1`, because it costs money; what was left out,
-//! and why, is printed.
+//! The providers themselves, where a key is set: a router's turn, an executor's, and plans that are
+//! drafted, with each model that is there by default. Only with `WAYPOST_LIVE=1`, because it costs
+//! money; what was left out, and why, is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+use engine::catalog::schema::JsonSchemas;
 use kernel::conversation::llm::{
     AnswerForm, Llm, Message, Prompt, Stop, ToolCard, ToolChoice, Turn, Unheard, Usage,
 };
-use kernel::values::ids::Millis;
+use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::flow::load_value;
+use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::read::Origin;
+use kernel::limits::Limits;
+use kernel::prompt::draft::{answered, correction, opening};
+use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::values::ids::{AgentName, Millis, ToolName};
 use llms::config::ModelConfig;
 use llms::price;
 use serde_json::{Value, json};
@@ -34,6 +42,7 @@ async fn router_and_executor_work_with_every_provider_whose_key_is_set() {
         let model = llms::open(config).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
         routes(config, &*model).await;
         executes(config, &*model).await;
+        drafts(config, &*model).await;
         println!("done: {name} as {:?}", config.kind);
     }
 }
@@ -92,6 +101,118 @@ async fn executes(config: &ModelConfig, model: &dyn Llm) {
         matches!(message, Message::Result { tool, failed: true, .. } if tool == "book_room")
     });
     assert!(rejected, "{}: it never tried the room: {said}", config.name);
+}
+
+/// How many turns a draft may take.
+const DRAFT_TURNS_MAX: usize = 4;
+
+/// What plans are drafted for.
+const GOALS: [&str; 10] = [
+    "add three numbers",
+    "find a customer by name and answer with the mail address",
+    "find a customer and send a mail that thanks for the last order",
+    "send the same mail to every customer of a list of names",
+    "ask a person for a date, then create a calendar event on it",
+    "list the events of a day and say how many there are",
+    "if a customer has no mail address, ask a person for one, else send a mail",
+    "look up two customers at the same time and answer with both",
+    "create an event for each of a list of titles",
+    "cancel an order after a person has agreed",
+];
+
+/// Plans that a model writes: how many of them can be used. A model may fail at some; how it is
+/// asked and how its answers are read is held by tests that need no key.
+async fn drafts(config: &ModelConfig, model: &dyn Llm) {
+    let tools = drafting_tools();
+    let mut valid = 0;
+    for goal in GOALS {
+        match draft(config, model, goal, &tools).await {
+            Ok(turns) => {
+                valid += 1;
+                println!("{}: drafted in {turns} turns: {goal}", config.name);
+            }
+            Err(mistakes) => println!("{}: no plan for `{goal}`: {mistakes:?}", config.name),
+        }
+    }
+    println!("{}: {valid} of {} drafts can be used", config.name, GOALS.len());
+    assert!(valid > 0, "{}: not one draft can be used", config.name);
+}
+
+/// In how many turns a plan was written, or what is wrong with the last one.
+async fn draft(
+    config: &ModelConfig,
+    model: &dyn Llm,
+    goal: &str,
+    tools: &[Arc<ToolSpec>],
+) -> Result<usize, Vec<Mistake>> {
+    let mut prompt = prompt("", goal);
+    prompt.messages = opening(goal, tools);
+    prompt.choice = ToolChoice::None;
+    let mut mistakes = Vec::new();
+    for turns in 1..=DRAFT_TURNS_MAX {
+        let turn = model.turn(&prompt, &Unheard).await;
+        let turn = turn.unwrap_or_else(|error| panic!("{}: {error:?}", config.name));
+        match drafted(&turn.text, tools) {
+            Ok(()) => return Ok(turns),
+            Err(found) => mistakes = found,
+        }
+        let (text, calls, native) = (turn.text, Vec::new(), turn.native);
+        prompt.messages.push(Message::Assistant { text, calls, native });
+        prompt.messages.push(correction(&mistakes));
+    }
+    Err(mistakes)
+}
+
+/// Whether an answer is a plan that can be used with these tools.
+fn drafted(text: &str, tools: &[Arc<ToolSpec>]) -> Result<(), Vec<Mistake>> {
+    let limits = Limits::default();
+    let plan = answered(text, limits.plan_bytes_max).map_err(|mistake| vec![mistake])?;
+    let tool = |name: &ToolName| tools.iter().find(|spec| spec.name == *name).cloned();
+    let no_agents: fn() -> Vec<AgentName> = Vec::new;
+    let around = Surroundings {
+        tools: &tool,
+        withheld: &|_| None,
+        awaited: &|_| false,
+        plans: &|_| false,
+        agents: &|_| false,
+        agent_names: &no_agents,
+        tool_names: &|| tools.iter().map(|spec| spec.name.clone()).collect(),
+        schemas: &JsonSchemas::default(),
+    };
+    load_value(&plan, &Origin::default(), &limits, &around).map(drop)
+}
+
+fn drafting_tools() -> Vec<Arc<ToolSpec>> {
+    let of = |name: &str, description: &str, reach: Reach, arguments: &[&str]| {
+        let argument = |name: &&str| ((*name).to_owned(), json!({"type": "string"}));
+        let properties: serde_json::Map<String, Value> = arguments.iter().map(argument).collect();
+        let input = json!({
+            "type": "object", "properties": properties, "required": arguments,
+            "additionalProperties": false,
+        });
+        Arc::new(ToolSpec {
+            name: name.into(),
+            title: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: Arc::new(input),
+            output_schema: None,
+            reach,
+            idempotent: false,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
+        })
+    };
+    vec![
+        of("crm.find", "Finds a customer: {name, mail, orders}.", Reach::Reads, &["name"]),
+        of("crm.cancelOrder", "Cancels an order by its id.", Reach::Writes, &["order"]),
+        of("mail.send", "Sends a mail.", Reach::Writes, &["to", "text"]),
+        of("calendar.list", "Lists the events of a day.", Reach::Reads, &["day"]),
+        of("calendar.create", "Creates an event.", Reach::Writes, &["day", "title"]),
+        of("text.add", "Adds two numbers, given as texts.", Reach::Reads, &["a", "b"]),
+    ]
 }
 
 async fn turn(config: &ModelConfig, model: &dyn Llm, prompt: &Prompt) -> Turn {

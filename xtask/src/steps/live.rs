@@ -1,6 +1,6 @@
-//! The step `live` of `cargo xtask test --live`: a router's and an executor's turns with each
-//! provider whose key is set (`crates/testkit/tests/live_models.rs`). It costs money and needs the
-//! network, so nothing else runs it; what it leaves out, and why, is printed.
+//! The step `live` of `cargo xtask test --live`: a router's and an executor's turns and ten drafted
+//! plans with each provider whose key is set (`crates/testkit/tests/live_models.rs`). It costs
+//! money and needs the network, so nothing else runs it; what it leaves out, and why, is printed.
 
 use std::path::Path;
 use std::process::Command;
