@@ -535,7 +535,8 @@ mod tests {
         assert_eq!((rules.built_in, rules.project.len()), (false, 2));
         assert!(Config::default().rules.built_in);
         let told = mistakes("[supervisor]\non_error = [\"maybe\"]\n");
-        assert!(told[0].starts_with("waypost.toml:2:13: error: a rule cannot be `maybe`"), "{told:?}");
+        let expected = "waypost.toml:2:13: error: a rule cannot be `maybe`";
+        assert!(told[0].starts_with(expected), "{told:?}");
         let told = mistakes("[supervisor]\non_eror = []\n");
         assert!(told[0].contains("did you mean `on_error`?"), "{told:?}");
     }

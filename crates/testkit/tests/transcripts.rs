@@ -224,7 +224,8 @@ fn reply(rng: &mut Rng, ask: &Ask) -> String {
                 FixAction::Edit => reply["arguments"] = call.as_ref().map(edited).unwrap(),
                 FixAction::Settle => reply["output"] = json!({"id": "found"}),
                 FixAction::Skip if rng.chance(50) => reply["output"] = json!("left out"),
-                FixAction::Skip | FixAction::Retry | FixAction::Abort => {}
+                // No plan here has rules, so `correct` is never offered.
+                FixAction::Skip | FixAction::Retry | FixAction::Abort | FixAction::Correct => {}
             }
             reply
         }

@@ -1,8 +1,8 @@
-//! The supervisor: it answers `Fix` asks for the rules that hold them. Which rule acts, and when, is
-//! in the ask, and `Session::due` gives its reply once the time has come. So it keeps no list of its
-//! own: the store has the sessions by their next time, recovery wakes those that no one drives, and
-//! a driver that is there looks at the clock itself. Its reply is recorded like any other, in one
-//! append that counts only if the ask is still open.
+//! The supervisor: it answers `Fix` asks for the rules that hold them. Which rule acts, and when,
+//! is in the ask, and `Session::due` gives its reply once the time has come. So it keeps no list of
+//! its own: the store has the sessions by their next time, recovery wakes those that no one drives,
+//! and a driver that is there looks at the clock itself. Its reply is recorded like any other, in
+//! one append that counts only if the ask is still open.
 
 use super::state::Driver;
 use kernel::ask::held::SUPERVISOR;

@@ -118,8 +118,7 @@ async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
     assert_eq!((report.run.status.name(), report.run.answer), ("completed", Some(json!("well"))));
     assert_eq!(tool.sent(), 3);
     let decided = asks(&world, AskFilter::default()).await;
-    let by: Vec<&str> =
-        decided.iter().map(|ask| &*ask.row.decision.as_ref().unwrap().by).collect();
+    let by: Vec<&str> = decided.iter().map(|ask| &*ask.row.decision.as_ref().unwrap().by).collect();
     assert_eq!(by, [SUPERVISOR, SUPERVISOR]);
     let tries: Vec<u32> =
         decided.iter().map(|ask| ask.row.ask.held.as_ref().unwrap().try_no).collect();

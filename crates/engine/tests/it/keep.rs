@@ -434,8 +434,7 @@ async fn a_result_after_the_decision_is_recorded_only() {
     let limits = Limits { call_timeout_ms: LATE_MS, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[WRITE], limits).await;
     let stuck = world.run("write", json!({}), "s").await;
-    let reply =
-        crate::fix(FixAction::Skip, Some(json!("mine")));
+    let reply = crate::fix(FixAction::Skip, Some(json!("mine")));
     let ask = stuck.asks[0].row.ask.id;
     let skipped = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(skipped.run.run.status.name(), "completed");

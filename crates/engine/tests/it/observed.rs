@@ -227,8 +227,7 @@ async fn each_try_of_a_call_is_a_span() {
     let retry = Reply::fix(FixAction::Retry);
     let report = world.engine.asks().reply(&caller(), ask, retry, None, WAIT_MS).await.unwrap();
     let ask = report.run.asks[0].row.ask.id;
-    let settle =
-        crate::fix(FixAction::Settle, Some(json!("by hand")));
+    let settle = crate::fix(FixAction::Settle, Some(json!("by hand")));
     world.engine.asks().reply(&caller(), ask, settle, None, WAIT_MS).await.unwrap();
     let all = watcher.all();
     let expected = [

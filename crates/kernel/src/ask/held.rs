@@ -125,8 +125,7 @@ mod tests {
             of: 3,
             until: Millis(1_500),
         };
-        let written =
-            json!({"rule": "step 1", "does": "retry", "try": 2, "of": 3, "until": 1_500});
+        let written = json!({"rule": "step 1", "does": "retry", "try": 2, "of": 3, "until": 1_500});
         assert_eq!(json!(held), written);
         assert_eq!(serde_json::from_value::<HeldBy>(written).unwrap(), held);
         let retry = json!({"kind": "fix", "action": "retry"});

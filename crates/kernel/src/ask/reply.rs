@@ -138,11 +138,7 @@ fn check_calls(asked: &[CallId], decisions: &[CallDecision]) -> Result<(), BadRe
 }
 
 /// `correct` names one of the plans that the run has for it; nothing else names one.
-fn check_plan(
-    plans: &[PlanId],
-    action: FixAction,
-    plan: Option<&PlanId>,
-) -> Result<(), BadReply> {
+fn check_plan(plans: &[PlanId], action: FixAction, plan: Option<&PlanId>) -> Result<(), BadReply> {
     match (action, plan) {
         (FixAction::Correct, Some(plan)) if plans.contains(plan) => Ok(()),
         (FixAction::Correct, _) => {

@@ -206,8 +206,7 @@ mod tests {
     #[test]
     fn waits_grow_up_to_a_limit_and_stray_by_the_jitter_alone() {
         let retry = Retry { times: 9, wait_ms: 500, factor_percent: 200, jitter_percent: 0 };
-        let waits: Vec<u64> =
-            [1, 2, 3, 9].map(|number| retry.wait_ms(number, 77, 60_000)).into();
+        let waits: Vec<u64> = [1, 2, 3, 9].map(|number| retry.wait_ms(number, 77, 60_000)).into();
         assert_eq!(waits, [500, 1_000, 2_000, 60_000]);
         let shaken = Retry { jitter_percent: 20, ..retry };
         for chance in 0..1_000 {

@@ -279,26 +279,23 @@ impl Fork {
 
     /// Gives all that the fact names its new id.
     fn rename(&self, fact: &mut Fact) {
-        if let Some(datum) = fact.data_mut() {
-            *datum = self.datum(datum);
-        }
+        fact.data_mut().into_iter().for_each(|datum| *datum = self.datum(datum));
         match fact {
             Fact::SessionCreated { id, key, owner } => {
                 (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner());
             }
             Fact::RunStarted { .. } => self.rename_run(fact),
+            Fact::RunEnded { run, outcome: Outcome::Cancelled { unknown, .. } } => {
+                *run = self.run(*run);
+                unknown.iter_mut().for_each(|call| *call = self.call(*call));
+            }
             Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
             | Fact::RunContinued { run, .. }
-            | Fact::RunClosing { run, .. } => *run = self.run(*run),
-            Fact::RunEnded { run, outcome } => {
-                *run = self.run(*run);
-                if let Outcome::Cancelled { unknown, .. } = outcome {
-                    unknown.iter_mut().for_each(|call| *call = self.call(*call));
-                }
-            }
+            | Fact::RunClosing { run, .. }
+            | Fact::RunEnded { run, .. } => *run = self.run(*run),
             Fact::CallRequested(request) => self.rename_request(request),
             Fact::CallStarted { call, grant: ask }
             | Fact::CallFinished { call, settled: ask, .. } => {
@@ -408,10 +405,9 @@ impl Fork {
         if self.open.contains(&ask.id) {
             // It is asked again, so its time begins again.
             let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
-            ask.expires_at = ask.expires_at.map(|end| self.now.plus_ms(asked_for(end)));
-            if let Some(held) = &mut ask.held {
-                held.until = self.now.plus_ms(asked_for(held.until));
-            }
+            let again = |end: Millis| self.now.plus_ms(asked_for(end));
+            ask.expires_at = ask.expires_at.map(again);
+            ask.held.iter_mut().for_each(|held| held.until = again(held.until));
         }
         let wanted = ask.wanted.as_mut().map(|wanted| {
             wanted.call.call_id = self.call(wanted.call.call_id);

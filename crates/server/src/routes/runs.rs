@@ -63,7 +63,8 @@ pub(super) const ASKS: &[Route] = &[
     Route::get("/api/v1/asks", || get(asks::list), Engine(Act::Read))
         .says("listAsks", "The inbox, oldest first: the open asks unless `status` says otherwise")
         .parameters(&[
-            "ofSession", "space", "ofRun", "ofStep", "ofKind", "askStatus", "held", "limit", "cursor",
+            "ofSession", "space", "ofRun", "ofStep", "ofKind", "askStatus", "held", "limit",
+            "cursor",
         ])
         .answers(&[json_answer(200, of::<Page<Ask>>, "a page of asks")])
         .refusals(&[&[400, 404], READ]),

@@ -33,7 +33,8 @@ pub struct Scene {
     /// The inputs: of the run, and of those that follow it in the same session.
     pub inputs: Vec<Value>,
     /// `step = value`, `step ! how Name message` (`!~` where that is passing) or `step ? {what it
-    /// wants, by key}`, in order of calling. A tool's name in the place of the step's is for the calls of that tool.
+    /// wants, by key}`, in order of calling. A tool's name in the place of the step's is for the
+    /// calls of that tool.
     pub tools: Vec<String>,
     /// Replies in order of asking; `step: reply` answers that step's ask, and `anyway reply` one
     /// that a rule holds.

@@ -47,10 +47,7 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
         ],
     ),
     ("plan", &["planId", "arguments", "saveAs", "nextStepId"]),
-    (
-        "agent",
-        &["agent", "input", "saveAs", "expiresIn", "on_error", "onError", "nextStepId"],
-    ),
+    ("agent", &["agent", "input", "saveAs", "expiresIn", "on_error", "onError", "nextStepId"]),
     ("publish_event", &["event", "nextStepId"]),
     ("final_response", &["message"]),
 ];
