@@ -13,6 +13,7 @@ use kernel::contracts::policy::Resource;
 use kernel::conversation::llm::{LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::{Plan, Step, StepKind};
+use kernel::definition::rule::Rule;
 use kernel::prompt::draft::{answered, correction, opening, require_approvals};
 use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::tool::rules::{BadPattern, Pattern};
@@ -80,14 +81,14 @@ pub struct DraftedPlan {
     pub plan: Plan,
     /// How far it reaches.
     pub reach: Reach,
-    /// The steps in it that may change something.
+    /// The steps in it that may change something, and the rules that may.
     pub writes: Vec<DraftWrite>,
 }
 
-/// A step that may change something.
+/// A step that may change something, by itself or by a plan that corrects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftWrite {
-    /// The step.
+    /// The step; the plan's first one for a rule of the whole plan.
     pub step: StepId,
     /// The tool, plan or agent that it calls; `publish_event` where it publishes an event.
     pub calls: String,
@@ -336,7 +337,21 @@ impl Drafting<'_> {
             let write = DraftWrite { step: step.id.clone(), calls, reach, approve };
             (reach > Reach::Reads).then_some(write)
         };
-        let writes = plan.index.keys().filter_map(|id| plan.step(id)).filter_map(write).collect();
+        let correcting = |step: &StepId, rules: &[Rule]| -> Vec<DraftWrite> {
+            let called = rules.iter().filter_map(Rule::plan).map(|plan| DraftWrite {
+                step: step.clone(),
+                calls: plan.to_string(),
+                reach: of_plan(plan.as_str()),
+                approve: false,
+            });
+            called.filter(|write| write.reach > Reach::Reads).collect()
+        };
+        let steps: Vec<&Step> = plan.index.keys().filter_map(|id| plan.step(id)).collect();
+        let mut writes: Vec<DraftWrite> = steps.iter().copied().filter_map(write).collect();
+        for step in steps {
+            writes.extend(correcting(&step.id, &step.rules));
+        }
+        writes.extend(correcting(&plan.start, &plan.rules));
         DraftedPlan { plan, reach, writes }
     }
 }

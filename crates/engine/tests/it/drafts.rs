@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 const GREET: &str = "planId: greet/hello\ndescription: Says hello to a person.\n\
     steps: [{id: end, type: final_response, message: hello}]";
+const MEND: &str = "planId: mend/again\nsteps: [{id: put, type: tool_call, toolId: 'slow::write', \
+    arguments: {}, nextStepId: end}, {id: end, type: final_response, message: {action: retry}}]";
 
 fn plan(tool: &str) -> Value {
     json!({"planId": "draft/one", "description": "one call", "steps": [
@@ -36,7 +38,8 @@ impl Desk {
     async fn open(limits: Limits, says: impl IntoIterator<Item = Says>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let model = Scripted::new(says);
-        let world = World::talking(folder.path(), (&[GREET], &[]), limits, model.models()).await;
+        let plans = [GREET, MEND];
+        let world = World::talking(folder.path(), (&plans, &[]), limits, model.models()).await;
         Self { world, model, _folder: folder }
     }
 
@@ -93,6 +96,21 @@ async fn a_plan_is_written_and_every_write_in_it_asks_first() {
     assert_eq!(desk.world.sent(), 0);
     let known = desk.world.engine.catalog().plan(&caller(), &PlanId::from("draft/one"));
     assert!(known.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_corrects_is_shown_with_what_it_may_change() {
+    let mut healing = plan("slow::read");
+    healing["on_error"] = json!([{"plan": "mend/again"}]);
+    let desk = Desk::open(Limits::default(), [text(&healing.to_string())]).await;
+    let drafted = desk.draft(wanted("read something")).await.plan.unwrap();
+    let write = DraftWrite {
+        step: "call".into(),
+        calls: "mend/again".to_owned(),
+        reach: Reach::Writes,
+        approve: false,
+    };
+    assert_eq!((drafted.reach, drafted.writes), (Reach::Writes, vec![write]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ pub struct PlanDraft {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["reads", "writes", "runs"]))]
     pub reach: Option<String>,
-    /// The steps in it that may change something.
+    /// The steps in it that may change something, and the rules that may.
     #[serde(default)]
     pub writes: Vec<DraftWrite>,
     /// The plan as a Mermaid flowchart, if it can be run.
@@ -70,10 +70,10 @@ pub struct PlanDraft {
     pub cost_micros: Option<u64>,
 }
 
-/// A step that may change something.
+/// A step that may change something, by itself or by a plan that corrects it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftWrite {
-    /// The step.
+    /// The step; the plan's first one for a rule of the whole plan.
     pub step: String,
     /// The tool, plan or agent that it calls; `publish_event` where it publishes an event.
     pub calls: String,
