@@ -566,7 +566,7 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("models, agents, policy, events, auth, realms, audit"),
+            told[1].ends_with("agents, policy, supervisor, events, auth, realms, audit"),
             "{told:?}"
         );
     }
