@@ -4,6 +4,7 @@
 //! places are looked at in `start` alone: a call that a person approved must not be judged away by
 //! them.
 
+mod held;
 mod outputs;
 pub(crate) mod rates;
 pub(crate) mod breakers;
@@ -25,6 +26,7 @@ use crate::system::clock::timeout;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
+use held::{Held, PLACE_RETRY_MS, crowded, stopping, too_soon};
 use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
@@ -121,22 +123,6 @@ pub(crate) const TOO_MANY_CALLS: &str = "TooManyCalls";
 pub(crate) const TOOL_NOT_FOUND: &str = "ToolNotFoundError";
 /// Fault of a call that policy refuses.
 pub(crate) const POLICY_DENIED: &str = "PolicyDenied";
-/// When to come back where no one knows when a place will be free.
-const PLACE_RETRY_MS: u64 = 1_000;
-
-/// Why a call cannot start.
-struct Held {
-    error: ToolError,
-    /// In how many milliseconds it may, if that is all that is wrong.
-    retry_ms: Option<u64>,
-}
-
-impl From<ToolError> for Held {
-    fn from(error: ToolError) -> Self {
-        Self { error, retry_ms: None }
-    }
-}
-
 /// What a call that starts may cost, and what it holds until it comes back.
 struct Pass {
     /// Its tool.
@@ -462,34 +448,6 @@ fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {
          other side",
     );
     error.passing()
-}
-
-fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
-    let message = format!(
-        "`{tool}` may be called {per_minute} times a minute, and was; the next call may come in \
-         {retry_ms} ms"
-    );
-    let error = ToolError::not_sent(RATE_LIMITED, message)
-        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]")
-        .passing();
-    Held { error, retry_ms: Some(retry_ms) }
-}
-
-fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
-    let places = listed.limits.concurrency.map_or(0, NonZeroU32::get);
-    let tool = &listed.tool.spec().name;
-    let message = format!(
-        "`{tool}` may run {places} times at the same time, and no place was free for \
-         {timeout_ms} ms"
-    );
-    let error = ToolError::not_sent(TOO_MANY_CALLS, message)
-        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
-        .passing();
-    Held { error, retry_ms: Some(PLACE_RETRY_MS) }
-}
-
-fn stopping() -> ToolError {
-    ToolError::not_sent("Stopping", "the server is stopping")
 }
 
 /// Why a call cannot run.

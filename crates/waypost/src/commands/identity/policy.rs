@@ -94,7 +94,7 @@ struct Read {
 
 impl Read {
     fn of(project: Project) -> Self {
-        let tools = tools::builtin(project.config.http);
+        let tools = tools::builtin(project.built_in());
         Self {
             files: project.policies.unwrap_or_default(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),

@@ -1,0 +1,55 @@
+//! Why a call that was admitted cannot start now: it comes too soon after the others, no place is
+//! free for it, or the server stops.
+
+use super::{RATE_LIMITED, TOO_MANY_CALLS};
+use crate::catalog::registry::Listed;
+use kernel::tool::call::ToolError;
+use kernel::values::ids::ToolName;
+use std::num::NonZeroU32;
+
+/// When to come back where no one knows when a place will be free.
+pub(super) const PLACE_RETRY_MS: u64 = 1_000;
+
+/// Why a call cannot start.
+pub(super) struct Held {
+    pub(super) error: ToolError,
+    /// In how many milliseconds it may, if that is all that is wrong.
+    pub(super) retry_ms: Option<u64>,
+}
+
+impl From<ToolError> for Held {
+    fn from(error: ToolError) -> Self {
+        Self { error, retry_ms: None }
+    }
+}
+
+/// It would be more than its tool takes in a minute.
+pub(super) fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -> Held {
+    let message = format!(
+        "`{tool}` may be called {per_minute} times a minute, and was; the next call may come in \
+         {retry_ms} ms"
+    );
+    let error = ToolError::not_sent(RATE_LIMITED, message)
+        .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]")
+        .passing();
+    Held { error, retry_ms: Some(retry_ms) }
+}
+
+/// It found no place among the calls of its tool.
+pub(super) fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
+    let places = listed.limits.concurrency.map_or(0, NonZeroU32::get);
+    let tool = &listed.tool.spec().name;
+    let message = format!(
+        "`{tool}` may run {places} times at the same time, and no place was free for \
+         {timeout_ms} ms"
+    );
+    let error = ToolError::not_sent(TOO_MANY_CALLS, message)
+        .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
+        .passing();
+    Held { error, retry_ms: Some(PLACE_RETRY_MS) }
+}
+
+/// The server stops.
+pub(super) fn stopping() -> ToolError {
+    ToolError::not_sent("Stopping", "the server is stopping")
+}
