@@ -50,6 +50,8 @@ pub(super) fn operation(
     let content: Map<String, Value> =
         produced.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
     written.insert("responses".to_owned(), json!({"200": {"content": content}}));
+    // As all of a document is: of what it says, none comes first because it is written first.
+    written.values_mut().for_each(Value::sort_all_objects);
     Ok(written)
 }
 

@@ -311,7 +311,9 @@ mod tests {
     use super::super::schema::{Known, translate};
     use super::*;
 
-    fn arguments(declared: Value, taken: &[&str]) -> Result<Option<Arguments>, String> {
+    fn arguments(mut declared: Value, taken: &[&str]) -> Result<Option<Arguments>, String> {
+        // As documents are read.
+        declared.sort_all_objects();
         let document = json!({"openapi": "3.0.3", "components": {"schemas": {
             "Pet": {"type": "object", "required": ["name"], "properties": {
                 "name": {"type": "string"}, "age": {"type": "integer"}}}}}});

@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_becomes_too_large_as_values_is_refused_part_by_part() {
-        // Seven bytes of text take nearly a hundred times the memory.
+        // Seven bytes of text take many times the memory.
         let many = vec!["{\"\":0}"; 300].join(",");
         let names: Vec<String> = (0..20).map(|number| format!("\"S{number}\": [{many}]")).collect();
         let schemas = names.join(",");

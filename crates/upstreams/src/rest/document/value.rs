@@ -16,8 +16,8 @@ const ENTRY_BYTES: usize = 116;
 const ROOM_MIN: usize = 4;
 
 /// The value of a text; `left` is what it may take, in bytes, and what is left then. Its keys are
-/// sorted: the names of operations and of shared schemas depend on which comes first, and a document
-/// that is only written in another order has the same tools.
+/// sorted: the names of operations and of shared schemas depend on which comes first, and a
+/// document that is only written in another order has the same tools.
 pub(super) fn read(text: &str, left: &Cell<usize>) -> Result<Value, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Counted { left, depth: 0 }.deserialize(&mut reader);
