@@ -10,7 +10,9 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use crate::system::zones::here;
 use kernel::contracts::policy::Resource;
-use kernel::conversation::llm::{LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage};
+use kernel::conversation::llm::{
+    LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage,
+};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::{Plan, Step, StepKind};
 use kernel::definition::rule::Rule;

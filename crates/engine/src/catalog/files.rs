@@ -67,9 +67,8 @@ impl Catalog {
         files: &[PlanFile],
     ) -> Result<Vec<Mistake>, Vec<Mistake>> {
         let ids: Vec<PlanId> = files.iter().map(named_id).collect();
-        let (plans, mistakes) = self.around(realm, &ids, Author::Operator, |around| {
-            self.read_plans(realm, files, around)
-        });
+        let (plans, mistakes) = self
+            .around(realm, &ids, Author::Operator, |around| self.read_plans(realm, files, around));
         let mistakes = sound(mistakes)?;
         let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
         self.insert(realm, plans.into_iter());

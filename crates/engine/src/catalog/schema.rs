@@ -261,12 +261,10 @@ mod tests {
             JsonSchemas::default().check(&schema, &json!({"a": 1, "b": 1})).unwrap_err()
         };
         let text = r#"{"type": "string"}"#;
-        let one = told(&format!(
-            r#"{{"required": ["c"], "properties": {{"b": {text}, "a": {text}}}}}"#
-        ));
-        let other = told(&format!(
-            r#"{{"properties": {{"a": {text}, "b": {text}}}, "required": ["c"]}}"#
-        ));
+        let one =
+            told(&format!(r#"{{"required": ["c"], "properties": {{"b": {text}, "a": {text}}}}}"#));
+        let other =
+            told(&format!(r#"{{"properties": {{"a": {text}, "b": {text}}}, "required": ["c"]}}"#));
         assert_eq!((one.len(), &one), (3, &other));
     }
 

@@ -165,9 +165,8 @@ impl Gate {
     ) -> Result<()> {
         let Some(narrowed) = &ask.answerers else { return Ok(()) };
         // Someone may have changed something since it was asked.
-        let has_hand = |run: &Run| {
-            run.involved().into_iter().any(|one| !self.policy.is_other(caller, one))
-        };
+        let has_hand =
+            |run: &Run| run.involved().into_iter().any(|one| !self.policy.is_other(caller, one));
         if self.fits(caller, narrowed) && !(narrowed.other && run.is_some_and(has_hand)) {
             return Ok(());
         }

@@ -338,9 +338,8 @@ mod tests {
 
     #[test]
     fn who_edits_settles_or_fills_in_changes_what_a_run_does() {
-        let changes = |reply: serde_json::Value| {
-            serde_json::from_value::<Reply>(reply).unwrap().changes()
-        };
+        let changes =
+            |reply: serde_json::Value| serde_json::from_value::<Reply>(reply).unwrap().changes();
         let call = CallId(1);
         for (decisions, expected) in [
             (json!([{"callId": call, "approve": true}]), false),

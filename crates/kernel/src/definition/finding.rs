@@ -24,9 +24,9 @@ const IN_PARAMETER_TEXT: u32 = 1;
 /// Words that say nothing about what somebody looks for.
 const FILLERS: &[&str] = &[
     "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has",
-    "have", "how", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or",
-    "our", "out", "so", "some", "that", "the", "them", "then", "there", "this", "to", "up", "us",
-    "was", "we", "what", "when", "which", "who", "will", "with", "you", "your",
+    "have", "how", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on",
+    "or", "our", "out", "so", "some", "that", "the", "them", "then", "there", "this", "to", "up",
+    "us", "was", "we", "what", "when", "which", "who", "will", "with", "you", "your",
 ];
 
 /// Something that can be found.

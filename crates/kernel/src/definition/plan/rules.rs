@@ -18,29 +18,11 @@ pub(crate) const ON_ERROR: [&str; 2] = ["on_error", "onError"];
 
 /// Names of faults that Waypost itself gives; tools have others of their own.
 const FAULTS: &[&str] = &[
-    "AnswerLost",
-    "CircuitOpen",
-    "ConnectFailed",
-    "HttpStatus",
-    "InputValidationError",
-    "InvalidEvent",
-    "LoopError",
-    "OutputValidationError",
-    "PlanError",
-    "PointerError",
-    "PolicyDenied",
-    "RateLimited",
-    "TemplateError",
-    "Timeout",
-    "TooManyCalls",
-    "ToolExecutionError",
-    "ToolNotFoundError",
-    "UpstreamClosed",
-    "UpstreamForbidden",
-    "UpstreamRefused",
-    "UpstreamTimeout",
-    "UpstreamUnauthorized",
-    "UpstreamUnreachable",
+    "AnswerLost", "CircuitOpen", "ConnectFailed", "HttpStatus", "InputValidationError",
+    "InvalidEvent", "LoopError", "OutputValidationError", "PlanError", "PointerError",
+    "PolicyDenied", "RateLimited", "TemplateError", "Timeout", "TooManyCalls",
+    "ToolExecutionError", "ToolNotFoundError", "UpstreamClosed", "UpstreamForbidden",
+    "UpstreamRefused", "UpstreamTimeout", "UpstreamUnauthorized", "UpstreamUnreachable",
 ];
 
 /// Reads a list of rules that stands by itself, in a project's settings.

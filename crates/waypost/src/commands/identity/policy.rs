@@ -169,8 +169,7 @@ fn test(context: &Context, read: &Read) -> Result<Exit> {
 
 fn explain(context: &Context, read: &Read, case: &str) -> Result<Exit> {
     let (policies, cases) = (read.policies()?, read.cases()?);
-    let unread =
-        |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);
+    let unread = |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);
     let decision = cases.explain(case, &policies, &read.setup()).map_err(unread)?;
     let answerers = decision.answerers();
     let Decision { verdict, policies, .. } = decision;

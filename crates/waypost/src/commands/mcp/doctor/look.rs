@@ -5,6 +5,7 @@ use kernel::contracts::{Entropy, Page};
 use kernel::limits::Limits;
 use kernel::tool::call::{Abilities, Call, CallPlace, Given, OwnWords, Teller, ToolOutput};
 use kernel::values::ids::CallId;
+use kernel::values::members::take;
 use project::realm::local_caller;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ pub(super) async fn called(
 
 fn without_meta(mut result: Value) -> Value {
     if let Value::Object(members) = &mut result {
-        members.remove("_meta");
+        take(members, "_meta");
     }
     result
 }
