@@ -3,7 +3,8 @@
 use crate::reads::{ARGUMENTS, NOW};
 use crate::schema::{Kind, TOOL_ACTION, identity};
 use cedar_policy::{
-    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
+    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, ParseErrors, Request,
+    RestrictedExpression,
 };
 use kernel::contracts::policy::{Request as Asked, Resource, SessionFacts, Trigger};
 use kernel::identity::roles::Roles;
@@ -21,8 +22,9 @@ pub(crate) struct Names(Vec<EntityTypeName>);
 
 impl Names {
     pub(crate) fn new() -> Result<Self, String> {
-        let names = Kind::ALL.iter().map(|kind| kind.name().parse::<EntityTypeName>());
-        names.collect::<Result<Vec<_>, _>>().map(Self).map_err(|error| error.to_string())
+        let read =
+            |kind: &Kind| kind.name().parse().map_err(|error: ParseErrors| error.to_string());
+        Kind::ALL.iter().map(read).collect::<Result<Vec<_>, _>>().map(Self)
     }
 
     fn uid(&self, kind: Kind, id: &str) -> EntityUid {

@@ -15,8 +15,9 @@ pub(super) fn shown(value: &impl Serialize) -> String {
 
 /// A text as scenes show it: JSON that was written by the kernel with sorted keys.
 pub(super) fn shown_text(text: &str) -> String {
+    let is_ours = |value: &Value| serde_json::to_string(value).is_ok_and(|again| again == text);
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if value.to_string() == text => shown(&value),
+        Ok(value) if is_ours(&value) => shown(&value),
         Ok(_) | Err(_) => text.to_owned(),
     }
 }

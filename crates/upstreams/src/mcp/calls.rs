@@ -220,6 +220,7 @@ impl News {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stage::Stage;
     use std::future::pending;
 
     /// Keeps tasks and runs none of them, like an executor that has no time yet.
@@ -238,8 +239,9 @@ mod tests {
 
     #[test]
     fn a_call_that_was_given_up_is_not_one_of_several() {
-        let (calls, late) = (Arc::new(Calls::default()), Late::default());
-        let begun = || calls.join(None, Box::pin(pending()), &late);
+        let calls = Arc::new(Calls::new(Arc::new(Stage::new())));
+        let late = Late::default();
+        let begun = || calls.join(None, None, Box::pin(pending()), &late);
         let told = || Incoming::Notification { method: "told".to_owned(), params: Value::Null };
         let (given_up, _read) = (begun(), begun());
         assert_eq!(calls.give_to_the_only(told()), Err(told()), "it could be of either");

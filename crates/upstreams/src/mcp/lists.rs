@@ -207,7 +207,8 @@ mod tests {
             _ => script(request),
         });
         let listed = stage.run(async {
-            let connecting = Peer::connect(server.line(), &stage.parts(), Meet::Any(None));
+            let parts = stage.parts();
+            let connecting = Peer::connect(server.line(), &parts, Meet::Any(None));
             let (peer, _news) = connecting.await.unwrap();
             list(&peer, Which::ALL, Lists::default()).await
         });

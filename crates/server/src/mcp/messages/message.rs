@@ -51,13 +51,15 @@ pub(crate) struct Unread {
     /// Its id, if that could be read.
     pub(crate) id: Option<Id>,
     /// What is wrong.
-    pub(crate) error: RpcError,
+    pub(crate) error: Box<RpcError>,
 }
 
 /// Reads one message.
 pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread> {
-    let invalid =
-        |id: Option<Id>, why: &str| Unread { id, error: RpcError::new(INVALID_REQUEST, why) };
+    let invalid = |id: Option<Id>, why: &str| {
+        let error = Box::new(RpcError::new(INVALID_REQUEST, why));
+        Unread { id, error }
+    };
     if is_deeper(bytes, depth_max) {
         return Err(invalid(None, &format!("the message nests deeper than {depth_max} levels")));
     }
@@ -105,7 +107,7 @@ pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread
 /// It is no JSON.
 pub(crate) fn malformed(error: &serde_json::Error) -> Unread {
     let error = RpcError::new(PARSE_ERROR, format!("the message is not JSON: {error}"));
-    Unread { id: None, error }
+    Unread { id: None, error: Box::new(error) }
 }
 
 /// The members of parameters that say what a request is about, and of whom it is.

@@ -36,7 +36,7 @@ use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
 /// A request that is not answered by its method.
 pub(crate) struct Refused {
     status: StatusCode,
-    error: RpcError,
+    error: Box<RpcError>,
     /// What the client's credential lacks.
     challenge: Option<HeaderValue>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Refused {
 impl Refused {
     /// With this status.
     pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
-        Self { status, error, challenge: None }
+        Self { status, error: Box::new(error), challenge: None }
     }
 
     /// It is no request that we can take.
@@ -99,7 +99,7 @@ pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request
             Ok(Message::Request(asked)) => (arrival.request(&asked).await, Some(asked.id)),
             Ok(Message::Notification(noted)) => (arrival.notification(&noted), None),
             Ok(Message::Response { id, answer }) => (arrival.response(id, answer), None),
-            Err(unread) => (Err(unread.error.into()), unread.id),
+            Err(unread) => (Err((*unread.error).into()), unread.id),
         }
     };
     answered.unwrap_or_else(|refused| refused.response(id.as_ref()))
@@ -339,7 +339,7 @@ impl Arrival<'_> {
             return Err(invalid(&format!("the messages nest deeper than {depth_max} levels")));
         }
         let items: Vec<&RawValue> =
-            serde_json::from_slice(bytes).map_err(|error| message::malformed(&error).error)?;
+            serde_json::from_slice(bytes).map_err(|error| *message::malformed(&error).error)?;
         let session = session(self.door, self.caller, self.headers)
             .ok()
             .filter(|session| session.version == Version::March2025)
@@ -379,7 +379,7 @@ impl Arrival<'_> {
         async move {
             let answered = match begun {
                 Ok(answering) => answering.await,
-                Err(refused) => Err(refused.error),
+                Err(refused) => Err(*refused.error),
             };
             written(&id, version, &answered)
         }

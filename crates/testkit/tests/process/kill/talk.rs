@@ -69,7 +69,7 @@ struct Heard {
 
 /// What came of a message.
 enum Came {
-    Run(Run),
+    Run(Box<Run>),
     /// Its run is over and removed.
     Removed,
     /// The server took nothing, for now.
@@ -161,7 +161,7 @@ impl Talks {
         let answer =
             client.send(&Request { method: "POST", path, headers: &headers, body: Some(&text) })?;
         match answer.status {
-            200 | 202 => Ok(Came::Run(read(&answer.json()["run"]))),
+            200 | 202 => Ok(Came::Run(Box::new(read(&answer.json()["run"])))),
             // It was over long enough ago for retention when its answer was asked for again.
             410 => Ok(Came::Removed),
             429 | 503 => Ok(Came::Later),

@@ -494,11 +494,11 @@ mod tests {
 
     #[test]
     fn a_file_comes_as_bytes_or_as_text() {
-        let null = json!({"type": "null"});
+        let nothing = json!({"type": "null"});
         let binary = json!({"type": "string", "format": "binary", "description": "The photo."});
         let schema = json!({"type": "object", "properties": {
             "photo": binary,
-            "more": {"anyOf": [{"type": "array", "items": binary}, null]},
+            "more": {"anyOf": [{"type": "array", "items": binary}, nothing]},
             "sheet": {"type": "string", "contentMediaType": "application/octet-stream"},
             "code": {"type": "string", "format": "byte"}}});
         let body = upload(schema, json!({"photo": {"contentType": "image/png, image/jpeg"}}));
