@@ -62,10 +62,9 @@ async fn what_is_stored_for_a_realm_is_there_after_a_restart() {
 fn with_far() -> Project {
     let server = "[mcp.servers.far]\nurl = \"http://127.0.0.1:1/mcp\"\n";
     let mut project = project(&format!("{ACME}{server}"));
-    for (name, step) in [
-        ("far", "type: tool_call, toolId: far.echo"),
-        ("near", "type: plan, planId: it/far"),
-    ] {
+    for (name, step) in
+        [("far", "type: tool_call, toolId: far.echo"), ("near", "type: plan, planId: it/far")]
+    {
         project.plans.push(PlanFile {
             file: format!("plans/it/{name}.yaml"),
             text: format!(

@@ -99,7 +99,7 @@ impl Talks {
                 Came::Run(run) => {
                     let stays = run.status == "completed";
                     (thread, number) = if stays { (thread, number + 1) } else { (thread + 1, 0) };
-                    self.note(Expected::Note(note), run);
+                    self.note(Expected::Note(note), *run);
                 }
             }
             Ok(PAUSE)
@@ -117,7 +117,7 @@ impl Talks {
                 Came::Later => {}
                 Came::Removed => number += 1,
                 Came::Run(run) if run.status == "completed" => {
-                    self.note(Expected::Answer(format!("sum {}", number + 3)), run);
+                    self.note(Expected::Answer(format!("sum {}", number + 3)), *run);
                     number += 1;
                 }
                 // One that takes longer than a request may is looked at again under its key.
