@@ -17,7 +17,7 @@ fn a_new_project_is_well() {
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["init"]).code(0);
     // Whoever listens on the usual port of this machine is not ours.
-    write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n")]);
+    write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n[tools]\ndemo = true\n")]);
     let ended = waypost(folder.path(), &["doctor"]).code(0).says("0 failed");
     let checks = [
         "config", "plans", "data", "space", "port", "server", "mcp", "sinks", "traces", "clock",
