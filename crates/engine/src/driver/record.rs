@@ -19,6 +19,7 @@ use kernel::tool::call::Caller;
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{AskId, FrameId, RunId};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How many events one journal row holds at most.
 pub(super) const EVENTS_PER_APPEND: usize = 128;
@@ -161,6 +162,10 @@ impl Driver {
 
     /// Records all that time has decided by now.
     pub(super) async fn keep_time(&mut self) -> Result<()> {
+        // The next process finds what is due: one that stops could not bring it to its end.
+        if self.is_stopping() {
+            return Ok(());
+        }
         let now = self.shared.clock.now();
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
             self.log_act(&fact);
@@ -169,9 +174,14 @@ impl Driver {
         Ok(())
     }
 
+    fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Ordering::Acquire)
+    }
+
     /// Sets the alarm to the session's next deadline.
     pub(super) fn set_alarm(&mut self) {
-        let next = self.session.as_ref().and_then(|session| session.next_deadline());
+        let session = self.session.as_ref().filter(|_| !self.is_stopping());
+        let next = session.and_then(|session| session.next_deadline());
         if self.alarm.as_ref().map(|alarm| alarm.at) != next {
             let clock = &self.shared.clock;
             self.alarm = next.map(|at| Alarm { at, rings: clock.sleep_until(at) });

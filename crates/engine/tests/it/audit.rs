@@ -109,7 +109,8 @@ impl Policy for Closing {
     fn decide(&self, request: &Request<'_>) -> Decision {
         let is_closed = self.0.load(Ordering::SeqCst);
         match request.act {
-            Act::Call | Act::Run if is_closed => {
+            // Some calls are allowed: the tool is still there, and policy is what refuses this one.
+            Act::Call if is_closed && request.context.arguments.is_some() => {
                 let denied = Decision::from(Verdict::Deny("it is closed".to_owned()));
                 Decision { policies: vec!["closed".into()], ..denied }
             }

@@ -2,17 +2,18 @@
 
 use crate::fix;
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
-use engine::{Parts, ToolSource};
+use engine::{Parts, RefusalCode, ToolSource};
 use futures::future::{BoxFuture, join_all};
 use kernel::ask::held::SUPERVISOR;
-use kernel::ask::{FixAction, Reply};
+use kernel::ask::{Ask, FixAction, Reply};
 use kernel::contracts::{AskFilter, Page, SessionAsk, Tool};
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
-use kernel::values::ids::AskId;
+use kernel::values::ids::{Millis, RunId};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A tool that fails some times, for a passing reason, and then works.
 struct Flaky {
@@ -156,35 +157,109 @@ async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
     assert_eq!(tool.sent(), 2, "once before the restart, and once after it");
 }
 
+/// A tool whose first call under each key fails, and which counts the calls of each.
+struct FirstFails {
+    spec: Arc<ToolSpec>,
+    calls: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Tool for FirstFails {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let mut calls = self.calls.lock().unwrap();
+        let count = calls.entry(call.arguments["key"].to_string()).or_default();
+        *count += 1;
+        let is_first = *count == 1;
+        Box::pin(async move {
+            match is_first {
+                true => Err(ToolError::failed("HttpStatus", "it answered 503").passing()),
+                false => Ok(ToolOutput::Value(json!("by rule"))),
+            }
+        })
+    }
+}
+
+/// How many races there are, and how many at the same time.
+const RACES: usize = 1_000;
+const RACES_AT_ONCE: usize = 50;
+/// By how much a person is early or late at most.
+const OFF_MS: i64 = 20;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_person_and_a_rule_one_wins_and_the_other_is_told() {
-    const SESSIONS: u32 = 40;
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(1, 60), Flaky::failing(SESSIONS));
-    let world = open(folder.path(), &[&plan], &tool).await;
-    let mut runs = Vec::new();
-    for number in 0..SESSIONS {
-        runs.push(world.start("heal", json!({}), &format!("s{number}")).await.run.id);
-    }
-    let held = asks(&world, open_and(true)).await;
-    let asked: Vec<AskId> = held.iter().map(|held| held.row.ask.id).collect();
-    let (engine, me) = (&world.engine, &caller());
-    let replies = asked.iter().map(|ask| {
-        let (ask, reply) = (*ask, fix(FixAction::Settle, Some(json!("by hand"))));
-        async move { engine.asks().reply(me, ask, reply, None, WAIT_MS).await }
-    });
+    let plan =
+        plan(1, 150).replace("arguments: {}", "arguments: {key: {jsonPath: $.promptInput.key}}");
+    let spec = Flaky::failing(0).spec.clone();
+    let first = Arc::new(FirstFails { spec, calls: Mutex::default() });
+    let tool: Arc<dyn Tool> = first.clone();
+    let world = World::changed(folder.path(), &[&plan], |mut parts: Parts| {
+        parts.tools.push(ToolSource::new("a flaky server", vec![tool]));
+        parts
+    })
+    .await;
     let mut by_people = 0;
-    for (ask, reply) in asked.iter().zip(join_all(replies).await) {
-        match reply {
-            Ok(_) => by_people += 1,
-            Err(refusal) => assert_eq!(refusal.code.name(), "ask_decided", "{ask}"),
-        }
+    for batch in 0..RACES / RACES_AT_ONCE {
+        by_people += race(&world, batch * RACES_AT_ONCE).await;
     }
+    let calls = first.calls.lock().unwrap();
+    let repeats = calls.values().map(|count| *count as usize - 1).sum::<usize>();
+    assert_eq!(calls.len(), RACES);
+    assert!(calls.values().all(|count| *count <= 2), "a rule acted twice: {calls:?}");
+    assert_eq!(repeats + by_people, RACES, "each failure was acted on once");
+}
+
+/// Races of people against rules, each about one ask, in the moment in which the rule acts; how
+/// many people won.
+async fn race(world: &World, first: usize) -> usize {
+    let starts = (first..first + RACES_AT_ONCE).map(|number| async move {
+        let (input, session) = (json!({"key": number}), format!("s{number}"));
+        world.start("heal", input, &session).await.run.id
+    });
+    let runs = join_all(starts).await;
+    let (engine, me) = (&world.engine, &caller());
+    let races = (0..).zip(&runs).map(|(number, run): (i64, &RunId)| async move {
+        let off = number % (2 * OFF_MS) - OFF_MS;
+        let ask = first_ask(world, *run).await;
+        let until = ask.held.as_ref().unwrap().until;
+        engine.clock().sleep_until(Millis(until.0 + off)).await;
+        let reply = fix(FixAction::Settle, Some(json!("by hand")));
+        match engine.asks().reply(me, ask.id, reply, None, WAIT_MS).await {
+            Ok(report) => {
+                assert_eq!(report.run.run.answer, Some(json!("by hand")));
+                true
+            }
+            Err(refusal) => {
+                let RefusalCode::AskDecided(closed) = &refusal.code else { panic!("{refusal:?}") };
+                assert_eq!(&*closed.decision.as_ref().unwrap().by, SUPERVISOR);
+                false
+            }
+        }
+    });
+    let won = join_all(races).await;
     for run in runs {
         world.until_status(run, "completed").await;
     }
-    let repeats = tool.sent() - SESSIONS;
-    assert_eq!(repeats + by_people, SESSIONS, "each failure was acted on once");
+    won.into_iter().filter(|won| *won).count()
+}
+
+/// The first ask of a run, once there is one.
+async fn first_ask(world: &World, run: RunId) -> Ask {
+    for _ in 0..LOOKS_MAX {
+        let filter = AskFilter { run: Some(run), ..AskFilter::default() };
+        if let Some(asked) = asks(world, filter).await.into_iter().next() {
+            return asked.row.ask;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for run {run} to ask");
 }
 
 /// A plan that is corrected by one that asks a person first.

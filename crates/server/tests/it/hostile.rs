@@ -203,7 +203,10 @@ impl Watch {
         let took = watched.elapsed();
         drop(watched);
         let shown: String = answer.text.chars().take(500).collect();
-        assert!(answer.status < 500, "{what}: {} {shown}", answer.status);
+        // An agent that a text became asks for a model that is not there: its run waits for a
+        // person, which the door of agents tells with 500.
+        let waits = answer.text.contains("\"code\":\"run_stuck\"");
+        assert!(answer.status < 500 || waits, "{what}: {} {shown}", answer.status);
         assert!(took <= LIMIT, "{what}: it took {took:?}");
         let watched = self.dog.begin(format!("`/livez` after {what}"));
         assert_eq!(self.house.get("/livez").await.status, 200, "after {what}");

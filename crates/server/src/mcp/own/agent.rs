@@ -150,7 +150,7 @@ mod tests {
             .collect();
         let add = outward("math::add", Alphabet::Mcp);
         let first = format!("It is 2026-11-15T09:00:00.000Z (UTC). Use {add}.");
-        assert_eq!(texts, [first.as_str(), "{{ nobody }}", "what is on?"]);
+        assert_eq!(texts, [first.as_str(), "{{nobody}}", "what is on?"]);
         let bare = super::filled(&diary(&[]), given, around());
         assert_eq!(bare["messages"][0]["content"]["text"], "You are Diary. Keeps a calendar.");
     }
