@@ -276,16 +276,7 @@ impl Machine {
         let chance = if self.died_at == Some(Point::Stretch) { again } else { first };
         let recovers = self.knobs.rough && self.lives > 0 && self.rng.chance(chance);
         let point = if recovers { Point::Stretch } else { point };
-        let most = match point {
-            Point::Step => 1_500,
-            Point::DiskWrite => 400,
-            Point::DiskSync | Point::Queued | Point::Durable => 80,
-            Point::BeforeSend | Point::BeforeEffect | Point::AfterEffect | Point::BeforeAnswer => {
-                40
-            }
-            Point::Stretch => 2,
-        };
-        (point, 1 + self.rng.below(most))
+        (point, 1 + self.rng.below(point.passed_max()))
     }
 
     fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {

@@ -191,7 +191,7 @@ impl SimBlobs {
         self.shelf.begins(&hash);
         self.passes(Point::DiskWrite).await;
         let blob = put.await?;
-        self.passes(Point::DiskSync).await;
+        self.passes(Point::BlobSync).await;
         self.shelf.ends(&hash);
         Ok(blob)
     }

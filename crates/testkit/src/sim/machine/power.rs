@@ -27,13 +27,15 @@ pub enum Point {
     DiskWrite,
     /// Before a sync took hold.
     DiskSync,
+    /// A blob is written and not durable.
+    BlobSync,
     /// During the work on a session that was recovered and made no progress yet.
     Stretch,
 }
 
 impl Point {
     /// All of them.
-    pub const ALL: [Point; 10] = [
+    pub const ALL: [Point; 11] = [
         Point::Step,
         Point::BeforeSend,
         Point::BeforeEffect,
@@ -43,12 +45,28 @@ impl Point {
         Point::Durable,
         Point::DiskWrite,
         Point::DiskSync,
+        Point::BlobSync,
         Point::Stretch,
     ];
 
     /// Those that every process reaches, whether it recovers anything or not.
     pub fn usual() -> Vec<Point> {
         Point::ALL.into_iter().filter(|point| *point != Point::Stretch).collect()
+    }
+
+    /// How often it is passed at most before a process dies there.
+    pub fn passed_max(self) -> u64 {
+        match self {
+            Point::Step => 1_500,
+            Point::DiskWrite => 400,
+            Point::DiskSync | Point::Queued | Point::Durable => 80,
+            Point::BeforeSend
+            | Point::BeforeEffect
+            | Point::AfterEffect
+            | Point::BeforeAnswer
+            | Point::BlobSync => 40,
+            Point::Stretch => 2,
+        }
     }
 
     /// Its name in the coverage table.
@@ -63,6 +81,7 @@ impl Point {
             Point::Durable => "append durable",
             Point::DiskWrite => "disk write",
             Point::DiskSync => "disk sync",
+            Point::BlobSync => "blob sync",
             Point::Stretch => "recovery",
         }
     }
