@@ -19,7 +19,8 @@ mod budget;
 
 use std::env;
 use std::process::ExitCode;
-use steps::{client_conformance, conformance, fixtures, gateway, models, peers, sinks, upstreams};
+use steps::{client_conformance, conformance, fixtures, gateway, models, peers, sinks};
+use steps::{transparency, upstreams};
 
 use size::Form;
 
@@ -36,6 +37,7 @@ usage: cargo xtask <command>
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
   gateway-conformance     run the official suite against our server with a server behind it
+  transparency            run it against servers that others wrote, directly and through ours
   client-conformance      run the official suite against our client
   upstreams               reach servers that others wrote through ours
   models                  let the model vendors' SDKs talk to our fakes of their wires
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
         ["gateway-conformance"] => gateway::run_alone(&root),
+        ["transparency"] => transparency::run_alone(&root),
         ["client-conformance"] => client_conformance::run_alone(&root),
         ["upstreams"] => upstreams::run_alone(&root),
         ["models"] => models::run_alone(&root),

@@ -26,9 +26,9 @@ const SUITE: &[&str] = &["@modelcontextprotocol", "conformance", "dist", "index.
 const RUN_WAIT: Duration = Duration::from_secs(1_200);
 /// Here the suite gives a call 500 ms to its first message. A busy machine may take as long by
 /// itself, but not each time.
-const TIMED: &[&str] = &["server-stateless"];
+pub const TIMED: &[&str] = &["server-stateless"];
 /// How often a set is played at most while nothing but these is wrong with it.
-const PLAYS_MAX: usize = 4;
+pub const PLAYS_MAX: usize = 4;
 
 /// `cargo xtask conformance`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
@@ -109,7 +109,7 @@ fn is_only_late(expected: &[Entry], told: &Told) -> bool {
 }
 
 /// Plays a set once.
-fn play(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
+pub fn play(node: &Node, folder: &Path, set: &Set<'_>) -> Result<Told, Failure> {
     let Set { name, revision, url, baseline } = *set;
     let results = folder.join(name);
     clear(&results)?;

@@ -9,6 +9,7 @@ pub(crate) mod baseline;
 pub(crate) mod conformance;
 pub(crate) mod peers;
 pub(crate) mod gateway;
+pub(crate) mod transparency;
 pub(crate) mod client_conformance;
 pub(crate) mod upstreams_rest;
 pub(crate) mod upstreams;

@@ -23,6 +23,7 @@ use crate::steps::live;
 use crate::steps::models;
 use crate::steps::peers;
 use crate::steps::sinks;
+use crate::steps::transparency;
 use crate::steps::upstreams;
 use crate::tidy;
 use beside::{Beside, Took};
@@ -61,6 +62,7 @@ const STEPS: &[Step] = &[
     Step::beside("doc", doc),
     Step::beside("api", described_api),
     Step::beside("gateway-conformance", mcp_gateway),
+    Step::beside("transparency", mcp_transparency),
     Step::beside("conformance", mcp_conformance),
     Step::beside("upstreams", mcp_upstreams),
     Step::beside("peers", mcp_peers),
@@ -290,6 +292,11 @@ fn mcp_peers(context: &Context) -> Result<(), Failure> {
 /// The official suite finds what is behind our server as conformant as the server itself.
 fn mcp_gateway(context: &Context) -> Result<(), Failure> {
     gateway::run(&context.root, &context.target)
+}
+
+/// The official suite finds servers that others wrote as conformant behind ours as they are.
+fn mcp_transparency(context: &Context) -> Result<(), Failure> {
+    transparency::run(&context.root, &context.target)
 }
 
 /// The official suite finds our client conformant.
