@@ -39,6 +39,8 @@ const FLOOR: usize = 0;
 
 /// The upstream whose tools read.
 const READS: &str = "reads";
+/// The upstream of which every call is a run.
+const KEPT: &str = "kept";
 
 /// An upstream as an operator may describe it.
 struct Described {
@@ -60,7 +62,7 @@ const UPSTREAMS: [Described; 3] = [
         has_target: true,
     },
     Described {
-        name: "kept",
+        name: KEPT,
         said: "journal = true",
         shown: "waypost, a recorded write",
         has_target: false,
@@ -158,7 +160,16 @@ impl Chain {
 
     /// A load of calls that read, through the gateway.
     pub async fn reads(&self, clients: usize, span: Duration) -> Result<Summary> {
-        let job = through(self.gateway.address(), READS).await?;
+        self.calls(READS, clients, span).await
+    }
+
+    /// A load of calls that are recorded, by clients that hear neither progress nor log lines.
+    pub async fn recorded(&self, clients: usize, span: Duration) -> Result<Summary> {
+        self.calls(KEPT, clients, span).await
+    }
+
+    async fn calls(&self, upstream: &str, clients: usize, span: Duration) -> Result<Summary> {
+        let job = through(self.gateway.address(), upstream).await?;
         let loaded = load::run_for(&job, clients, span).await;
         Ok(loaded.map_err(|error| self.before.explain(&*error))?)
     }
