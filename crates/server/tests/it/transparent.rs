@@ -3,7 +3,7 @@
 //! one of ours with scripted tools, so that both can be asked in both eras.
 
 use crate::house::{ADDRESS, House, LOOKS_MAX, text};
-use crate::mcp_client::{Client, Events, LIMIT, asked, posted};
+use crate::mcp_client::{Client, Events, LIMIT, ask, asked, posted};
 use axum::body::Body;
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, Request, Response};
@@ -48,12 +48,15 @@ struct Script {
     notes: Vec<Told>,
     wants: BTreeMap<String, Want>,
     output_schema: Option<Value>,
+    /// How its server lists it, where it says more of it than we know of tools.
+    listed: Option<Value>,
     end: End,
 }
 
 impl Script {
     fn ending(end: End) -> Self {
-        Self { notes: Vec::new(), wants: BTreeMap::new(), output_schema: None, end }
+        let (notes, wants) = (Vec::new(), BTreeMap::new());
+        Self { notes, wants, output_schema: None, listed: None, end }
     }
 }
 
@@ -76,7 +79,7 @@ impl Scripted {
             pace: Pace::Quick,
             yields: Yields::Content,
             unrecorded: false,
-            listed: None,
+            listed: script.listed.clone().map(Arc::new),
         });
         Arc::new(Self { spec, script })
     }
@@ -274,6 +277,24 @@ async fn in_session(house: &House, name: &str) -> Vec<Value> {
     seen
 }
 
+/// How the random tools of a server are listed to a client of each era, without what their names
+/// begin with.
+async fn listed(house: &House, prefix: &str) -> [Vec<Value>; 2] {
+    let stateless = ask(house, "tools/list", json!({})).await.body;
+    let client = Client::hello(house, "2025-11-25", can()).await;
+    let session = client.ask("tools/list", json!({})).await.body;
+    [stateless, session].map(|list| {
+        let tools = list["result"]["tools"].as_array().unwrap().iter();
+        let random = tools.filter_map(|tool| {
+            let name = tool["name"].as_str()?.strip_prefix(prefix)?;
+            let mut tool = tool.clone();
+            tool["name"] = json!(name);
+            name.starts_with("tool").then_some(tool)
+        });
+        random.collect()
+    })
+}
+
 /// A form whose message says how the client answers it.
 fn form(message: &str) -> Want {
     let name = json!({"type": "string", "title": "Name", "x-kept": [1, null]});
@@ -309,7 +330,26 @@ impl Dice {
             1 => End::Failed(self.result()),
             _ => End::Refused(self.error()),
         };
-        Script { notes, wants, output_schema: None, end }
+        Script { notes, wants, output_schema: None, listed: Some(self.listed()), end }
+    }
+
+    fn listed(&mut self) -> Value {
+        let mut listed = json!({"description": "for a test"});
+        if self.0.chance(50) {
+            listed["title"] = json!("a title \u{e9}");
+        }
+        if self.0.chance(70) {
+            let (reads, open) = (self.0.chance(50), self.0.chance(50));
+            listed["annotations"] = json!({"title": "its own", "readOnlyHint": reads,
+                "openWorldHint": open, "x-kept": [null]});
+        }
+        if self.0.chance(50) {
+            listed["_meta"] = json!({"far.test/x": {"n": self.0.below(9)}});
+        }
+        if self.0.chance(50) {
+            listed["icons"] = json!([{"src": "data:image/png;base64,AA==", "sizes": ["1x1"]}]);
+        }
+        listed
     }
 
     fn note(&mut self, number: u64) -> Told {
@@ -344,10 +384,11 @@ impl Dice {
     }
 
     fn block(&mut self) -> Value {
-        let mut block = match self.0.below(4) {
+        let mut block = match self.0.below(5) {
             0 => json!({"type": "text", "text": "a\n\u{2028}\"b\""}),
             1 => json!({"type": "image", "data": "AA==", "mimeType": "image/png"}),
             2 => json!({"type": "resource_link", "uri": "far://x", "name": "x"}),
+            3 => json!({"type": "audio", "data": "AA==", "mimeType": "audio/wav"}),
             _ => json!({"type": "resource", "resource": {"uri": "far://y", "text": "y"}}),
         };
         if self.0.chance(50) {
@@ -374,6 +415,9 @@ async fn a_recorded_call_looks_as_it_would_without_us() {
         let names: Vec<String> = (0..TOOLS).map(|number| format!("tool{number:02}")).collect();
         let tools = names.iter().map(|name| (name.as_str(), dice.script())).collect();
         let pair = Pair::speaking(era, tools).await;
+        let there = listed(&pair.direct, "").await;
+        assert_eq!(there[0].len() as u64, TOOLS);
+        assert_eq!(listed(&pair.through, "it.").await, there, "the lists of seed {seed}");
         for name in &names {
             pair.same(name, &format!("{name} of seed {seed}")).await;
         }

@@ -10,8 +10,14 @@ use testkit::caller::{Caller, Era};
 use testkit::harness::wait_for;
 
 const USERS: usize = 10;
+/// Calls that are runs, as they are unless an operator says otherwise, and calls that are not.
+const HOUSES: [fn(Way) -> House; 2] = [recorded, House::unrecorded];
 /// How long the server may take to see that a child has ended; until then an answer goes to it.
 const NOTICE: Duration = Duration::from_secs(3);
+
+fn recorded(way: Way) -> House {
+    House::start(way, &[])
+}
 
 /// A user whose client shows forms, and what it was asked.
 struct User {
@@ -55,6 +61,12 @@ fn all<T: Send>(work: impl IntoIterator<Item = impl FnOnce() -> T + Send>) -> Ve
     })
 }
 
+/// Every kind of house with an upstream of each era.
+fn each() -> impl Iterator<Item = (&'static str, fn(Way) -> House)> {
+    let eras = ["legacy", "modern"];
+    eras.into_iter().flat_map(|era| HOUSES.map(|house| (era, house)))
+}
+
 fn all_asked(house: &House) -> Vec<User> {
     all((0..USERS).map(|number| move || User::asked(house, number)))
 }
@@ -68,8 +80,8 @@ fn all_answered(users: Vec<User>) {
 #[test]
 fn ten_users_at_one_child_are_each_asked_their_own_question() {
     let _turn = crate::our_turn();
-    for era in ["legacy", "modern"] {
-        let house = House::unrecorded(Way::Stdio(era));
+    for (era, house) in each() {
+        let house = house(Way::Stdio(era));
         house.wait_for_tool("bad.ask");
         // Twice: at first it is not known that the tool asks.
         for _ in 0..2 {
@@ -85,8 +97,8 @@ fn ten_users_at_one_child_are_each_asked_their_own_question() {
 #[test]
 fn children_that_are_killed_between_question_and_answer_lose_nobody() {
     let _turn = crate::our_turn();
-    for era in ["legacy", "modern"] {
-        let house = House::unrecorded(Way::Stdio(era));
+    for (era, house) in each() {
+        let house = house(Way::Stdio(era));
         house.wait_for_tool("bad.ask");
         let users = all_asked(&house);
         let killed: Vec<u32> = children(house.folder.path()).into_iter().step_by(2).collect();

@@ -9,6 +9,9 @@ fn tools_are_listed_shown_and_called() {
     let tools = server.run(&["tool", "ls"]).code(0);
     assert!(tools.stdout.starts_with("TOOL"), "{tools:#?}");
     assert!(tools.stdout.contains("\nmath::add "), "{tools:#?}");
+    assert!(!tools.stderr.contains("there are more"), "{tools:#?}");
+    let some = server.run(&["tool", "ls", "--limit", "2"]).code(0);
+    assert_eq!(some.says("there are more than these 2").stdout.lines().count(), 3);
     let tool = server.json(&["tool", "show", "math::add"]).code(0).json();
     assert_eq!(tool["reach"], "reads");
     server.run(&["tool", "show", "math::ad"]).code(1).says("math::add");
