@@ -106,6 +106,12 @@ fn what_cannot_be_listed_is_left_out_and_the_rest_is_there() {
             let is_listed = tools.iter().any(|tool| tool.contains(left_out));
             assert!(!is_listed, "{way:?}: {left_out}: {tools:?}");
         }
+        let count = json!(tools.iter().filter(|tool| tool.starts_with("bad.")).count());
+        let mut rest = Client::new(house.address());
+        wait_for("a count of the tools that can be called", LIMIT, || {
+            let bad = rest.get("/api/v1/upstreams/bad").unwrap().json();
+            (bad["tools"] == count).then_some(())
+        });
         let said = house.caller(Era::Modern).call("bad.echo", json!({"text": "well"})).unwrap();
         assert_eq!(said.words(), "well", "{way:?}");
         house.others_are_well("huge-names");
