@@ -193,6 +193,12 @@ pub trait Shelf: Send + Sync {
         false
     }
 
+    /// Whether it is asked for this URI although it neither lists it nor has a family that it may
+    /// be of. Such a shelf is asked after all others.
+    fn takes_unlisted(&self, _caller: &Caller, _uri: &str) -> bool {
+        false
+    }
+
     /// What is at a URI: a list of contents in MCP's shape.
     fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Vec<Value>> {
         Box::pin(std::future::ready(Ok(None)))

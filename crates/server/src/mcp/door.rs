@@ -69,15 +69,19 @@ impl Door {
     }
 
     /// The same in the order in which we look for a resource: ours for URIs that are written as
-    /// ours are, then those who list it, then those whose families it may be of. So no server can
-    /// put itself before us, or before who lists what it only claims; and none of them need be
-    /// there for what is ours.
+    /// ours are, then those who list it, then those whose families it may be of, then those who
+    /// take what they do not list. So no server can put itself before us, or before who lists what
+    /// it only claims; and none of them need be there for what is ours.
     pub(crate) fn shelves_for(&self, caller: &Caller, uri: &str) -> Vec<Arc<dyn Shelf>> {
         let mut shelves = self.shelves(caller);
         if self.own.lists(caller, uri) {
             shelves.rotate_right(1);
+            // What is written as ours, and is not there, is no one else's.
+            shelves.retain(|shelf| !shelf.takes_unlisted(caller, uri));
         }
-        shelves.sort_by_cached_key(|shelf| !shelf.lists(caller, uri));
+        shelves.sort_by_cached_key(|shelf| {
+            (!shelf.lists(caller, uri), shelf.takes_unlisted(caller, uri))
+        });
         shelves
     }
 }

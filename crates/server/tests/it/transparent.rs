@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, Request, Response};
 use axum::middleware::map_request;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
+use kernel::contracts::shelf::{Find, Shelf};
 use kernel::tool::call::{
     Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
@@ -141,28 +142,9 @@ impl Pair {
         let tools = tools.into_iter().map(|(name, script)| Scripted::tool(name, script)).collect();
         let extra = Extra { tools, ..Extra::default() };
         let direct = House::furnished(Project::demo(), extra).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        // It believes to listen elsewhere.
-        let known = |mut request: Request<Body>| async move {
-            request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
-            request
-        };
-        let router = direct.router().layer(map_request(known));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let settings =
-            format!("[mcp.servers.far]\nurl = \"{url}\"\nprefix = \"it.\"\nera = \"{era}\"\n");
-        let config = Config::parse("waypost.toml", &settings).unwrap();
-        let through = House::build(Project { config, ..Project::demo() }, None).await;
-        let pair = Self { direct, through };
-        let path = format!("/api/v1/tools/it.{last}");
-        let known = async {
-            while pair.through.get(&path).await.status != 200 {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(LIMIT, known).await.expect("the tools of the server behind are in the catalog");
-        pair
+        let entry = format!("prefix = \"it.\"\nera = \"{era}\"\n");
+        let through = before(&direct, &entry, &format!("it.{last}")).await;
+        Self { direct, through }
     }
 
     /// What a client of each era sees of a tool without us and through us.
@@ -173,6 +155,42 @@ impl Pair {
         let session = in_session(&self.direct, name).await;
         assert_eq!(in_session(&self.through, &there).await, session, "{what}, in a session");
         [direct, session]
+    }
+}
+
+/// A server that has another one behind it, of which its settings say this; it has this tool of it.
+async fn before(direct: &House, entry: &str, tool: &str) -> House {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    // It believes to listen elsewhere.
+    let known = |mut request: Request<Body>| async move {
+        request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
+        request
+    };
+    let router = direct.router().layer(map_request(known));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\n{entry}");
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let through = House::build(Project { config, ..Project::demo() }, None).await;
+    let path = format!("/api/v1/tools/{tool}");
+    let known = async {
+        while through.get(&path).await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LIMIT, known).await.expect("the tools of the server behind are in the catalog");
+    through
+}
+
+/// A resource that its server does not list.
+struct Hidden;
+
+const HIDDEN: &str = "far://hidden";
+
+impl Shelf for Hidden {
+    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+        let contents = (uri == HIDDEN).then(|| vec![json!({"uri": uri, "text": "here"})]);
+        Box::pin(std::future::ready(Ok(contents)))
     }
 }
 
@@ -592,6 +610,25 @@ async fn a_question_of_a_client_that_is_gone_waits_in_the_inbox() {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("the run does not go on: {:?}", house.get(sessions).await);
+}
+
+#[tokio::test]
+async fn a_server_whose_names_are_ours_is_asked_for_what_it_does_not_list() {
+    let tools = vec![Scripted::tool("era", Script::ending(End::Era))];
+    let extra = Extra { tools, shelves: vec![Arc::new(Hidden)], ..Extra::default() };
+    let direct = House::furnished(Project::demo(), extra).await;
+    let read = async |house: &House, uri: &str| {
+        ask(house, "resources/read", json!({"uri": uri})).await.body
+    };
+    let expected = read(&direct, HIDDEN).await["result"]["contents"].clone();
+    assert_eq!(expected[0]["text"], "here");
+    let transparent = before(&direct, "prefix = \"\"\n", "era").await;
+    assert_eq!(read(&transparent, HIDDEN).await["result"]["contents"], expected);
+    let prefixed = before(&direct, "prefix = \"it.\"\n", "it.era").await;
+    for (house, uri) in [(&prefixed, HIDDEN), (&transparent, "far://nothing")] {
+        let refused = read(house, uri).await;
+        assert_eq!(refused["error"]["data"]["uri"], uri, "{refused}");
+    }
 }
 
 /// Where results are compared, nothing of ours may be left out by mistake.

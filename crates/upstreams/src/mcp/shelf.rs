@@ -42,11 +42,21 @@ impl RemoteShelf {
     }
 
     /// Whether a URI is one of its resources, or fits one of its families.
-    fn holds(&self, uri: &str) -> bool {
+    fn knows(&self, uri: &str) -> bool {
         let lists = self.link.lists();
         let fits_one =
             |listed: &Value| listed["uriTemplate"].as_str().is_some_and(|family| fits(family, uri));
         has(&lists.resources, uri) || lists.templates.iter().any(fits_one)
+    }
+
+    /// Whether it is asked for what is at a URI. One whose names are ours is asked for what it does
+    /// not list as well: clients know of it by links in results.
+    fn holds(&self, uri: &str) -> bool {
+        self.has_our_names() || self.knows(uri)
+    }
+
+    fn has_our_names(&self) -> bool {
+        self.link.config.prefix.is_empty()
     }
 
     async fn ask(&self, method: &str, params: Value, name: &str) -> Result<Value, AskError> {
@@ -179,6 +189,10 @@ impl Shelf for RemoteShelf {
 
     fn lists(&self, _caller: &Caller, uri: &str) -> bool {
         has(&self.link.lists().resources, uri)
+    }
+
+    fn takes_unlisted(&self, _caller: &Caller, uri: &str) -> bool {
+        self.has_our_names() && !self.knows(uri)
     }
 
     fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {

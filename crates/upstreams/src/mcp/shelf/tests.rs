@@ -168,6 +168,30 @@ fn a_resource_is_read_where_it_is() {
 }
 
 #[test]
+fn a_server_whose_names_are_ours_is_asked_for_what_it_does_not_list() {
+    let scene = Scene::with(Era::Legacy, |config, _| config.prefix.clear());
+    scene.list(lists());
+    let shelf = RemoteShelf::new(scene.link.clone());
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    for (uri, unlisted) in [("a://1", false), ("f://7/data", false), ("b://1", true)] {
+        assert_eq!(shelf.takes_unlisted(&caller, uri), unlisted, "{uri}");
+    }
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("resources/read").await;
+            assert_eq!(asked.params()["uri"], "b://1");
+            asked.answer(json!({"contents": [{"uri": "b://1", "text": "x"}]})).await;
+        };
+        let read = join(shelf.read(&caller, "b://1"), server).await.0;
+        assert_eq!(read, Ok(Some(vec![json!({"uri": "b://1", "text": "x"})])));
+        let server = async { other.asked("resources/subscribe").await.answer(json!({})).await };
+        let changes = join(shelf.changes(&caller, "b://1"), server).await.0;
+        assert!(matches!(changes, Ok(Some(_))));
+    });
+}
+
+#[test]
 fn completions_are_passed_on() {
     let (scene, shelf) = scene(Era::Legacy);
     let Scene { stage, server: mut other, .. } = scene;
