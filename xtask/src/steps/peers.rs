@@ -1,7 +1,7 @@
-//! The step `peers`: clients that others wrote talk to our server with the fixtures, over HTTP, over
-//! standard input and output, and through a server of ours that has it behind it and does not trust
-//! it. Each is a script in `crates/testkit/peers` around an official SDK or FastMCP; it prints one
-//! line per check and ends with 1 when one fails.
+//! The step `peers`: clients that others wrote talk to our server with the fixtures, over HTTP,
+//! over standard input and output, and through a server of ours that has it behind it and does not
+//! trust it. Each is a script in `crates/testkit/peers` around an official SDK or FastMCP; it
+//! prints one line per check and ends with 1 when one fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
