@@ -19,7 +19,7 @@ mod budget;
 
 use std::env;
 use std::process::ExitCode;
-use steps::{client_conformance, conformance, fixtures, gateway, models, peers, sinks};
+use steps::{client_conformance, conformance, fixtures, gateway, models, oidc, peers, sinks};
 use steps::{transparency, upstreams};
 
 use size::Form;
@@ -42,6 +42,7 @@ usage: cargo xtask <command>
   upstreams               reach servers that others wrote through ours
   models                  let the model vendors' SDKs talk to our fakes of their wires
   sinks                   let `standardwebhooks` verify the events that go out
+  oidc                    let clients of others log in at `oidc-provider` and call our server
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
                           --dist: with the build of packages, whose figures are published
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         ["upstreams"] => upstreams::run_alone(&root),
         ["models"] => models::run_alone(&root),
         ["sinks"] => sinks::run_alone(&root),
+        ["oidc"] => oidc::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),

@@ -1,7 +1,7 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
 //! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
-//! `crates/testkit/upstreams`, `models` or `sinks`, pins. Made once, in the target folder; a
-//! marker holds the list that was installed, so a changed list is installed again.
+//! `crates/testkit/upstreams`, `models`, `sinks` or `oidc`, pins. Made once, in the target folder;
+//! a marker holds the list that was installed, so a changed list is installed again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ const UPSTREAMS: &str = "crates/testkit/upstreams";
 const MODELS: &str = "crates/testkit/models";
 /// Where those of receivers of events are.
 const SINKS: &str = "crates/testkit/sinks";
+/// Where those of an issuer and of its clients are.
+const OIDC: &str = "crates/testkit/oidc";
 /// The list that was installed, beside what was.
 const MARKER: &str = "installed";
 /// The suite does not run on an older one.
@@ -50,6 +52,11 @@ pub fn models_folder(root: &Path) -> PathBuf {
 /// The folder of the scripts of receivers of events.
 pub fn sinks_folder(root: &Path) -> PathBuf {
     root.join(SINKS)
+}
+
+/// The folder of the scripts of an issuer and of its clients.
+pub fn oidc_folder(root: &Path) -> PathBuf {
+    root.join(OIDC)
 }
 
 /// A script of Node beside the packages that it imports: Node looks for them there.

@@ -15,4 +15,5 @@ pub(crate) mod upstreams_rest;
 pub(crate) mod upstreams;
 pub(crate) mod models;
 pub(crate) mod sinks;
+pub(crate) mod oidc;
 pub(crate) mod live;

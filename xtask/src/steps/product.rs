@@ -27,8 +27,13 @@ pub fn build(root: &Path) -> Result<(), Failure> {
 
 /// `waypost up` of the built server on a free port; settings of its own would be in this folder.
 pub fn command(target: &Path, folder: &Path) -> Command {
+    command_of(target, folder, "up")
+}
+
+/// The same for another command that serves.
+fn command_of(target: &Path, folder: &Path, verb: &str) -> Command {
     let mut command = Command::new(target.join("debug").join("waypost"));
-    command.args(["up", "--port", "0"]);
+    command.args([verb, "--port", "0"]);
     for name in VARIABLES {
         command.env_remove(name);
     }
@@ -64,7 +69,17 @@ pub fn project(folder: &Path) -> Result<PathBuf, Failure> {
 
 /// Starts it on the project that was written into this folder.
 pub fn serve(target: &Path, folder: &Path) -> Result<Server, Failure> {
-    let mut command = command(target, folder);
+    started(command(target, folder), folder)
+}
+
+/// The same with `waypost serve`, which asks every caller for a credential; this key administers.
+pub fn serve_guarded(target: &Path, folder: &Path, admin_key: &str) -> Result<Server, Failure> {
+    let mut command = command_of(target, folder, "serve");
+    command.env("WAYPOST_ADMIN_KEY", admin_key);
+    started(command, folder)
+}
+
+fn started(mut command: Command, folder: &Path) -> Result<Server, Failure> {
     command.arg("--ephemeral").arg(folder.join("project"));
     Server::start(&mut command, LISTENING, &folder.join("waypost.log"))
 }

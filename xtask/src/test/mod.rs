@@ -21,6 +21,7 @@ use crate::steps::conformance;
 use crate::steps::gateway;
 use crate::steps::live;
 use crate::steps::models;
+use crate::steps::oidc;
 use crate::steps::peers;
 use crate::steps::sinks;
 use crate::steps::transparency;
@@ -68,6 +69,7 @@ const STEPS: &[Step] = &[
     Step::beside("peers", mcp_peers),
     Step::beside("client-conformance", mcp_client),
     Step::beside("sinks", events_out),
+    Step::beside("oidc", tokens_of_issuers),
     Step::beside("models", model_fakes),
     Step::alone("leftovers", leftovers),
 ];
@@ -317,6 +319,11 @@ fn model_fakes(context: &Context) -> Result<(), Failure> {
 /// Receivers that others wrote verify the events that go out.
 fn events_out(context: &Context) -> Result<(), Failure> {
     sinks::run(&context.root, &context.target)
+}
+
+/// Clients that others wrote log in at an issuer that others wrote, and call with its tokens.
+fn tokens_of_issuers(context: &Context) -> Result<(), Failure> {
+    oidc::run(&context.root, &context.target)
 }
 
 /// The providers themselves do what their fakes do.
