@@ -18,6 +18,7 @@ mod hostile;
 mod corpus;
 mod connections;
 mod matrix;
+mod attacks;
 mod events_out;
 mod kill;
 mod abort;
