@@ -17,6 +17,8 @@ API = "https://waypost.test/api"
 ROBOT = ("robot", "a-secret-of-these-tests-alone-0123456789")
 REDIRECT = "http://127.0.0.1:9/callback"
 LIMIT_SECONDS = 60
+# Only who operates the server may do this.
+PRUNE = b'{"olderThanMs": 86400000}'
 
 
 def sent(url, headers=None, body=None):
@@ -72,8 +74,10 @@ def own_token(waypost, issuer):
     expected = ("corp:robot", ["operator"], ["read", "use"])
     found = (who.get("subject"), who.get("roles"), who.get("scopes"))
     check("the program is known by its claims", (status, found) == (200, expected), who)
-    status, told = sent(f"{waypost}/api/v1/keys", bearer(token))
-    check("its scopes are a ceiling", status == 403, told)
+    headers = bearer(token) | {"content-type": "application/json"}
+    status, told = sent(f"{waypost}/api/v1/sessions/prune", headers, PRUNE)
+    found = (status, told.get("scope"))
+    check("its role would permit more than its scopes", found == (403, "operate"), told)
 
 
 def person_tokens(waypost, issuer):

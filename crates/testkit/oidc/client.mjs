@@ -60,7 +60,7 @@ function login() {
 // A person opens the page that the client was led to, and permits this much.
 async function permits(provider, transport, scopes) {
   const page = provider.kept.page;
-  assert.equal(page.origin, issuer, 'the page is the issuer’s');
+  assert.equal(page.origin, issuer, 'the page is of the issuer');
   assert.equal(page.searchParams.get('code_challenge_method'), 'S256');
   assert.equal(page.searchParams.get('resource'), url);
   const query = new URLSearchParams({ page: page.href, login: 'ann', permits: scopes });

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import mcp
+from anyio import to_thread
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
@@ -66,7 +67,7 @@ class Person:
     async def open(self, page):
         query = {"page": page, "login": "ann", "permits": self.permits.pop(0)}
         url = f"{self.issuer}/person?{urllib.parse.urlencode(query)}"
-        answer = await anyio.to_thread.run_sync(read, url)
+        answer = await to_thread.run_sync(read, url)
         back = urllib.parse.urlsplit(answer["to"]).query
         self.back = dict(urllib.parse.parse_qsl(back))
 
