@@ -5,6 +5,7 @@ use super::signing::{Signer, claims, claims_at, with};
 use super::{DAY_MS, HOME, HandClock, MINUTE_MS, Memory, NOW, Stage, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::{Denied, Door, Standing, Verified};
+use futures::future::join_all;
 use kernel::contracts::Clock;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
@@ -241,6 +242,24 @@ async fn a_new_key_is_fetched_within_a_rate_and_a_lost_one_ends_its_tokens() {
     assert_eq!(stage.identity.standing(&verified), Standing::Ended);
     assert!(changed.has_changed().unwrap(), "streams look again");
     assert!(stage.who(&first).is_err() && stage.shows(&first).await.is_err());
+}
+
+#[tokio::test]
+async fn all_who_come_with_a_new_key_share_one_fetch() {
+    let (old, new) = (Signer::ed25519(), Signer::ed25519());
+    let fake = Fake::open(&[old.listed("old")]).await;
+    let stage = fake.stage().await;
+    let first = old.token("old", &claims(&fake.url));
+    assert!(stage.shows(&first).await.is_ok());
+    fake.has(&[new.listed("new")]);
+    stage.clock.advance(30_000);
+    let subjects = (0..50).map(|number| json!(format!("s{number}")));
+    let claimed = subjects.map(|subject| with(claims(&fake.url), "sub", subject));
+    let tokens: Vec<String> = claimed.map(|claims| new.token("new", &claims)).collect();
+    let shown = join_all(tokens.iter().map(|token| stage.shows(token))).await;
+    assert!(shown.iter().all(Result::is_ok), "{shown:?}");
+    assert_eq!(fake.asked(), 2);
+    assert!(stage.shows(&first).await.is_err(), "its key is gone");
 }
 
 #[tokio::test]
