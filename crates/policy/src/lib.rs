@@ -21,10 +21,13 @@ use crate::remembered::{Key, Remembered};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
 use kernel::identity::directory::Directory;
+use kernel::identity::roles::Roles;
 use kernel::tool::call::Verdict;
 use kernel::values::caller::{Act, Caller};
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
+
+pub use crate::schema::applicable;
 
 /// Who has which roles now. A closure that returns the directory is one.
 pub trait RoleSource: Send + Sync {
@@ -70,6 +73,12 @@ impl Snapshot {
         let version = format!("{}.{}", policies.version(), directory.number).into();
         Self { policies, directory, version, remembered: Remembered::default() }
     }
+
+    /// What is said of who is not known any more.
+    fn ended(&self) -> Decision {
+        let denied = Verdict::Deny("the caller may not do anything any more".to_owned());
+        Decision { version: Some(self.version.clone()), ..Decision::from(denied) }
+    }
 }
 
 impl CedarPolicy {
@@ -89,6 +98,28 @@ impl CedarPolicy {
     /// The policies that decide now.
     pub fn policies(&self) -> Arc<Policies> {
         self.snapshot().policies.clone()
+    }
+
+    /// Whether all built-in roles permit something beside the files; else only `admin` does.
+    pub fn builtin(&self) -> bool {
+        self.parts.builtin
+    }
+
+    /// What would be said if the subject had these roles beside its own. A subject that is not
+    /// known has these alone; one that is disabled or revoked is denied everything all the same.
+    pub fn decide_with(&self, request: &Request<'_>, more: &Roles) -> Decision {
+        let snapshot = self.snapshot();
+        let directory = &*snapshot.directory;
+        let asked = &request.subject.subject;
+        if directory.is_known(asked) && !directory.is_active(asked) {
+            return snapshot.ended();
+        }
+        let subject = known(directory, request.subject);
+        let mut roles = directory.roles(&subject.realm, &subject.subject);
+        roles.add(more);
+        let resource = request.resource.known_to(directory);
+        let request = Request { subject: &subject, resource, ..*request };
+        self.judged_as(&snapshot, &request, &roles).decision
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -111,8 +142,7 @@ impl CedarPolicy {
     fn said(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         let directory = &*snapshot.directory;
         if !directory.is_active(&request.subject.subject) {
-            let denied = Verdict::Deny("the caller may not do anything any more".to_owned());
-            return Decision { version: Some(snapshot.version.clone()), ..Decision::from(denied) };
+            return snapshot.ended();
         }
         let subject = known(directory, request.subject);
         let resource = request.resource.known_to(directory);
@@ -137,9 +167,12 @@ impl CedarPolicy {
 
     fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Judged {
         let Caller { realm, subject, .. } = request.subject;
-        let roles = snapshot.directory.roles(realm, subject);
+        self.judged_as(snapshot, request, &snapshot.directory.roles(realm, subject))
+    }
+
+    fn judged_as(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Judged {
         let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
-        let judged = snapshot.policies.judge(&Question { request, roles: &roles, now, builtin });
+        let judged = snapshot.policies.judge(&Question { request, roles, now, builtin });
         let version = Some(snapshot.version.clone());
         Judged { decision: Decision { version, ..judged.decision }, ..judged }
     }

@@ -201,6 +201,12 @@ fn applies_to(resources: &[Kind], arguments: Option<&Record>) -> Value {
     })
 }
 
+/// Every act with the types of resources that it is done to, as policies write them.
+pub fn applicable() -> impl Iterator<Item = (Act, &'static str)> {
+    let kinds = |act: Act| resources_of(act).iter().map(move |kind| (act, kind.name()));
+    Act::ALL.iter().copied().flat_map(kinds)
+}
+
 /// What an act is done to. A policy about anything else could never apply, and is reported.
 fn resources_of(act: Act) -> &'static [Kind] {
     match act {

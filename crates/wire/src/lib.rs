@@ -9,3 +9,4 @@ pub mod rest;
 pub mod agent_config;
 pub mod conversations;
 pub mod plan_sessions;
+pub mod permissions;

@@ -61,7 +61,7 @@ impl Gate {
     }
 
     /// What is said of one request. The scopes are a ceiling: they forbid, and grant nothing.
-    fn decide(&self, request: &Request<'_>) -> Decision {
+    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
         if !covers(request.subject, request.act) {
             let needed = request.act.scope().name();
             let why = format!("the credential does not have the scope `{needed}`");

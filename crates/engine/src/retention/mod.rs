@@ -7,7 +7,7 @@ use crate::handles::Admin;
 use crate::observe::counts::add;
 use crate::refusal::Result;
 use crate::shared::{Shared, lock};
-use kernel::contracts::policy::Resource;
+use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Read, Realms, Slice};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -35,6 +35,11 @@ impl Admin<'_> {
     /// look as if it were not there.
     pub fn reads(self, caller: &Caller, resource: Resource<'_>) -> bool {
         self.shared.gate.could_read(caller, resource)
+    }
+
+    /// What would be said of a request. It is not made: the audit keeps nothing of it.
+    pub fn foresee(self, request: &Request<'_>) -> Decision {
+        self.shared.gate.decide(request)
     }
 
     /// Those of a list of what a door keeps itself that this caller may read, judged at once.

@@ -133,6 +133,31 @@ fn a_principal_is_named_by_its_id_whatever_identity_it_or_an_owner_had() {
 }
 
 #[test]
+fn roles_can_be_tried_that_a_subject_does_not_have() {
+    let text = "@id(\"a\") permit(principal in Role::\"clerk\", action, resource);";
+    let stage = Stage::new(text, &[], true);
+    let tried = |subject: &str, roles: &[&str]| {
+        let (subject, context) = (Caller::new("acme", subject), Context::default());
+        let (act, resource) = (Act::Run, Resource::Plan("b"));
+        let more: Roles = roles.iter().map(|role| Arc::<str>::from(*role)).collect();
+        let request = Request { act, subject: &subject, resource, context };
+        said(&stage.policy.decide_with(&request, &more))
+    };
+    let key = format!("key:{KEY}");
+    assert_eq!(tried(&key, &["clerk"]), "allow a");
+    assert_eq!(tried(&key, &["member"]), "allow role:member");
+    assert_eq!(tried("nobody", &["clerk"]), "allow a", "one that is not known yet");
+    assert_eq!(stage.does(Act::Run, Resource::Plan("b")), "deny", "nothing of it is remembered");
+    let now = stage.now.lock().unwrap().clone();
+    let revoked = |key: &Arc<ApiKey>| ApiKey { revoked: Some(NOW), ..ApiKey::clone(key) };
+    let keys = now.keys.iter().map(|(id, key)| (id.clone(), Arc::new(revoked(key))));
+    let keys: HashMap<KeyId, Arc<ApiKey>> = keys.collect();
+    let ended = Directory { number: 2, keys: keys.into(), ..Directory::clone(&now) };
+    *stage.now.lock().unwrap() = Arc::new(ended);
+    assert_eq!(tried(&key, &["clerk"]), "deny");
+}
+
+#[test]
 fn policies_are_replaced_as_a_whole() {
     let stage = Stage::new("@id(\"a\") permit(principal, action, resource);", &[], true);
     let version = stage.policy.version();

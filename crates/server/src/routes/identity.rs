@@ -1,19 +1,21 @@
-//! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/api/v1/realms`, `/oauth/token` and
-//! what OAuth clients read first.
+//! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/api/v1/realms`, `/api/v1/policies`,
+//! `/system/permissions`, `/oauth/token` and what OAuth clients read first.
 
 use super::route::Route;
 use crate::acts::{
     Of,
-    Right::{Door, Engine, Open},
+    Right::{self, Door, Engine, Open},
 };
-use crate::http::identity::{audit, keys, metadata, principals, realms, token, whoami};
+use crate::http::compat::permissions;
+use crate::http::identity::{audit, keys, metadata, policies, principals, realms, token, whoami};
 use crate::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
+use wire::permissions::{PermissionCheck, PermissionLandscape, PermissionQuery};
 use wire::rest::{
     ApiKey, AuditCheck, AuditEntry, AuditHead, AuthorizationServerMetadata, IssuedKey, KeyBody,
-    Page, Principal, PrincipalBody, Realm, ResourceMetadata, RotateBody, TokenAnswer, TokenError,
-    TokenForm, WhoAmI,
+    Page, Policies, Principal, PrincipalBody, Realm, ResourceMetadata, RotateBody, TokenAnswer,
+    TokenError, TokenForm, WhoAmI,
 };
 
 /// Who calls, and the keys with which others may.
@@ -127,6 +129,33 @@ pub(super) const REALMS: &[Route] = &[
         .parameters(&["realmName"])
         .answers(&[json_answer(200, of::<Realm>, "the realm")])
         .refusals(&[&[400, 401, 404], READ]),
+];
+
+const ABOUT_ONESELF: Right =
+    Open("it is about oneself; about others only for who administers the realm");
+
+/// Who may do what, as policies say.
+pub(super) const POLICIES: &[Route] = &[
+    Route::get("/api/v1/policies", || get(policies::list), Door(Act::Administer, Of::Server))
+        .says("listPolicies", "The policies of files, by id; for administrators of `*`")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Policies>, "a page of policies, and their version")])
+        .refusals(&[&[400, 401], READ]),
+    Route::post("/system/permissions/check", || post(permissions::check), ABOUT_ONESELF)
+        .says("checkPermission", "Whether a subject may do one thing; nothing is done")
+        .body(Body::Json(of::<PermissionQuery>))
+        .answers(&[json_answer(200, of::<PermissionCheck>, "what is decided, and by what")])
+        .refusals(&[BODY, READ]),
+    Route::post("/system/permissions/evaluate", || post(permissions::evaluate), ABOUT_ONESELF)
+        .says("evaluatePermissions", "What a subject may do, by type of resource and act")
+        .body(Body::Maybe(of::<PermissionQuery>))
+        .answers(&[json_answer(200, of::<PermissionLandscape>, "what is decided of each act")])
+        .refusals(&[BODY, READ]),
+    Route::post("/system/permissions/fd/evaluate", || post(permissions::evaluate), ABOUT_ONESELF)
+        .says("evaluateFunctionalPermissions", "The same, where some clients look for it")
+        .body(Body::Maybe(of::<PermissionQuery>))
+        .answers(&[json_answer(200, of::<PermissionLandscape>, "what is decided of each act")])
+        .refusals(&[BODY, READ]),
 ];
 
 /// What was decided.

@@ -64,6 +64,7 @@ const TABLE: &[Group] = &[
     group(identity::KEYS, PROBLEM),
     group(identity::PRINCIPALS, PROBLEM),
     group(identity::REALMS, PROBLEM),
+    group(identity::POLICIES, PROBLEM),
     group(identity::AUDIT, PROBLEM),
     group(identity::OAUTH, PROBLEM),
     group(operations::STORED, PROBLEM),

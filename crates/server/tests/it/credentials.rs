@@ -30,9 +30,9 @@ use tokio::time::timeout;
 use tower::ServiceExt;
 
 /// A name under which others reach the server: it asks for credentials.
-const OPEN: &str = "[server]\nhosts = [\"wp.test\"]\n";
+pub const OPEN: &str = "[server]\nhosts = [\"wp.test\"]\n";
 /// As long as an admin key must be there.
-const ADMIN_KEY: &str = "an-admin-key-of-thirty-two-chars";
+pub const ADMIN_KEY: &str = "an-admin-key-of-thirty-two-chars";
 const RUNS: &str = "/api/v1/runs";
 
 /// A server that asks for credentials.
@@ -49,7 +49,7 @@ impl Guarded {
     }
 
     /// The same with the policies of one file.
-    async fn with_policies(settings: &str, policies: Option<&str>) -> Self {
+    pub async fn with_policies(settings: &str, policies: Option<&str>) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut setup = with_settings(settings, &data, Some(ADMIN_KEY));
         setup.project.policies = policies.map(policy_files);
@@ -93,11 +93,11 @@ impl Guarded {
         read(self.open(Method::GET, path, headers, &Value::Null).await).await
     }
 
-    async fn get_as(&self, key: &str, path: &str) -> Answer {
+    pub async fn get_as(&self, key: &str, path: &str) -> Answer {
         self.get(path, &[("x-api-key", key)]).await
     }
 
-    async fn post_as(&self, key: &str, path: &str, body: Value) -> Answer {
+    pub async fn post_as(&self, key: &str, path: &str, body: Value) -> Answer {
         read(self.open(Method::POST, path, &[("x-api-key", key)], &body).await).await
     }
 

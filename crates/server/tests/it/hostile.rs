@@ -113,6 +113,9 @@ const DOORS: &[Door] = &[
     }),
     door("POST", "/api/v1/principals/{id}/disable", "/api/v1/principals/none/disable"),
     door("POST", "/api/v1/principals/{id}/enable", "/api/v1/principals/none/enable"),
+    door("POST", "/system/permissions/check", "/system/permissions/check").value(permission),
+    door("POST", "/system/permissions/evaluate", "/system/permissions/evaluate").value(permission),
+    door("POST", "/system/permissions/fd/evaluate", "/system/permissions/fd/evaluate"),
     door("POST", "/oauth/token", "/oauth/token"),
     // A text that is a folder's name would make a backup: only what is none is sent.
     door("POST", "/api/v1/backup", "/api/v1/backup"),
@@ -143,6 +146,14 @@ const DOORS: &[Door] = &[
     }),
     door("POST", desk::ROUTE, desk::ROUTE),
 ];
+
+/// A question about permissions with this text everywhere.
+fn permission(text: &str) -> String {
+    format!(
+        "{{\"functionalDomain\":{text},\"action\":{text},\"identity\":{text},\
+         \"roles\":[{text}],\"resourceId\":{text}}}"
+    )
+}
 
 /// These are in no table of routes.
 const BESIDE: [&str; 3] = ["/mcp", "/rpc", desk::ROUTE];

@@ -42,6 +42,7 @@ mod logins;
 mod agents;
 mod acts;
 mod credentials;
+mod policies;
 mod pages;
 mod agent_config_contract;
 mod ops;

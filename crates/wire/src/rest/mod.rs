@@ -15,6 +15,7 @@ mod backup;
 mod identity;
 mod principal;
 mod realm;
+mod policy;
 mod audit;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
@@ -37,6 +38,7 @@ pub use pipeline::{
     CaseBody, HandlerCount, PipelineAddresses, PipelineAnswer, PipelineHandler, PipelineStats,
     PipelineSummary, ReasonCount,
 };
+pub use policy::{Policies, Policy};
 pub use principal::{DataDomain, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use realm::Realm;

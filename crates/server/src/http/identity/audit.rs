@@ -1,20 +1,17 @@
 //! `/api/v1/audit`: what was decided in the caller's realm, or about the server as a whole, how far
 //! the chain of it goes, and whether it is as it was written.
 
+use super::{administers_everything, everything_only};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
 use crate::request::doors::Administrator;
 use crate::request::params::{Params, no_such, page, short};
 use axum::Json;
-use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::audit::{AuditFilter, Found};
 use kernel::identity::audit::{ChainName, Entry, Said};
 use kernel::identity::chain::{BadHead, Head};
-use kernel::identity::grants::{Grants, RealmPattern};
-use kernel::identity::roles::{Role, Roles};
 use kernel::tool::call::Caller;
-use kernel::values::caller::Act;
 use kernel::values::ids::Millis;
 use serde::Deserialize;
 use wire::rest::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict, Page};
@@ -102,20 +99,9 @@ fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<Chai
     match named {
         None | Some("realm") => Ok(ChainName::of(&caller.realm)),
         Some("server") if administers_everything(visitor) => Ok(ChainName::server()),
-        Some("server") => {
-            let message = "the audit of the server needs the role `admin` in `*`";
-            let code = RefusalCode::Forbidden(Act::Administer);
-            Err(Refusal::new(code, message).hint("ask an administrator of the server").into())
-        }
+        Some("server") => Err(everything_only("the audit of the server")),
         Some(other) => Err(no_such("chain", other, &["realm", "server"])),
     }
-}
-
-fn administers_everything(visitor: &Visitor) -> bool {
-    let Some(verified) = &visitor.verified else { return true };
-    let everywhere = RealmPattern::parse("*");
-    let all = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
-    all.is_ok_and(|all| all.is_within(&verified.realms).is_ok())
 }
 
 fn moment(text: &str) -> Result<Millis> {

@@ -1,23 +1,27 @@
-//! Who calls, API keys, principals, realms, the tokens that keys are exchanged for, what OAuth
-//! clients read about this server, and the audit. Credentials of requests are checked in `request`;
+//! Who calls, API keys, principals, realms, policies, the tokens that keys are exchanged for, what
+//! OAuth clients read about this server, and the audit. Credentials of requests are checked in `request`;
 //! which act a role permits, policy decides.
 
 pub(crate) mod whoami;
 pub(crate) mod keys;
 pub(crate) mod principals;
 pub(crate) mod realms;
+pub(crate) mod policies;
 pub(crate) mod token;
 pub(crate) mod metadata;
 pub(crate) mod audit;
 
+use crate::problem::Failure;
 use crate::request::auth::Visitor;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
+use engine::refusal::{Refusal, RefusalCode};
 use identity::keys::Maker;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
 use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
 use std::collections::BTreeMap;
 
 /// Who changes keys and principals: with a credential within what that administers, in local mode
@@ -34,6 +38,21 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
     };
     let Caller { subject, actor, via, .. } = caller.clone();
     Maker { subject, actor, grants, via }
+}
+
+/// Whether a caller has the role `admin` in all realms.
+fn administers_everything(visitor: &Visitor) -> bool {
+    let Some(verified) = &visitor.verified else { return true };
+    let everywhere = RealmPattern::parse("*");
+    let all = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
+    all.is_ok_and(|all| all.is_within(&verified.realms).is_ok())
+}
+
+/// What others are told who ask for something of the server as a whole.
+fn everything_only(what: &str) -> Failure {
+    let message = format!("{what} needs the role `admin` in `*`");
+    let code = RefusalCode::Forbidden(Act::Administer);
+    Refusal::new(code, message).hint("ask an administrator of the server").into()
 }
 
 /// The roles in each realm, as they are shown.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::agent_config;
 use wire::conversations;
+use wire::permissions;
 use wire::plan_sessions;
 use wire::rest;
 
@@ -108,6 +109,13 @@ const TYPES: &[(&str, Again)] = &[
     ("PrincipalPage", again::<rest::Page<rest::Principal>>),
     ("Realm", again::<rest::Realm>),
     ("RealmPage", again::<rest::Page<rest::Realm>>),
+    ("Policy", again::<rest::Policy>),
+    ("Policies", again::<rest::Policies>),
+    ("PermissionQuery", again::<permissions::PermissionQuery>),
+    ("PermissionCheck", again::<permissions::PermissionCheck>),
+    ("PermissionLandscape", again::<permissions::PermissionLandscape>),
+    ("PermissionDecision", again::<permissions::PermissionDecision>),
+    ("ScopedConstraint", again::<permissions::ScopedConstraint>),
     ("AuditEntry", again::<rest::AuditEntry>),
     ("AuditEntryPage", again::<rest::Page<rest::AuditEntry>>),
     ("AuditHead", again::<rest::AuditHead>),

@@ -134,6 +134,7 @@ const SAVED: &str = r#"{"refName": "matrix-saved", "llmConfigRef": "rules",
     "enabledTools": ["math::add"]}"#;
 const CASE: &str = r#"{"tradeId": "T-1", "reason": "Missing ISIN"}"#;
 const PRINCIPAL: &str = r#"{"realms": {"default": ["member"]}}"#;
+const CHECK: &str = r#"{"functionalDomain": "Plan", "action": "run"}"#;
 const PROVIDER: &str = r#"{"providerType": "mcp", "baseUrl": "http://127.0.0.1:1/mcp"}"#;
 const PLAN: &str = r#"{"description": "ends", "startStepId": "end",
     "steps": [{"id": "end", "type": "final_response", "message": "done"}]}"#;
@@ -226,6 +227,10 @@ const ROWS: &[Door] = &[
     post("/api/v1/principals/{id}/enable", "/api/v1/principals/ann/enable", Server, ""),
     get("/api/v1/realms", "/api/v1/realms", Server),
     get("/api/v1/realms/{name}", "/api/v1/realms/default", Server),
+    get("/api/v1/policies", "/api/v1/policies", Server),
+    post("/system/permissions/check", "/system/permissions/check", Oneself, CHECK),
+    post("/system/permissions/evaluate", "/system/permissions/evaluate", Oneself, ""),
+    post("/system/permissions/fd/evaluate", "/system/permissions/fd/evaluate", Oneself, ""),
     get("/api/v1/audit", "/api/v1/audit", Server),
     get("/api/v1/audit/head", "/api/v1/audit/head", Server),
     get("/api/v1/audit/verify", "/api/v1/audit/verify", Server),

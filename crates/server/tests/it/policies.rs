@@ -1,0 +1,161 @@
+//! `/api/v1/policies` and `/system/permissions`: what the files say, and what somebody may do.
+
+use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
+use crate::house::{House, encoded, refused, text};
+use kernel::identity::roles::Role;
+use serde_json::{Value, json};
+
+const CHECK: &str = "/system/permissions/check";
+const EVALUATE: &str = "/system/permissions/evaluate";
+const POLICIES: &str = "/api/v1/policies";
+
+const FILE: &str = r#"
+@id("sums")
+@ask("it is a large sum")
+forbid (principal, action == Action::"call:math::add", resource)
+when { context.arguments.a.greaterThan(decimal("500.0")) };
+
+@id("no-greeting")
+forbid (principal, action == Action::"run", resource == Plan::"interaction::greeting");
+
+@id("clerks")
+permit (principal in Role::"clerk", action == Action::"administer", resource);
+"#;
+
+/// A question about a call of `math::add` with this number.
+fn adding(number: i64) -> Value {
+    let resource = json!({"a": number, "b": 1});
+    json!({"functionalDomain": "Tool", "action": "call", "resourceId": "math::add",
+        "resource": resource})
+}
+
+fn decided(body: &Value) -> (String, String) {
+    (text(&body["decision"]), text(&body["decisionScope"]))
+}
+
+fn words(decision: &str, scope: &str) -> (String, String) {
+    (decision.to_owned(), scope.to_owned())
+}
+
+#[tokio::test]
+async fn policies_are_listed_for_who_administers_everything() {
+    let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
+    let listed = guarded.get_as(ADMIN_KEY, POLICIES).await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let ids: Vec<String> =
+        listed.body["items"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+    assert_eq!(ids, ["clerks", "no-greeting", "sums"]);
+    let asks = json!({"id": "sums", "file": "policies/a.cedar", "line": 2, "effect": "ask",
+        "why": "it is a large sum", "tools": ["math::add"]});
+    assert_eq!(listed.body["items"][2], asks);
+    assert_eq!((&listed.body["builtin"], &listed.body["deciding"]), (&json!(true), &json!(true)));
+    assert_eq!(text(&listed.body["version"]).len(), 12, "{listed:?}");
+    let first = guarded.get_as(ADMIN_KEY, "/api/v1/policies?limit=2").await.body;
+    let rest = format!("{POLICIES}?limit=2&cursor={}", encoded(&first["nextCursor"]));
+    assert_eq!(guarded.get_as(ADMIN_KEY, &rest).await.body["items"], json!([asks]));
+    for role in [Role::Admin, Role::Operator] {
+        let key = guarded.key(role).await;
+        let refusal = guarded.get_as(&key, POLICIES).await;
+        assert_eq!(refusal.refusal(), refused(403, "forbidden", &[]), "{role:?} of one realm");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_policies_says_so() {
+    let house = House::demo().await;
+    let listed = house.get(POLICIES).await;
+    assert_eq!((listed.status, &listed.body["items"]), (200, &json!([])), "{listed:?}");
+    assert_eq!(listed.body["deciding"], json!(false), "a local server");
+    let body = json!({"functionalDomain": "Server", "action": "administer"});
+    let checked = house.post(CHECK, body).await;
+    assert_eq!(decided(&checked.body), words("ALLOW", "EXACT"), "{checked:?}");
+}
+
+#[tokio::test]
+async fn a_check_says_what_a_call_would_meet() {
+    let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
+    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    for (body, expected) in [
+        (adding(1), words("ALLOW", "EXACT")),
+        (adding(600), words("ALLOW", "SCOPED")),
+        (
+            json!({"functionalDomain": "plan", "action": "RUN",
+                "resourceId": "interaction::greeting"}),
+            words("DENY", "EXACT"),
+        ),
+        (json!({"functionalDomain": "Plan", "action": "run"}), words("ALLOW", "EXACT")),
+        (json!({"functionalDomain": "Server", "action": "operate"}), words("DENY", "DEFAULT")),
+        (json!({"functionalDomain": "Trade", "action": "LIST"}), words("DENY", "DEFAULT")),
+        (
+            json!({"area": "sales", "functionalDomain": "Plan", "action": "run"}),
+            words("DENY", "DEFAULT"),
+        ),
+        (
+            json!({"functionalDomain": "Tool", "action": "call", "resourceId": "none"}),
+            words("DENY", "DEFAULT"),
+        ),
+    ] {
+        let answer = guarded.post_as(&member, CHECK, body.clone()).await;
+        assert_eq!(decided(&answer.body), expected, "{body}: {answer:?}");
+        let names = ["winningRuleName", "winningRulePriority", "matchedRuleResults", "naLabel"];
+        assert!(names.iter().all(|name| answer.body[*name].is_null()), "{answer:?}");
+    }
+    let asked = guarded.post_as(&admin, CHECK, adding(600)).await.body;
+    assert_eq!(
+        (&asked["winningRuleName"], &asked["finalEffect"]),
+        (&json!("sums"), &json!("ALLOW"))
+    );
+    let approval = json!([{"type": "APPROVAL", "reason": "it is a large sum"}]);
+    assert_eq!(asked["scopedConstraints"], approval);
+    let incomplete = guarded.post_as(&member, CHECK, json!({"action": "run"})).await;
+    assert_eq!(incomplete.refusal(), refused(422, "wrong_shape", &["/functionalDomain"]));
+    let elsewhere = json!({"realm": "acme", "functionalDomain": "Plan", "action": "run"});
+    let refusal = guarded.post_as(&member, CHECK, elsewhere).await;
+    assert_eq!(refusal.refusal(), refused(403, "realm_not_allowed", &[]));
+}
+
+#[tokio::test]
+async fn only_administrators_ask_about_others() {
+    let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
+    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    let whoami = guarded.get_as(&member, "/api/v1/whoami").await.body;
+    let body = |identity: &str, roles: Value| {
+        json!({"identity": identity, "roles": roles, "functionalDomain": "Server",
+            "action": "administer"})
+    };
+    let subject = text(&whoami["subject"]);
+    let own = guarded.post_as(&member, CHECK, body(&subject, Value::Null)).await;
+    assert_eq!(decided(&own.body), words("DENY", "DEFAULT"), "{own:?}");
+    for other in [body("admin", Value::Null), body(&subject, json!(["clerk"]))] {
+        let refusal = guarded.post_as(&member, CHECK, other).await;
+        assert_eq!(refusal.refusal(), refused(403, "forbidden", &[]));
+    }
+    let other = guarded.post_as(&admin, CHECK, body(&subject, Value::Null)).await;
+    assert_eq!(decided(&other.body), words("DENY", "DEFAULT"), "{other:?}");
+    for identity in [subject.as_str(), "not-known-yet"] {
+        let tried = guarded.post_as(&admin, CHECK, body(identity, json!(["clerk"]))).await;
+        assert_eq!(decided(&tried.body), words("ALLOW", "EXACT"), "{tried:?}");
+        assert_eq!(tried.body["winningRuleName"], json!("clerks"));
+    }
+}
+
+#[tokio::test]
+async fn all_acts_are_evaluated_at_both_paths() {
+    let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
+    let viewer = guarded.key(Role::Viewer).await;
+    let all = guarded.post_as(&viewer, EVALUATE, Value::Null).await;
+    assert_eq!(all.status, 200, "{all:?}");
+    assert_eq!(all.body["allow"]["waypost"]["Plan"], json!(["read"]), "{all:?}");
+    assert_eq!(all.body["deny"]["waypost"]["Plan"], json!(["run", "define"]));
+    assert_eq!(all.body["allow"]["waypost"]["Server"], json!(["read", "export"]));
+    let same = guarded.post_as(&viewer, "/system/permissions/fd/evaluate", Value::Null).await;
+    assert_eq!(same.body, all.body);
+    let one = json!({"functionalDomain": "server", "action": "administer"});
+    let one = guarded.post_as(ADMIN_KEY, EVALUATE, one).await.body;
+    let expected = json!({"waypost": {"Server": ["administer"]}});
+    assert_eq!((&one["allow"], &one["deny"]), (&expected, &json!({})));
+    let decision = &one["decisions"]["waypost"]["Server"]["administer"];
+    assert_eq!((&decision["effect"], &decision["rule"]), (&json!("ALLOW"), &json!("role:admin")));
+    let elsewhere = guarded.post_as(&viewer, EVALUATE, json!({"area": "sales"})).await.body;
+    assert_eq!(elsewhere["decisions"], json!({}));
+}
