@@ -1,7 +1,7 @@
 //! Tests that stand beside the policies, in `policies/tests.yaml`: who does what to what, and what
 //! is expected. They need no server, and no tools where the file describes them.
 
-use crate::decide::{Judged, Policies, Question};
+use crate::decide::{Policies, Question};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::{Node, NodeKind, Subject};
@@ -230,13 +230,12 @@ impl Cases {
         }
         let case: Case = serde_json::from_value(value)
             .map_err(|error| vec![unread(&error.to_string(), node.begin())])?;
-        let judged = self.judged(&case, policies, setup);
-        judged.map(|judged| judged.decision).map_err(|why| vec![Mistake::error(why)])
+        self.judged(&case, policies, setup).map_err(|why| vec![Mistake::error(why)])
     }
 
     fn failure(&self, case: &Case, policies: &Policies, setup: &Setup<'_>) -> Option<String> {
         match self.judged(case, policies, setup) {
-            Ok(judged) => case.compared(&judged),
+            Ok(decision) => case.compared(&decision),
             Err(why) => Some(why),
         }
     }
@@ -246,7 +245,7 @@ impl Cases {
         case: &Case,
         policies: &Policies,
         setup: &Setup<'_>,
-    ) -> Result<Judged, String> {
+    ) -> Result<Decision, String> {
         let spec = match &case.resource {
             On::Tool(name) => match self.tool(name, setup) {
                 Some(spec) => Some(spec),
@@ -273,8 +272,7 @@ impl Cases {
 
 impl Case {
     /// What is not as expected.
-    fn compared(&self, judged: &Judged) -> Option<String> {
-        let decision = &judged.decision;
+    fn compared(&self, decision: &Decision) -> Option<String> {
         let (found, why) = match &decision.verdict {
             Verdict::Allow => (Expected::Allow, ""),
             Verdict::Ask(why) => (Expected::Ask, why.as_str()),

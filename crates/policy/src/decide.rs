@@ -3,24 +3,24 @@
 //! `forbid` that fails holds as what it is, and a `permit` that fails does not.
 
 use crate::arguments::Inexpressible;
-use crate::entities::{Names, context};
+use crate::entities::{Names, Stated, context};
 use crate::files::{self, Effect, FilePolicy, error};
 use crate::fit::{Fits, Fitted, validate};
 use crate::index::Index;
 use crate::schema::identity;
-use cedar_policy::{Authorizer, Entities, PolicySet, Request as CedarRequest};
-use kernel::contracts::policy::{Decision, Obligation, Request, Resource};
+use crate::tally::{Outcome, Tally};
+use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
+use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::definition::plan::mistake::{Checked, Mistake, Severity};
 use kernel::identity::roles::{Role, Roles, answerers};
-use kernel::tool::call::{ToolSpec, Verdict};
+use kernel::tool::call::ToolSpec;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Hashing, Millis};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the id of a built-in role begins with, where one decided.
-const ROLE: &str = "role:";
 /// How many characters of the hash of all texts make the version.
 const VERSION_CHARS: usize = 12;
 
@@ -69,13 +69,22 @@ pub struct Question<'a> {
     pub builtin: bool,
 }
 
-/// What was decided, and whether the same question has the same answer later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
-    /// What was decided; it has no version yet.
-    pub decision: Decision,
-    /// No policy that could apply reads arguments or time.
-    pub is_lasting: bool,
+/// A question, answered as far as arguments and time do not change the answer. It belongs to the
+/// policies and to the roles that it was made with.
+pub(crate) struct Prepared {
+    /// None where no policy could apply, or Cedar does not take it.
+    stated: Option<Stated>,
+    /// What the policies said that could apply, in their order; none where that changes.
+    outcomes: Vec<(usize, Option<Outcome>)>,
+    /// The built-in role that permits it, if one does.
+    role: Option<Role>,
+}
+
+impl Prepared {
+    /// Whether the same question always has the same answer.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.outcomes.iter().all(|(_, outcome)| outcome.is_some())
+    }
 }
 
 impl Policies {
@@ -192,26 +201,78 @@ impl Policies {
         told.collect()
     }
 
-    /// The answer to one question.
-    pub fn judge(&self, question: &Question<'_>) -> Judged {
+    /// The answer to one question. It has no version yet.
+    pub fn judge(&self, question: &Question<'_>) -> Decision {
+        self.finish(&self.prepare(question), question.request, question.now)
+    }
+
+    /// A question, as far as it can be answered for all arguments and times.
+    pub(crate) fn prepare(&self, question: &Question<'_>) -> Prepared {
         let Request { act, resource, .. } = question.request;
         let (kind, name) = identity(resource);
         let candidates = self.index.candidates(*act, kind, &name);
+        let role = permitting_role(question);
+        if candidates.is_empty() {
+            return Prepared { stated: None, outcomes: Vec::new(), role };
+        }
+        let stated = self.names.stated(question.request, question.roles);
+        let outcomes = self.settled(candidates, question.request, stated.as_ref());
+        Prepared { stated, outcomes, role }
+    }
+
+    /// The answer to a question that was prepared, at this moment.
+    pub(crate) fn finish(
+        &self,
+        prepared: &Prepared,
+        request: &Request<'_>,
+        now: Millis,
+    ) -> Decision {
         let mut tally = Tally::default();
-        let mut is_lasting = true;
-        if !candidates.is_empty() {
-            let read = candidates.iter().filter_map(|place| self.policies.get(*place));
-            let reads_time = read.clone().any(|policy| policy.reads.time);
-            is_lasting = !reads_time && !read.clone().any(|policy| policy.reads.arguments);
-            let view = View::new(self, question, reads_time);
-            for place in candidates {
-                if let Some(policy) = self.policies.get(place) {
-                    tally.note(policy, view.outcome(place, policy));
+        let mut moment: Option<Moment<'_>> = None;
+        for (place, outcome) in &prepared.outcomes {
+            let Some(policy) = self.policies.get(*place) else { continue };
+            match outcome {
+                Some(known) => tally.note(policy, known),
+                None => {
+                    let begun = || Moment::new(self, prepared, request, now);
+                    let moment = moment.get_or_insert_with(begun);
+                    tally.note(policy, &moment.outcome(*place, policy));
                 }
             }
         }
-        let role = permitting_role(question);
-        Judged { decision: tally.decision(*act, role), is_lasting }
+        tally.decision(request.act, prepared.role)
+    }
+
+    /// What these policies say, where neither arguments nor time change it.
+    fn settled(
+        &self,
+        candidates: Vec<usize>,
+        request: &Request<'_>,
+        stated: Option<&Stated>,
+    ) -> Vec<(usize, Option<Outcome>)> {
+        let trigger = request.context.trigger;
+        let tool = self.own_tool(request).map(|spec| spec.name.as_str());
+        let own = tool.and_then(|_| context(trigger, None, None));
+        let view = View::new(stated, context(trigger, None, None), own);
+        let outcome = |place: usize| {
+            let policy = self.policies.get(place)?;
+            let changes = policy.reads.arguments || policy.reads.time;
+            let names_tool = tool.is_some_and(|tool| policy.actions.tools.contains(tool));
+            Some((place, (!changes).then(|| view.said(&policy.whole, names_tool))))
+        };
+        candidates.into_iter().filter_map(outcome).collect()
+    }
+
+    /// The tool that is called, where a policy names its own action.
+    fn own_tool<'r>(&self, request: &Request<'r>) -> Option<&'r ToolSpec> {
+        match request.resource {
+            Resource::Tool(spec)
+                if request.act == Act::Call && self.tools.contains(spec.name.as_str()) =>
+            {
+                Some(spec)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -241,14 +302,39 @@ fn counting(builtin: bool) -> &'static [Role] {
     if builtin { Role::ALL } else { &[Role::Admin] }
 }
 
-/// What one policy says.
-enum Outcome {
-    Holds,
-    DoesNot,
-    /// It cannot be evaluated.
-    Fails(String),
-    /// It does not fit the tool, and could apply.
-    Misfit,
+/// A question with a context, in the words of Cedar.
+struct View<'p> {
+    authorizer: Authorizer,
+    stated: Option<&'p Stated>,
+    /// For policies that do not name the own action of the tool.
+    plain: Option<CedarRequest>,
+    /// For those that do.
+    own: Option<CedarRequest>,
+}
+
+impl<'p> View<'p> {
+    fn new(stated: Option<&'p Stated>, plain: Option<Context>, own: Option<Context>) -> Self {
+        Self {
+            authorizer: Authorizer::new(),
+            stated,
+            plain: stated.zip(plain).and_then(|(stated, context)| stated.request(context)),
+            own: stated.zip(own).and_then(|(stated, context)| stated.tool_request(context)),
+        }
+    }
+
+    fn said(&self, policy: &PolicySet, names_tool: bool) -> Outcome {
+        let request = if names_tool { &self.own } else { &self.plain };
+        let (Some(request), Some(stated)) = (request, self.stated) else {
+            return Outcome::Fails("the request cannot be expressed".to_owned());
+        };
+        let response = self.authorizer.is_authorized(request, policy, &stated.entities);
+        let diagnostics = response.diagnostics();
+        match diagnostics.errors().next() {
+            Some(told) => Outcome::Fails(told.to_string()),
+            None if diagnostics.reason().next().is_some() => Outcome::Holds,
+            None => Outcome::DoesNot,
+        }
+    }
 }
 
 /// The arguments of a call, as far as they can be judged.
@@ -259,55 +345,50 @@ enum Arguments {
     Inexpressible(Inexpressible),
 }
 
-/// One question in the words of Cedar.
-struct View {
-    authorizer: Authorizer,
-    entities: Option<Entities>,
-    plain: Option<CedarRequest>,
-    tool: Option<ToolView>,
+/// A question at one moment, with its arguments: for policies that read them, or the time.
+struct Moment<'p> {
+    view: View<'p>,
+    tool: Option<CalledTool>,
 }
 
-/// The same for policies that name the own action of the tool.
-struct ToolView {
+/// The tool that is called, where a policy names its own action.
+struct CalledTool {
     name: String,
     fitted: Arc<Fitted>,
     arguments: Arguments,
-    request: Option<CedarRequest>,
 }
 
-impl View {
-    fn new(policies: &Policies, question: &Question<'_>, reads_time: bool) -> Self {
-        let Question { request, roles, now, .. } = question;
-        let now = reads_time.then_some(*now);
+impl<'p> Moment<'p> {
+    fn new(
+        policies: &Policies,
+        prepared: &'p Prepared,
+        request: &Request<'_>,
+        now: Millis,
+    ) -> Self {
+        let open = prepared.outcomes.iter().filter(|(_, outcome)| outcome.is_none());
+        let mut open = open.filter_map(|(place, _)| policies.policies.get(*place));
+        let now = open.any(|policy| policy.reads.time).then_some(now);
         let trigger = request.context.trigger;
-        let tool = match request.resource {
-            Resource::Tool(spec)
-                if request.act == Act::Call && policies.tools.contains(spec.name.as_str()) =>
-            {
-                Some(ToolView::new(policies, request, spec, now))
-            }
-            _ => None,
-        };
-        let plain = context(trigger, now, None);
-        Self {
-            authorizer: Authorizer::new(),
-            entities: policies.names.entities(request, roles),
-            plain: plain.and_then(|context| policies.names.request(request, context)),
-            tool,
+        let (mut tool, mut own) = (None, None);
+        if let Some(spec) = policies.own_tool(request) {
+            let (called, expression) = CalledTool::new(policies, spec, request.context.arguments);
+            (tool, own) = (Some(called), context(trigger, now, expression));
         }
+        // A policy that reads arguments names the tool's own action.
+        let plain = now.and_then(|now| context(trigger, Some(now), None));
+        Self { view: View::new(prepared.stated.as_ref(), plain, own), tool }
     }
 
     fn outcome(&self, place: usize, policy: &FilePolicy) -> Outcome {
-        let named = |tool: &&ToolView| policy.actions.tools.contains(&tool.name);
+        let named = |tool: &&CalledTool| policy.actions.tools.contains(&tool.name);
         let Some(tool) = self.tool.as_ref().filter(named) else {
-            return self.evaluated(&policy.whole, self.plain.as_ref());
+            return self.view.said(&policy.whole, false);
         };
-        let request = tool.request.as_ref();
         if !policy.reads.arguments {
-            return self.evaluated(&policy.whole, request);
+            return self.view.said(&policy.whole, true);
         }
         let could_hold = || match &policy.bare {
-            Some(bare) => !matches!(self.evaluated(bare, request), Outcome::DoesNot),
+            Some(bare) => !matches!(self.view.said(bare, true), Outcome::DoesNot),
             None => true,
         };
         let is_permit = policy.effect == Effect::Permit;
@@ -316,10 +397,10 @@ impl View {
             return if counts { Outcome::Misfit } else { Outcome::DoesNot };
         }
         match &tool.arguments {
-            Arguments::Expressed => self.evaluated(&policy.whole, request),
+            Arguments::Expressed => self.view.said(&policy.whole, true),
             // Whether there are arguments that it permits: what a list shows.
             Arguments::Unknown if is_permit => match &policy.bare {
-                Some(bare) => self.evaluated(bare, request),
+                Some(bare) => self.view.said(bare, true),
                 None => Outcome::DoesNot,
             },
             Arguments::Unknown => Outcome::DoesNot,
@@ -329,110 +410,21 @@ impl View {
             Arguments::Inexpressible(_) => Outcome::DoesNot,
         }
     }
-
-    fn evaluated(&self, policy: &PolicySet, request: Option<&CedarRequest>) -> Outcome {
-        let (Some(request), Some(entities)) = (request, &self.entities) else {
-            return Outcome::Fails("the request cannot be expressed".to_owned());
-        };
-        let response = self.authorizer.is_authorized(request, policy, entities);
-        let diagnostics = response.diagnostics();
-        match diagnostics.errors().next() {
-            Some(told) => Outcome::Fails(told.to_string()),
-            None if diagnostics.reason().next().is_some() => Outcome::Holds,
-            None => Outcome::DoesNot,
-        }
-    }
 }
 
-impl ToolView {
+impl CalledTool {
+    /// The tool with these arguments, and the arguments as Cedar takes them.
     fn new(
         policies: &Policies,
-        request: &Request<'_>,
         spec: &ToolSpec,
-        now: Option<Millis>,
-    ) -> Self {
+        arguments: Option<&Value>,
+    ) -> (Self, Option<RestrictedExpression>) {
         let fitted = policies.fits.of(spec, &policies.policies, &policies.tools);
-        let (arguments, expression) = match request.context.arguments {
+        let (arguments, expression) = match arguments.map(|value| fitted.arguments.express(value)) {
             None => (Arguments::Unknown, None),
-            Some(value) => match fitted.arguments.express(value) {
-                Ok(expression) => (Arguments::Expressed, Some(expression)),
-                Err(why) => (Arguments::Inexpressible(why), None),
-            },
+            Some(Ok(expression)) => (Arguments::Expressed, Some(expression)),
+            Some(Err(why)) => (Arguments::Inexpressible(why), None),
         };
-        let name = spec.name.as_str();
-        let known = context(request.context.trigger, now, expression);
-        let request = known.and_then(|known| policies.names.tool_request(request, name, known));
-        Self { name: name.to_owned(), fitted, arguments, request }
-    }
-}
-
-/// What all policies said.
-#[derive(Default)]
-struct Tally {
-    permits: Vec<Arc<str>>,
-    forbids: Vec<(Arc<str>, String)>,
-    asks: Vec<(Arc<str>, String)>,
-    obligations: Vec<Obligation>,
-}
-
-impl Tally {
-    fn note(&mut self, policy: &FilePolicy, outcome: Outcome) {
-        let id = &policy.id;
-        let why = match (&outcome, &policy.effect) {
-            (Outcome::DoesNot, _) | (Outcome::Fails(_) | Outcome::Misfit, Effect::Permit) => return,
-            (Outcome::Holds, Effect::Permit) => {
-                self.permits.push(id.clone());
-                return;
-            }
-            (Outcome::Misfit, _) => {
-                let why = format!("policy `{id}` does not fit the arguments of the tool");
-                self.forbids.push((id.clone(), why));
-                return;
-            }
-            (Outcome::Holds, _) => None,
-            (Outcome::Fails(why), _) => {
-                Some(format!("policy `{id}` cannot be evaluated, so it holds: {why}"))
-            }
-        };
-        match &policy.effect {
-            Effect::Ask(asking) => {
-                self.asks.push((id.clone(), asking.why.clone()));
-                for obligation in &asking.obligations {
-                    if !self.obligations.contains(obligation) {
-                        self.obligations.push(obligation.clone());
-                    }
-                }
-            }
-            _ => {
-                let why = why.unwrap_or_else(|| format!("policy `{id}` forbids it"));
-                self.forbids.push((id.clone(), why));
-            }
-        }
-    }
-
-    fn decision(self, act: Act, role: Option<Role>) -> Decision {
-        let texts = |said: &[(Arc<str>, String)]| {
-            let whys: Vec<&str> = said.iter().map(|(_, why)| why.as_str()).collect();
-            whys.join("; ")
-        };
-        let ids = |said: &[(Arc<str>, String)]| -> Vec<Arc<str>> {
-            said.iter().map(|(id, _)| id.clone()).collect()
-        };
-        let role = role.map(|role| Arc::<str>::from(format!("{ROLE}{}", role.name())));
-        let permits: Vec<Arc<str>> = role.into_iter().chain(self.permits).collect();
-        if !self.forbids.is_empty() {
-            let verdict = Verdict::Deny(texts(&self.forbids));
-            return Decision { policies: ids(&self.forbids), ..Decision::from(verdict) };
-        }
-        if permits.is_empty() {
-            let why = format!("no role or policy permits `{}` here", act.name());
-            return Verdict::Deny(why).into();
-        }
-        if !self.asks.is_empty() {
-            let (verdict, policies) = (Verdict::Ask(texts(&self.asks)), ids(&self.asks));
-            let obligations = self.obligations;
-            return Decision { obligations, policies, ..Decision::from(verdict) };
-        }
-        Decision { policies: permits, ..Decision::allow() }
+        (Self { name: spec.name.as_str().to_owned(), fitted, arguments }, expression)
     }
 }

@@ -16,6 +16,33 @@ use std::collections::{HashMap, HashSet};
 /// Attributes of an entity.
 type Attributes = HashMap<String, RestrictedExpression>;
 
+/// A question in the words of Cedar, without its context.
+pub(crate) struct Stated {
+    pub(crate) entities: Entities,
+    subject: EntityUid,
+    act: EntityUid,
+    resource: EntityUid,
+    /// The own action of the tool, where it is about one.
+    tool: Option<EntityUid>,
+}
+
+impl Stated {
+    /// The question, for policies that do not name the tool's own action.
+    pub(crate) fn request(&self, context: Context) -> Option<Request> {
+        self.with_action(&self.act, context)
+    }
+
+    /// The question, for policies that name the own action of this tool.
+    pub(crate) fn tool_request(&self, context: Context) -> Option<Request> {
+        self.with_action(self.tool.as_ref()?, context)
+    }
+
+    fn with_action(&self, action: &EntityUid, context: Context) -> Option<Request> {
+        let (subject, resource) = (self.subject.clone(), self.resource.clone());
+        Request::new(subject, action.clone(), resource, context, None).ok()
+    }
+}
+
 /// The names of all types of entities, read once.
 #[derive(Debug)]
 pub(crate) struct Names(Vec<EntityTypeName>);
@@ -35,10 +62,10 @@ impl Names {
         RestrictedExpression::new_entity_uid(self.uid(kind, id))
     }
 
-    /// The entities of a question: who asks, with its roles, and what it is done to. Nothing where
-    /// Cedar does not take them, so that nothing can be evaluated.
-    pub(crate) fn entities(&self, asked: &Asked<'_>, roles: &Roles) -> Option<Entities> {
-        let (caller, resource) = (asked.subject, &asked.resource);
+    /// A question: who asks, with its roles, what it does, and to what. Nothing where Cedar does
+    /// not take it, so that nothing can be evaluated.
+    pub(crate) fn stated(&self, asked: &Asked<'_>, roles: &Roles) -> Option<Stated> {
+        let (caller, about) = (asked.subject, &asked.resource);
         let realm = self.uid(Kind::Realm, caller.realm.as_str());
         let mut known = Attributes::new();
         let reference = RestrictedExpression::new_entity_uid(realm.clone());
@@ -49,44 +76,20 @@ impl Names {
         let held: HashSet<EntityUid> =
             roles.iter().map(|role| self.uid(Kind::Role, role)).collect();
         let subject = self.uid(Kind::Subject, &caller.subject);
-        let (kind, name) = identity(resource);
+        let (kind, name) = identity(about);
+        let resource = self.uid(kind, &name);
+        let tool = (kind == Kind::Tool).then(|| self.tool_action(&name));
+        let act = self.uid(Kind::Action, asked.act.name());
         let mut entities = vec![
-            Entity::new(subject, known, held).ok()?,
-            Entity::new(self.uid(kind, &name), self.attributes(resource), HashSet::from([realm]))
-                .ok()?,
+            Entity::new(subject.clone(), known, held).ok()?,
+            Entity::new(resource.clone(), self.attributes(about), HashSet::from([realm])).ok()?,
         ];
-        if kind == Kind::Tool {
+        if let Some(tool) = &tool {
             let group = HashSet::from([self.uid(Kind::Action, Act::Call.name())]);
-            entities.push(Entity::new_no_attrs(self.tool_action(&name), group));
+            entities.push(Entity::new_no_attrs(tool.clone(), group));
         }
-        Entities::from_entities(entities, None).ok()
-    }
-
-    /// The question itself, for policies that do not name the tool's own action.
-    pub(crate) fn request(&self, asked: &Asked<'_>, context: Context) -> Option<Request> {
-        let action = self.uid(Kind::Action, asked.act.name());
-        self.with_action(asked, action, context)
-    }
-
-    /// The question itself, for policies that name the own action of this tool.
-    pub(crate) fn tool_request(
-        &self,
-        asked: &Asked<'_>,
-        tool: &str,
-        context: Context,
-    ) -> Option<Request> {
-        self.with_action(asked, self.tool_action(tool), context)
-    }
-
-    fn with_action(
-        &self,
-        asked: &Asked<'_>,
-        action: EntityUid,
-        context: Context,
-    ) -> Option<Request> {
-        let subject = self.uid(Kind::Subject, &asked.subject.subject);
-        let (kind, name) = identity(&asked.resource);
-        Request::new(subject, action, self.uid(kind, &name), context, None).ok()
+        let entities = Entities::from_entities(entities, None).ok()?;
+        Some(Stated { entities, subject, act, resource, tool })
     }
 
     fn tool_action(&self, tool: &str) -> EntityUid {
@@ -152,15 +155,19 @@ pub(crate) fn context(
     Context::from_pairs(members).ok()
 }
 
-fn of_tool(spec: &ToolSpec) -> Attributes {
-    let reach = match spec.reach {
+/// What a tool does to the world, as policies write it.
+pub(crate) fn reach_word(reach: Reach) -> &'static str {
+    match reach {
         Reach::Reads => "reads",
         Reach::Writes => "writes",
         Reach::Runs => "runs",
-    };
+    }
+}
+
+fn of_tool(spec: &ToolSpec) -> Attributes {
     let tags = spec.tags.iter().map(|tag| text(tag));
     Attributes::from([
-        ("reach".to_owned(), text(reach)),
+        ("reach".to_owned(), text(reach_word(spec.reach))),
         ("idempotent".to_owned(), RestrictedExpression::new_bool(spec.idempotent)),
         ("tags".to_owned(), RestrictedExpression::new_set(tags)),
     ])

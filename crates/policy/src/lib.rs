@@ -10,14 +10,15 @@ mod entities;
 mod files;
 mod index;
 mod fit;
+mod tally;
 pub mod decide;
 mod remembered;
 pub mod cases;
 #[cfg(test)]
 mod tests;
 
-use crate::decide::{Judged, Policies, Question};
-use crate::remembered::{Key, Remembered};
+use crate::decide::{Policies, Prepared, Question};
+use crate::remembered::{Kept, Remembered};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
 use kernel::identity::directory::Directory;
@@ -110,16 +111,16 @@ impl CedarPolicy {
     pub fn decide_with(&self, request: &Request<'_>, more: &Roles) -> Decision {
         let snapshot = self.snapshot();
         let directory = &*snapshot.directory;
-        let asked = &request.subject.subject;
-        if directory.is_known(asked) && !directory.is_active(asked) {
+        let name = &request.subject.subject;
+        if directory.is_known(name) && !directory.is_active(name) {
             return snapshot.ended();
         }
         let subject = known(directory, request.subject);
         let mut roles = directory.roles(&subject.realm, &subject.subject);
         roles.add(more);
         let resource = request.resource.known_to(directory);
-        let request = Request { subject: &subject, resource, ..*request };
-        self.judged_as(&snapshot, &request, &roles).decision
+        let asked = Request { subject: &subject, resource, ..*request };
+        self.finished(&snapshot, &self.prepared(&snapshot, &asked, &roles), &asked)
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -136,45 +137,51 @@ impl CedarPolicy {
         current.clone()
     }
 
-    /// What is said of a request: who asks is the principal that it is, by whichever identity, and
-    /// so is the owner of a session. Who is not known any more is denied everything, whatever a
-    /// policy permits to everybody.
+    /// What is said of a request. What was decided once is looked up, as far as it does not change
+    /// with arguments and time.
     fn said(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+        match snapshot.remembered.get(request) {
+            Some(Kept::Settled(decision)) => decision,
+            Some(Kept::Open(prepared)) => self.finished(snapshot, &prepared, request),
+            None => self.said_first(snapshot, request),
+        }
+    }
+
+    /// The same for the first time. Who asks is the principal that it is, by whichever identity,
+    /// and so is the owner of a session. Who is not known any more is denied everything, whatever
+    /// a policy permits to everybody.
+    fn said_first(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         let directory = &*snapshot.directory;
         if !directory.is_active(&request.subject.subject) {
             return snapshot.ended();
         }
         let subject = known(directory, request.subject);
+        let roles = directory.roles(&subject.realm, &subject.subject);
         let resource = request.resource.known_to(directory);
-        self.decided(snapshot, &Request { subject: &subject, resource, ..*request })
-    }
-
-    fn decided(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
-        // Roles alone are looked up as fast as what is remembered.
-        if snapshot.policies.is_empty() {
-            return self.judged(snapshot, request).decision;
-        }
-        let key = Key::new(request);
-        if let Some(known) = snapshot.remembered.get(&key) {
-            return known;
-        }
-        let Judged { decision, is_lasting } = self.judged(snapshot, request);
-        if is_lasting {
-            snapshot.remembered.insert(key, decision.clone());
-        }
+        let asked = Request { subject: &subject, resource, ..*request };
+        let prepared = self.prepared(snapshot, &asked, &roles);
+        let decision = self.finished(snapshot, &prepared, &asked);
+        let kept = match prepared.is_settled() {
+            true => Kept::Settled(decision.clone()),
+            false => Kept::Open(Arc::new(prepared)),
+        };
+        snapshot.remembered.insert(request, kept);
         decision
     }
 
-    fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Judged {
-        let Caller { realm, subject, .. } = request.subject;
-        self.judged_as(snapshot, request, &snapshot.directory.roles(realm, subject))
+    fn prepared(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Prepared {
+        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
+        snapshot.policies.prepare(&Question { request, roles, now, builtin })
     }
 
-    fn judged_as(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Judged {
-        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
-        let judged = snapshot.policies.judge(&Question { request, roles, now, builtin });
-        let version = Some(snapshot.version.clone());
-        Judged { decision: Decision { version, ..judged.decision }, ..judged }
+    fn finished(
+        &self,
+        snapshot: &Snapshot,
+        prepared: &Prepared,
+        request: &Request<'_>,
+    ) -> Decision {
+        let decision = snapshot.policies.finish(prepared, request, self.parts.clock.now());
+        Decision { version: Some(snapshot.version.clone()), ..decision }
     }
 }
 

@@ -1,74 +1,144 @@
-//! Verdicts that were found once and still hold. They belong to one snapshot and end with it.
+//! What was decided once and still holds. It belongs to one snapshot and ends with it. A question
+//! is looked up without a copy of it: most of them have been asked before.
 
+use crate::decide::Prepared;
+use crate::entities::reach_word;
 use crate::schema::{Kind, identity};
 use kernel::contracts::policy::{Decision, Request, Resource, SessionFacts, Trigger};
-use kernel::values::caller::{Act, Caller};
+use kernel::values::caller::{Act, Caller, Via};
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// How many are remembered. Then all are forgotten: a few microseconds each bring them back.
 const DECISIONS_MAX: usize = 20_000;
 
-/// Decisions by their questions.
-#[derive(Debug, Default)]
-pub(crate) struct Remembered(RwLock<HashMap<Key, Decision>>);
+/// Answers by their questions.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    hasher: RandomState,
+    known: RwLock<Known>,
+}
+
+/// Those that are known, by the hash of the question.
+#[derive(Default)]
+struct Known {
+    answers: HashMap<u64, Vec<(Key, Kept)>>,
+    count: usize,
+}
+
+/// What is known of a question.
+#[derive(Clone)]
+pub(crate) enum Kept {
+    /// The answer.
+    Settled(Decision),
+    /// What does not change of it.
+    Open(Arc<Prepared>),
+}
 
 /// Everything that a question without arguments consists of.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+#[derive(Hash)]
+struct Asked<'r> {
+    caller: &'r Caller,
+    act: Act,
+    is_of_run: bool,
+    kind: Kind,
+    name: Cow<'r, str>,
+    /// What policies know of the resource beside its name.
+    facts: Vec<Option<&'r str>>,
+}
+
+/// The same to be kept.
+struct Key {
     caller: Caller,
     act: Act,
     is_of_run: bool,
     kind: Kind,
     name: String,
-    /// What policies know of the resource beside its name.
     facts: Vec<Option<String>>,
 }
 
-impl Key {
-    pub(crate) fn new(request: &Request<'_>) -> Self {
+impl Remembered {
+    pub(crate) fn get(&self, request: &Request<'_>) -> Option<Kept> {
+        let asked = Asked::of(request);
+        let hash = self.hasher.hash_one(&asked);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let answers = known.answers.get(&hash)?;
+        answers.iter().find(|(key, _)| asked.is(key)).map(|(_, kept)| kept.clone())
+    }
+
+    pub(crate) fn insert(&self, request: &Request<'_>, kept: Kept) {
+        let asked = Asked::of(request);
+        let hash = self.hasher.hash_one(&asked);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.count >= DECISIONS_MAX {
+            *known = Known::default();
+        }
+        let answers = known.answers.entry(hash).or_default();
+        // Another thread may have been faster, with the same answer.
+        if !answers.iter().any(|(key, _)| asked.is(key)) {
+            answers.push((asked.kept(), kept));
+            known.count += 1;
+        }
+    }
+}
+
+impl<'r> Asked<'r> {
+    fn of(request: &Request<'r>) -> Self {
         let (kind, name) = identity(&request.resource);
         Self {
-            caller: request.subject.clone(),
+            caller: request.subject,
             act: request.act,
             is_of_run: request.context.trigger == Trigger::Run,
             kind,
-            name: name.into_owned(),
+            name,
             facts: facts(&request.resource),
         }
     }
-}
 
-impl Remembered {
-    pub(crate) fn get(&self, key: &Key) -> Option<Decision> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    fn is(&self, key: &Key) -> bool {
+        let Self { caller, act, is_of_run, kind, name, facts } = self;
+        *act == key.act
+            && *is_of_run == key.is_of_run
+            && *kind == key.kind
+            && **name == *key.name
+            && **caller == key.caller
+            && key.facts.iter().map(Option::as_deref).eq(facts.iter().copied())
     }
 
-    pub(crate) fn insert(&self, key: Key, decision: Decision) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= DECISIONS_MAX {
-            known.clear();
+    fn kept(self) -> Key {
+        let Self { caller, act, is_of_run, kind, name, facts } = self;
+        Key {
+            // Where the first one came in is nothing that is decided by.
+            caller: Caller { via: Via::default(), ..caller.clone() },
+            act,
+            is_of_run,
+            kind,
+            name: name.into_owned(),
+            facts: facts.into_iter().map(|fact| fact.map(str::to_owned)).collect(),
         }
-        known.insert(key, decision);
     }
 }
 
-fn facts(resource: &Resource<'_>) -> Vec<Option<String>> {
-    let of_session = |facts: &SessionFacts<'_>| {
-        let SessionFacts { owner, space, plan, agent, pipeline, .. } = *facts;
-        [owner, Some(space), plan, agent, pipeline].map(|fact| fact.map(str::to_owned))
+fn facts<'r>(resource: &Resource<'r>) -> Vec<Option<&'r str>> {
+    let of_session = |facts: SessionFacts<'r>| {
+        let SessionFacts { owner, space, plan, agent, pipeline, .. } = facts;
+        [owner, Some(space), plan, agent, pipeline]
     };
-    match resource {
+    match *resource {
         // The tool of a name can change while it keeps its name.
         Resource::Tool(spec) => {
-            let what = format!("{:?} {}", spec.reach, spec.idempotent);
-            std::iter::once(what).chain(spec.tags.iter().cloned()).map(Some).collect()
+            let is_idempotent = if spec.idempotent { "idempotent" } else { "" };
+            let words = [reach_word(spec.reach), is_idempotent].into_iter();
+            words.chain(spec.tags.iter().map(String::as_str)).map(Some).collect()
         }
         Resource::InlinePlan => vec![None],
         Resource::Session(facts) => of_session(facts).to_vec(),
         Resource::Ask { kind, session } => {
             let mut known = of_session(session).to_vec();
-            known.push(Some((*kind).to_owned()));
+            known.push(Some(kind));
             known
         }
         _ => Vec::new(),

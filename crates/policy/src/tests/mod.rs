@@ -99,7 +99,7 @@ impl Ann<'_> {
         let request = Request { act, subject: &subject, resource, context };
         let roles: Roles = self.0.iter().map(|role| Arc::<str>::from(*role)).collect();
         let question = Question { request: &request, roles: &roles, now: NOW, builtin: true };
-        policies.judge(&question).decision
+        policies.judge(&question)
     }
 }
 

@@ -203,6 +203,32 @@ fn what_a_policy_says_by_the_arguments_is_not_remembered() {
 }
 
 #[test]
+fn what_does_not_change_is_remembered_and_the_rest_is_asked_each_time() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource);\n\
+                @id(\"b\") @ask(\"much\") forbid(principal, action == Action::\"call:pay\",\n\
+                resource) when { context.arguments.amount > 10 };\n\
+                @id(\"c\") forbid(principal, action == Action::\"call:pay\", resource)\n\
+                when { context.now > datetime(\"2026-11-17\") };\n\
+                @id(\"d\") permit(principal, action == Action::\"call:pay\", resource);";
+    let stage = Stage::new(text, &["member"], true);
+    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let call = |amount: Option<i64>| {
+        let arguments = amount.map(|amount| json!({"amount": amount}));
+        let context = Context { arguments: arguments.as_ref(), ..Context::default() };
+        let resource = Resource::Tool(&spec);
+        let request = Request { act: Act::Call, subject: &subject, resource, context };
+        said(&stage.policy.decide(&request))
+    };
+    for _ in 0..2 {
+        assert_eq!(call(Some(1)), "allow role:member a d");
+        assert_eq!(call(Some(100)), "ask b");
+        assert_eq!(call(None), "allow role:member a d");
+    }
+    stage.clock.0.store(NOW.0 + 2 * 86_400_000, Ordering::Relaxed);
+    assert_eq!([call(Some(1)), call(None)], ["deny c", "deny c"]);
+}
+
+#[test]
 fn what_is_remembered_of_one_is_not_said_of_another() {
     let text = "@id(\"a\") permit(principal, action == Action::\"read\", resource is Tool)\n\
                 when { resource.tags.contains(\"money\") };\n\

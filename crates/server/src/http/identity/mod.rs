@@ -1,6 +1,6 @@
 //! Who calls, API keys, principals, realms, policies, the tokens that keys are exchanged for, what
-//! OAuth clients read about this server, and the audit. Credentials of requests are checked in `request`;
-//! which act a role permits, policy decides.
+//! OAuth clients read about this server, and the audit. Credentials of requests are checked in
+//! `request`; which act a role permits, policy decides.
 
 pub(crate) mod whoami;
 pub(crate) mod keys;

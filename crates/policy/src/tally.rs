@@ -1,0 +1,93 @@
+//! What the policies said that could apply, and the verdict that follows from all of it.
+
+use crate::files::{Effect, FilePolicy};
+use kernel::contracts::policy::{Decision, Obligation};
+use kernel::identity::roles::Role;
+use kernel::tool::call::Verdict;
+use kernel::values::caller::Act;
+use std::sync::Arc;
+
+/// What the id of a built-in role begins with, where one decided.
+const ROLE: &str = "role:";
+
+/// What one policy says.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Holds,
+    DoesNot,
+    /// It cannot be evaluated.
+    Fails(String),
+    /// It does not fit the tool, and could apply.
+    Misfit,
+}
+
+/// What all policies said.
+#[derive(Default)]
+pub(crate) struct Tally {
+    permits: Vec<Arc<str>>,
+    forbids: Vec<(Arc<str>, String)>,
+    asks: Vec<(Arc<str>, String)>,
+    obligations: Vec<Obligation>,
+}
+
+impl Tally {
+    pub(crate) fn note(&mut self, policy: &FilePolicy, outcome: &Outcome) {
+        let id = &policy.id;
+        let why = match (outcome, &policy.effect) {
+            (Outcome::DoesNot, _) | (Outcome::Fails(_) | Outcome::Misfit, Effect::Permit) => return,
+            (Outcome::Holds, Effect::Permit) => {
+                self.permits.push(id.clone());
+                return;
+            }
+            (Outcome::Misfit, _) => {
+                let why = format!("policy `{id}` does not fit the arguments of the tool");
+                self.forbids.push((id.clone(), why));
+                return;
+            }
+            (Outcome::Holds, _) => None,
+            (Outcome::Fails(why), _) => {
+                Some(format!("policy `{id}` cannot be evaluated, so it holds: {why}"))
+            }
+        };
+        match &policy.effect {
+            Effect::Ask(asking) => {
+                self.asks.push((id.clone(), asking.why.clone()));
+                for obligation in &asking.obligations {
+                    if !self.obligations.contains(obligation) {
+                        self.obligations.push(obligation.clone());
+                    }
+                }
+            }
+            _ => {
+                let why = why.unwrap_or_else(|| format!("policy `{id}` forbids it"));
+                self.forbids.push((id.clone(), why));
+            }
+        }
+    }
+
+    pub(crate) fn decision(self, act: Act, role: Option<Role>) -> Decision {
+        let texts = |said: &[(Arc<str>, String)]| {
+            let whys: Vec<&str> = said.iter().map(|(_, why)| why.as_str()).collect();
+            whys.join("; ")
+        };
+        let ids = |said: &[(Arc<str>, String)]| -> Vec<Arc<str>> {
+            said.iter().map(|(id, _)| id.clone()).collect()
+        };
+        let role = role.map(|role| Arc::<str>::from(format!("{ROLE}{}", role.name())));
+        let permits: Vec<Arc<str>> = role.into_iter().chain(self.permits).collect();
+        if !self.forbids.is_empty() {
+            let verdict = Verdict::Deny(texts(&self.forbids));
+            return Decision { policies: ids(&self.forbids), ..Decision::from(verdict) };
+        }
+        if permits.is_empty() {
+            let why = format!("no role or policy permits `{}` here", act.name());
+            return Verdict::Deny(why).into();
+        }
+        if !self.asks.is_empty() {
+            let (verdict, policies) = (Verdict::Ask(texts(&self.asks)), ids(&self.asks));
+            let obligations = self.obligations;
+            return Decision { obligations, policies, ..Decision::from(verdict) };
+        }
+        Decision { policies: permits, ..Decision::allow() }
+    }
+}
