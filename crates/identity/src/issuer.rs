@@ -6,7 +6,10 @@ use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::key_set::{KeySet, PublicKey};
 use futures::future::{Either, select};
 use kernel::contracts::{Clock, Spawn};
+use kernel::identity::directory::Directory;
+use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
+use kernel::identity::roles::Roles;
 use kernel::values::ids::Millis;
 use outbound::documents::{Documents, Ground};
 use serde_json::Value;
@@ -59,6 +62,8 @@ pub(crate) struct KnownToken {
     pub(crate) claims: TokenClaims,
     pub(crate) issuer: Arc<Issuer>,
     key: Arc<PublicKey>,
+    /// What it is good for, by the directory of this number.
+    realms: Mutex<Option<(u64, Arc<Grants>)>>,
 }
 
 /// By their hashes, and in the order in which they came.
@@ -156,7 +161,8 @@ impl Issuers {
         let (entry, now) = (&issuer.entry, self.clock.now());
         let rules = Rules { entry, mcp: self.mcp.as_deref(), now };
         let (key, claims) = jwt.verify(issuer.keys().as_deref(), &rules)?;
-        Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key }))
+        let realms = Mutex::default();
+        Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key, realms }))
     }
 }
 
@@ -178,6 +184,26 @@ impl KnownToken {
     /// Whether it has not ended, and its key is still one of its issuer's.
     pub(crate) fn is_good(&self, now: Millis) -> bool {
         now < self.claims.until && self.issuer.keys().is_some_and(|keys| keys.has(&self.key))
+    }
+
+    /// The roles of its subject, as this directory has them, in the realms that it may enter. They
+    /// are made once for each directory.
+    pub(crate) fn realms(&self, directory: &Directory) -> Arc<Grants> {
+        let mut known = self.realms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((number, realms)) = &*known
+            && *number == directory.number
+        {
+            return realms.clone();
+        }
+        let entered = self.claims.realms.0.keys();
+        let nothing = entered.clone().map(|realm| (realm.clone(), Roles::default()));
+        let mut realms = Grants(nothing.collect());
+        for held in directory.grants(&self.claims.subject) {
+            realms.add(&held.limited_to(entered.clone()));
+        }
+        let realms = Arc::new(realms);
+        *known = Some((directory.number, realms.clone()));
+        realms
     }
 }
 

@@ -2,7 +2,7 @@
 //! change is durable before anyone sees it, and everyone sees it before it is acknowledged.
 
 use crate::changes;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Held, Snapshot};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::Entries;
@@ -379,6 +379,11 @@ impl Holder {
     /// Notes that the key was used.
     pub(crate) fn note_use(&self, now: Millis) {
         self.snapshot.note_use(&self.key.id, now);
+    }
+
+    /// What the key is good for.
+    pub(crate) fn held(&self) -> Held {
+        self.snapshot.held(&self.key)
     }
 }
 

@@ -30,7 +30,7 @@ use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::sent::Sent;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Held, Snapshot};
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof, Proof};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
@@ -39,12 +39,10 @@ use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
 use kernel::contracts::principals::Principals as StoredPrincipals;
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::directory::Directory;
-use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::principal::{Clash, Principal};
 use kernel::identity::realm::Realms;
-use kernel::identity::roles::Roles;
 use kernel::values::caller::Scopes;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
@@ -263,12 +261,7 @@ impl Identity {
         if directory.is_disabled(&claims.subject) {
             return Err("the principal of the token is disabled");
         }
-        let entered = claims.realms.0.keys();
-        let nothing = entered.clone().map(|realm| (realm.clone(), Roles::default()));
-        let mut realms = Grants(nothing.collect());
-        for held in directory.grants(&claims.subject) {
-            realms.add(&held.limited_to(entered.clone()));
-        }
+        let realms = token.realms(&directory);
         let who = |subject: &Arc<str>| match directory.principals.of_subject(subject) {
             Some(known) => known.principal.id.clone(),
             None => subject.clone(),
@@ -289,17 +282,14 @@ impl Identity {
         let now = self.clock.now();
         let holder = self.holder(&proof, now)?;
         holder.note_use(now);
+        let Held { subject, realms } = holder.held();
         let Holder { key, until, .. } = holder;
-        let realms = match &key.of {
-            Some(of) => self.directory().all_grants(of).limited_to(key.realms.0.keys()),
-            None => key.realms.clone(),
-        };
         let scopes = match scopes {
             Some(scopes) => Some(token::below(key.scopes, scopes)),
             None => key.scopes,
         };
         Ok(Verified {
-            subject: key.subject(),
+            subject,
             actor: None,
             scopes,
             key: Some(key.id.clone()),

@@ -29,7 +29,7 @@ pub struct Verified {
     /// The key that it is, or that its token was given for.
     pub key: Option<KeyId>,
     /// The realms that it may enter, and its roles there.
-    pub realms: Grants,
+    pub realms: Arc<Grants>,
     /// When the credential ends, as far as it is known now.
     pub until: Option<Millis>,
     /// What was shown; nothing for the admin key, which stays as long as the server does.
@@ -94,13 +94,13 @@ impl Verified {
     /// This subject as the caller in a realm, which it must be allowed to enter.
     pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
         let is_within_scopes = self.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
-        let roles = directory.roles(&realm, &self.subject);
+        let administers = directory.has_role(&realm, &self.subject, Role::Admin);
         Caller {
             realm,
             subject: self.subject.clone(),
             actor: self.actor.clone(),
             scopes: self.scopes,
-            admin: roles.has(Role::Admin) && is_within_scopes,
+            admin: administers && is_within_scopes,
             via: Via::default(),
         }
     }
@@ -116,7 +116,7 @@ impl AdminKey {
             scopes: None,
             key: None,
             // The pattern is good; without it the key would open nothing.
-            realms: realms.unwrap_or_default(),
+            realms: Arc::new(realms.unwrap_or_default()),
             until: None,
             proof: None,
         };

@@ -92,6 +92,6 @@ async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
     let admin = stage.who(ADMIN_KEY).unwrap();
     let caller = admin.caller("other".into(), &directory);
     assert_eq!(caller, Caller::new("other", "admin").administering());
-    assert_eq!(admin.realms, grants("*", &[Role::Admin]));
+    assert_eq!(*admin.realms, grants("*", &[Role::Admin]));
     assert_eq!(stage.identity.standing(&admin), Standing::Good { until: None });
 }

@@ -401,7 +401,7 @@ async fn a_token_is_the_principal_s_that_lists_its_identity() {
     // Its own roles and those that the token claims, where tokens of this issuer may enter.
     let both = Roles::of(&[Role::Approver, Role::Member]);
     let default = RealmPattern::parse("default").unwrap();
-    assert_eq!(verified.realms, Grants::one(default, both.clone()));
+    assert_eq!(*verified.realms, Grants::one(default, both.clone()));
     assert_eq!((stage.roles("lee"), stage.roles("corp:ann")), (both.clone(), both));
     assert_eq!(&*stage.who(&token).unwrap().subject, "lee", "known at once");
 

@@ -26,7 +26,7 @@ async fn a_key_is_good_once_it_was_made_and_dead_once_it_was_revoked() {
     let verified = stage.who(made.text.expose()).unwrap();
     assert_eq!(&*verified.subject, format!("key:{id}"));
     assert_eq!((&verified.key, verified.scopes), (&Some(id.clone()), None));
-    assert_eq!(verified.realms, grants("acme", &[Role::Member]));
+    assert_eq!(*verified.realms, grants("acme", &[Role::Member]));
     assert_eq!(verified.until, Some(NOW.plus_ms(90 * DAY_MS)));
     assert!(stage.identity.is_good(&verified));
 
@@ -177,7 +177,8 @@ async fn a_maker_whose_key_was_revoked_changes_nothing() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Admin]).await;
     let verified = stage.who(made.text.expose()).unwrap();
-    let ann = Maker { subject: verified.subject, grants: verified.realms, ..root() };
+    let held = Grants::clone(&verified.realms);
+    let ann = Maker { subject: verified.subject, grants: held, ..root() };
     let bob = stage.identity.create(&ann, new_key("acme", &[Role::Member])).await.unwrap();
     assert_eq!(bob.stored.key.by, ann.subject);
     stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();

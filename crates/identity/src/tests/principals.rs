@@ -54,21 +54,22 @@ async fn a_key_of_a_principal_is_that_principal_as_it_is_now() {
     let made = stage.key_of("ann").await;
     assert_eq!(made.stored.key.realms, grants("acme*", &[]), "it has no roles of its own");
     let verified = stage.who(made.text.expose()).unwrap();
-    assert_eq!((&*verified.subject, &verified.realms), ("ann", &grants("acme*", &[Role::Member])));
+    let expected = ("ann", &grants("acme*", &[Role::Member]));
+    assert_eq!((&*verified.subject, &*verified.realms), expected);
     assert_eq!(verified.key, Some(made.stored.key.id.clone()));
 
     let narrow = key_of("ann", grants("acme-eu", &[]));
     let narrow = stage.identity.create(&root(), narrow).await.unwrap();
     let entered = stage.who(narrow.text.expose()).unwrap().realms;
-    assert_eq!(entered, grants("acme-eu", &[Role::Member]));
+    assert_eq!(*entered, grants("acme-eu", &[Role::Member]));
 
     // What the principal loses, its keys lose, and what it gains elsewhere they do not get.
     stage.identity.take_principals(vec![Arc::new(principal("ann", "acme", &[Role::Viewer]))]);
     let realms = |made: &Made| stage.who(made.text.expose()).unwrap().realms;
-    assert_eq!(realms(&made), grants("acme", &[Role::Viewer]));
-    assert_eq!(realms(&narrow), Grants::default());
+    assert_eq!(*realms(&made), grants("acme", &[Role::Viewer]));
+    assert_eq!(*realms(&narrow), Grants::default());
     stage.identity.take_principals(vec![Arc::new(principal("ann", "*", &[Role::Admin]))]);
-    assert_eq!(realms(&made), grants("acme*", &[Role::Admin]));
+    assert_eq!(*realms(&made), grants("acme*", &[Role::Admin]));
 
     stage.identity.take_principals(Vec::new());
     let why = "the principal of the key is disabled, or not there any more";
@@ -102,7 +103,7 @@ async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
         policy.decide(&request).allows()
     };
     assert!(runs());
-    let maker = Maker { subject: "ann".into(), grants: verified.realms.clone(), ..root() };
+    let maker = Maker { subject: "ann".into(), grants: Grants::clone(&verified.realms), ..root() };
     let seen = stage.identity.disable_principal(&root(), "ann").await.unwrap();
     assert_eq!((seen.known.origin, seen.known.disabled), (Origin::File, Some(NOW)));
     assert_eq!(seen.version(), None, "the file has it");

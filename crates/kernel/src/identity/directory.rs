@@ -51,6 +51,18 @@ impl Directory {
         roles
     }
 
+    /// Whether a subject has a built-in role in a realm. The same as its roles say, without a set
+    /// of them.
+    pub fn has_role(&self, realm: &RealmId, subject: &str, role: Role) -> bool {
+        if subject == ADMIN && self.has_admin_key {
+            return role == Role::Admin;
+        }
+        self.grants(subject).any(|grants| {
+            let mut held = grants.0.iter().filter(|(pattern, _)| pattern.fits(realm));
+            held.any(|(_, roles)| roles.has(role))
+        })
+    }
+
     /// The roles of a subject in each realm, as they are now, which add up; none of the admin key,
     /// which has one everywhere. What tokens claim for the identities of a principal is its own.
     pub fn grants<'a>(&'a self, subject: &'a str) -> impl Iterator<Item = &'a Grants> {
@@ -270,6 +282,8 @@ mod tests {
         for (subject, realm, roles, is_known) in cases {
             let found = directory.roles(&realm.into(), subject);
             assert_eq!(found, Roles::of(roles), "{subject} in {realm}");
+            let has = |role: &Role| directory.has_role(&realm.into(), subject, *role);
+            assert!(Role::ALL.iter().all(|role| has(role) == roles.contains(role)), "{subject}");
             assert_eq!(directory.is_known(subject), is_known, "{subject}");
         }
     }

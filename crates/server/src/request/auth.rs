@@ -312,7 +312,7 @@ impl Checked {
         let Arrival { uri, headers, .. } = *arrival;
         let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
         let directory = self.identity.directory();
-        let (subject, grants) = (&*verified.subject, &verified.realms);
+        let (subject, grants) = (&*verified.subject, &*verified.realms);
         let sender = realms::Sender { subject, grants, directory: &directory };
         let realm = realms::realm(uri, headers, sender)?;
         let caller = Arc::new(verified.caller(realm, &directory));

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 /// everywhere.
 fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
     let grants = match &visitor.verified {
-        Some(verified) => verified.realms.clone(),
+        Some(verified) => Grants::clone(&verified.realms),
         None => {
             let everywhere = RealmPattern::parse("*");
             let grants = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
