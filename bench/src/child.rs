@@ -18,6 +18,8 @@ pub const PROXY: &str = "baseline-proxy";
 pub const RECEIVER: &str = "receiver";
 /// The mode that serves the hostile corpus as an MCP server.
 pub const UPSTREAM: &str = "hostile-upstream";
+/// The mode that lists the key of an issuer of tokens.
+pub const ISSUER: &str = "issuer";
 /// The mode that takes spans and drops them.
 pub const COLLECTOR: &str = "collector";
 

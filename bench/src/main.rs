@@ -1,6 +1,6 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
 //! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench pipeline`,
-//! `cargo xtask bench abuse`.
+//! `cargo xtask bench auth`, `cargo xtask bench abuse`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow. With
 //! `--against BINARY` two builds are compared instead.
@@ -19,6 +19,7 @@ mod mcp;
 mod gateway;
 mod agent;
 mod pipeline;
+mod auth;
 mod abuse;
 mod against;
 
@@ -71,11 +72,16 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
             let options = pipeline::Options::parse(arguments)?;
             pipeline::measure(&options).await
         }),
+        "auth" => block_on(async {
+            let options = auth::Options::parse(arguments)?;
+            auth::measure(&options).await
+        }),
         "abuse" => block_on(async {
             let options = abuse::Options::parse(arguments)?;
             abuse::measure(&options).await
         }),
         child::UPSTREAM => abuse::upstream::serve(arguments.next()),
+        child::ISSUER => auth::issuer::serve(),
         child::MCP => mcp::bare::serve(arguments.next()),
         child::PROXY => gateway::bare::serve(arguments.next()),
         child::AXUM => baseline::axum::serve(),

@@ -11,6 +11,7 @@ pub const USAGE: &str =
        bench gateway [--seconds N] [--dir DIR]
        bench agent [--runs N] [--threads N] [--dir DIR]
        bench pipeline [--seconds N] [--clients N] [--rounds N] [--dir DIR]
+       bench auth [--seconds N] [--clients N] [--tools N] [--dir DIR]
        bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]

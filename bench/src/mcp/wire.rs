@@ -24,16 +24,34 @@ pub fn call(address: SocketAddr) -> Vec<u8> {
 
 /// The same where the tool has another name.
 pub fn call_of(address: SocketAddr, tool: &str) -> Vec<u8> {
+    calling(address, tool, "")
+}
+
+/// The same by someone with this credential, which is a header line.
+pub fn call_as(address: SocketAddr, credential: &str) -> Vec<u8> {
+    calling(address, TOOL, credential)
+}
+
+fn calling(address: SocketAddr, tool: &str, credential: &str) -> Vec<u8> {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":20,"b":22}},{META}}}}}"#
     );
-    post_with(address, PATH, &headers("tools/call", Some(tool)), &body)
+    let headers = format!("{}{credential}", headers("tools/call", Some(tool)));
+    post_with(address, PATH, &headers, &body)
 }
 
 /// The list of tools.
 pub fn list(address: SocketAddr) -> Vec<u8> {
-    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
-    post_with(address, PATH, &headers("tools/list", None), &body)
+    list_as(address, "", None)
+}
+
+/// The same by someone with this credential, which is a header line, from this place on.
+pub fn list_as(address: SocketAddr, credential: &str, cursor: Option<&str>) -> Vec<u8> {
+    let cursor = cursor.map(|cursor| format!(r#""cursor":"{cursor}","#)).unwrap_or_default();
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{cursor}{META}}}}}"#);
+    let headers = format!("{}{credential}", headers("tools/list", None));
+    post_with(address, PATH, &headers, &body)
 }
 
 /// Calls of the tool that reads, over and over.
@@ -60,7 +78,7 @@ pub fn called(answer: &Answer<'_>) -> Result<()> {
 }
 
 /// A check: a list came back.
-fn listed(answer: &Answer<'_>) -> Result<()> {
+pub fn listed(answer: &Answer<'_>) -> Result<()> {
     expect(answer, r#""tools":["#)
 }
 

@@ -1,0 +1,348 @@
+//! `bench auth`: what it costs to know who calls and what it may do. Servers that ask for
+//! credentials and have 200 policies stand beside one in local mode, which asks no one. In turns,
+//! because the machine is not the same from minute to minute.
+
+pub mod issuer;
+mod policies;
+mod station;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::child::{self, Child};
+use crate::http::{Client, find, post_with};
+use crate::load::{self, Job, READ_ONLY_RUN, RUNS_PATH, Summary};
+use crate::mcp::{CLIENTS, wire};
+use crate::options::{USAGE, positive};
+use crate::report::{self, Table, load_cells, ms};
+use issuer::Signer;
+use station::{Asking, Described, Station};
+
+const SECONDS: u64 = 5;
+const TOOLS: usize = 2_000;
+const POLICIES: usize = 200;
+/// How often each load is measured; the middle one counts.
+const ROUNDS: usize = 3;
+/// How many new tokens are shown, and how many new subjects list the tools.
+const TOKENS: usize = 200;
+const SUBJECTS: usize = 10;
+
+const KNOWN_SHARE_MIN: f64 = 0.9;
+const AUDITED_SHARE_MIN: f64 = 0.75;
+const JUDGED_SHARE_MIN: f64 = 0.5;
+const RUNS_SHARE_MIN: f64 = 0.9;
+const TOKEN_MAX: Duration = Duration::from_millis(1);
+const LIST_MAX: Duration = Duration::from_millis(100);
+
+/// What to measure, and for how long.
+#[derive(Debug)]
+pub struct Options {
+    span: Duration,
+    clients: usize,
+    tools: usize,
+    dir: PathBuf,
+    server: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the arguments after `auth` and the environment.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self {
+            span: Duration::from_secs(SECONDS),
+            clients: CLIENTS,
+            tools: TOOLS,
+            dir: std::env::temp_dir(),
+            server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
+        };
+        while let Some(flag) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let number = || positive(&flag, &value);
+            match flag.as_str() {
+                "--seconds" => options.span = Duration::from_secs(u64::try_from(number()?)?),
+                "--clients" => options.clients = number()?,
+                "--tools" => options.tools = number()?,
+                "--dir" => options.dir = PathBuf::from(&value),
+                _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Measures all of it and says which targets were met.
+pub async fn measure(options: &Options) -> Result<()> {
+    report::header("Credentials and policies", &options.dir)?;
+    // Held for its process.
+    let issuer = Child::start(child::ISSUER)?;
+    let stations = Stations::start(options, &issuer).await?;
+    match sections(options, &stations, &Signer::new(issuer.address())?).await {
+        Ok(targets) => {
+            stations.stop()?;
+            report::section("Targets", "", &targets);
+            Ok(())
+        }
+        Err(error) => Err(stations.asking.explain(&*error).into()),
+    }
+}
+
+/// The servers beside each other.
+struct Stations {
+    /// Asks no one.
+    local: Station,
+    /// Asks everybody; one of its policies applies to a call.
+    asking: Station,
+    /// The same, with allowed reads in the audit.
+    audited: Station,
+    /// Ten of its policies apply to a call, and three of them read the arguments.
+    judged: Station,
+}
+
+impl Stations {
+    async fn start(options: &Options, issuer: &Child) -> Result<Self> {
+        let (few, many) = (policies::few(POLICIES), policies::many(POLICIES));
+        let describe = |asking| {
+            let Options { server, dir, tools, .. } = options;
+            Described { binary: server.as_deref(), dir, tools: *tools, asking }
+        };
+        let usual = Asking { issuer: issuer.address(), policies: &few, audits_reads: false };
+        let audited = Asking { audits_reads: true, ..usual };
+        let judged = Asking { policies: &many, ..usual };
+        Ok(Self {
+            local: Station::start(&describe(None)).await?,
+            asking: Station::start(&describe(Some(usual))).await?,
+            audited: Station::start(&describe(Some(audited))).await?,
+            judged: Station::start(&describe(Some(judged))).await?,
+        })
+    }
+
+    fn stop(self) -> Result<()> {
+        let Self { local, asking, audited, judged } = self;
+        [local, asking, audited, judged].into_iter().try_for_each(Station::stop)
+    }
+}
+
+async fn sections(options: &Options, stations: &Stations, signer: &Signer) -> Result<Table> {
+    let mut targets = Table::new(&["target", "measured", "met"]);
+    let ways = read_ways(stations, signer).await?;
+    let local = wire::calls(stations.local.address());
+    let compared = compare(options, "reads", &local, &ways).await?;
+    let note = "`tools/call` of `math::add`, 2026-07-28, answered as JSON, beside the same call of \
+                a server in local mode. All others have 200 policies.";
+    report::section("Reads over MCP", note, &table("requests/s", &ways, &compared));
+    judge(options, &ways, &compared, &mut targets);
+
+    let asking = &stations.asking;
+    let run = |address, credential: &str| {
+        let request = post_with(address, RUNS_PATH, credential, READ_ONLY_RUN);
+        Job::of(address, request, load::completed)
+    };
+    let job = run(asking.address(), &asking.key().await?);
+    let ways = [Way { name: "durable runs with a key", share_min: RUNS_SHARE_MIN, job }];
+    let local = run(stations.local.address(), "");
+    let compared = compare(options, "runs", &local, &ways).await?;
+    let note = "Three `math::add` steps and an answer over `POST /api/v1/runs`.";
+    report::section("Durable runs", note, &table("runs/s", &ways, &compared));
+    judge(options, &ways, &compared, &mut targets);
+
+    let tokens = tokens(asking, signer).await?;
+    let lists = lists(options, asking).await?;
+    let mut times = Table::new(&["what", "p50 ms"]);
+    times.row(vec!["a call with a token that is known".to_owned(), ms(tokens.known)]);
+    times.row(vec!["a call with a new token (RS256)".to_owned(), ms(tokens.new)]);
+    let what = format!("a new subject's list of {} tools", options.tools);
+    times.row(vec![what.clone(), ms(lists)]);
+    report::section("What is new", "One client, one request after the other.", &times);
+    limit(&mut targets, "a call with a new RS256 token", tokens.new, TOKEN_MAX);
+    limit(&mut targets, &what, lists, LIST_MAX);
+    Ok(targets)
+}
+
+/// A server that asks for credentials, and a request of someone who has one.
+struct Way {
+    name: &'static str,
+    /// The least share of the local rate.
+    share_min: f64,
+    job: Arc<Job>,
+}
+
+async fn read_ways(stations: &Stations, signer: &Signer) -> Result<[Way; 4]> {
+    let calls = |station: &Station, credential: &str| {
+        let address = station.address();
+        Job::of(address, wire::call_as(address, credential), wire::called)
+    };
+    let Stations { asking, audited, judged, .. } = stations;
+    Ok([
+        Way {
+            name: "with a key",
+            share_min: KNOWN_SHARE_MIN,
+            job: calls(asking, &asking.key().await?),
+        },
+        Way {
+            name: "with a known token (RS256)",
+            share_min: KNOWN_SHARE_MIN,
+            job: calls(asking, &signer.token(0)?),
+        },
+        Way {
+            name: "with a key, reads audited",
+            share_min: AUDITED_SHARE_MIN,
+            job: calls(audited, &audited.key().await?),
+        },
+        Way {
+            name: "with a key, ten policies apply, three read the arguments",
+            share_min: JUDGED_SHARE_MIN,
+            job: calls(judged, &judged.key().await?),
+        },
+    ])
+}
+
+/// One way beside local mode, in one round.
+struct Compared {
+    local: Summary,
+    asked: Summary,
+}
+
+impl Compared {
+    fn share(&self) -> f64 {
+        self.asked.rate / self.local.rate
+    }
+}
+
+/// All ways in turns with local mode, and for each of them its middle round.
+async fn compare(
+    options: &Options,
+    what: &str,
+    local: &Arc<Job>,
+    ways: &[Way],
+) -> Result<Vec<Compared>> {
+    let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("{what}, {} clients, round {round}", options.clients));
+        for (way, rounds) in ways.iter().zip(&mut rounds) {
+            let local = load::run_for(local, options.clients, options.span).await?;
+            let asked = load::run_for(&way.job, options.clients, options.span).await?;
+            rounds.push(Compared { local, asked });
+        }
+    }
+    let middle = rounds.into_iter().filter_map(|rounds| load::middle(rounds, Compared::share));
+    Ok(middle.collect())
+}
+
+fn table(rate: &str, ways: &[Way], compared: &[Compared]) -> Table {
+    let mut table = Table::new(&["who", rate, "p50 ms", "p99 ms", "local mode", "of local mode"]);
+    for (way, compared) in ways.iter().zip(compared) {
+        let mut cells = load_cells(way.name, &compared.asked);
+        cells.push(format!("{:.0}", compared.local.rate));
+        cells.push(format!("{:.2}", compared.share()));
+        table.row(cells);
+    }
+    table
+}
+
+fn judge(options: &Options, ways: &[Way], compared: &[Compared], targets: &mut Table) {
+    for (way, compared) in ways.iter().zip(compared) {
+        let Way { name, share_min, .. } = way;
+        let (share, clients) = (compared.share(), options.clients);
+        targets.row(vec![
+            format!("{name}, {clients} clients: ≥ {share_min:.2} of local mode's rate"),
+            format!("{share:.2}"),
+            met(share >= *share_min),
+        ]);
+    }
+}
+
+fn limit(targets: &mut Table, what: &str, measured: Duration, most: Duration) {
+    let measured_ms = format!("{} ms", ms(measured));
+    targets.row(vec![format!("{what}: ≤ {} ms", ms(most)), measured_ms, met(measured <= most)]);
+}
+
+fn met(is_met: bool) -> String {
+    if is_met { "yes" } else { "no" }.to_owned()
+}
+
+/// How long a call takes with one token of a subject and with another, at the median.
+struct Tokens {
+    known: Duration,
+    new: Duration,
+}
+
+async fn tokens(station: &Station, signer: &Signer) -> Result<Tokens> {
+    report::progress("new tokens");
+    let address = station.address();
+    let mut client = Client::connect(address).await?;
+    let (mut known, mut new) = (Vec::new(), Vec::new());
+    for number in 1..=TOKENS {
+        let call = wire::call_as(address, &signer.token(number)?);
+        for times in [&mut new, &mut known] {
+            let begun = Instant::now();
+            wire::called(&client.send(&call).await?)?;
+            times.push(begun.elapsed());
+        }
+    }
+    Ok(Tokens { known: load::median(known), new: load::median(new) })
+}
+
+/// How long it takes until a subject that nothing is known of has the whole list, at the median.
+async fn lists(options: &Options, station: &Station) -> Result<Duration> {
+    report::progress("lists of new subjects");
+    let mut times = Vec::new();
+    for _ in 0..SUBJECTS {
+        let credential = station.key().await?;
+        let mut client = Client::connect(station.address()).await?;
+        let begun = Instant::now();
+        let pages = pages(&mut client, station, &credential).await?;
+        times.push(begun.elapsed());
+        let listed: usize = pages.iter().map(|page| tools_in(page)).sum();
+        if listed < options.tools {
+            return Err(format!("{listed} tools are listed, not {}", options.tools).into());
+        }
+    }
+    Ok(load::median(times))
+}
+
+/// All pages of the list.
+async fn pages(client: &mut Client, station: &Station, credential: &str) -> Result<Vec<Vec<u8>>> {
+    let mut pages = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let request = wire::list_as(station.address(), credential, cursor.as_deref());
+        let answer = client.send(&request).await?;
+        wire::listed(&answer)?;
+        pages.push(answer.body.to_vec());
+        cursor = next_cursor(answer.body);
+        if cursor.is_none() {
+            return Ok(pages);
+        }
+    }
+}
+
+/// Each tool has one.
+const SCHEMA: &[u8] = b"\"inputSchema\":";
+const NEXT: &[u8] = b"\"nextCursor\":\"";
+/// What stands behind the tools of a page is not longer.
+const TAIL_BYTES: usize = 2_000;
+
+fn tools_in(page: &[u8]) -> usize {
+    page.windows(SCHEMA.len()).filter(|part| *part == SCHEMA).count()
+}
+
+/// Where the next page begins. The text is not read as JSON: that would be measured, too.
+fn next_cursor(page: &[u8]) -> Option<String> {
+    let tail = &page[page.len().saturating_sub(TAIL_BYTES)..];
+    let rest = &tail[find(tail, NEXT)? + NEXT.len()..];
+    let end = find(rest, b"\"")?;
+    Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_found() {
+        assert_eq!(next_cursor(br#"{"tools":[],"nextCursor":"abc"}"#).as_deref(), Some("abc"));
+        assert_eq!(next_cursor(br#"{"tools":[]}"#), None);
+        assert_eq!(tools_in(br#"[{"inputSchema":{}},{"inputSchema":{}}]"#), 2);
+    }
+}
