@@ -21,3 +21,4 @@ pub mod config;
 pub mod agents;
 pub mod policies;
 pub mod folder;
+pub mod two_teams;

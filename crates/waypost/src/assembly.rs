@@ -50,6 +50,12 @@ impl Keys {
         Self { renew, ..self }
     }
 
+    /// The same with this admin key.
+    #[must_use]
+    pub(crate) fn with_admin(self, key: String) -> Self {
+        Self { admin: Some(key), ..self }
+    }
+
     /// The same, for a server that asks every caller for a credential where this says so.
     #[must_use]
     pub(crate) fn never_local(self, never_local: bool) -> Self {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const STORIES: [&str; 4] = ["plans", "trade", "calendar", "tools"];
+const STORIES: [&str; 5] = ["plans", "trade", "calendar", "tools", "realms"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 11] = [
+const SAID: [&str; 16] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -25,6 +25,11 @@ const SAID: [&str; 11] = [
     "\"status\": \"confirmation_required\"",
     "\"tool_name\": \"create_event\"",
     "\"resultType\": \"input_required\"",
+    "\"subject\": \"ann\"",
+    "HTTP 403",
+    "it is more than 500",
+    ": 601",
+    "\"valid\": true",
 ];
 
 /// What is in a folder.
@@ -97,6 +102,24 @@ fn one_story_is_told_alone_and_for_programs() {
     assert!(answers[1]["curl"].as_str().unwrap().contains("/trade/failures"), "{}", answers[1]);
     let stats = &answers.last().unwrap()["answer"];
     assert_eq!((&stats["total"], &stats["deterministic"]), (&json!(3), &json!(1)), "{stats}");
+}
+
+#[test]
+fn a_story_of_teams_shows_no_key_and_who_decided() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = waypost(folder.path(), &["--json", "demo", "realms", "--fast"]).code(0);
+    assert!(!told.stdout.contains("wp_"), "a key is shown in {}", told.stdout);
+    let lines: Vec<Value> =
+        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<&Value> = lines.iter().filter(|line| line["curl"].is_string()).collect();
+    let statuses: Vec<u64> = answers.iter().filter_map(|line| line["status"].as_u64()).collect();
+    assert_eq!(statuses, [201, 200, 200, 403, 202, 403, 201, 404, 201, 200, 200, 200, 200]);
+    let [calls, replies] = [3, 2].map(|from_end| &answers[statuses.len() - from_end]["answer"]);
+    assert!(calls["policies"].to_string().contains("large-sums"), "{calls}");
+    let subjects = replies["subject"].as_array().unwrap();
+    assert!(subjects.contains(&json!("ann")) && subjects.contains(&json!("bob")), "{replies}");
+    let check = &answers[statuses.len() - 1]["answer"];
+    assert_eq!((&check["valid"], &check["flaws"]), (&json!(true), &json!(0)), "{check}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod tool;
 mod pipeline;
 mod watch;
 mod demo;
+mod policies;
 mod agent;
 mod logs;
 mod config;

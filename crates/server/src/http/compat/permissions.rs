@@ -1,4 +1,4 @@
-//! `/system/permissions`: what somebody may do, decided as it would be if they did it. Areas,
+//! `/system/permissions`: what a subject may do, decided as it would be if it did it. Areas,
 //! domains and actions are those of policies: one area, the types of resources, and the acts.
 //! Nothing is done, and the audit keeps nothing. About others and with other roles only those ask
 //! who administer the realm; only they learn which policy decided.

@@ -1,5 +1,5 @@
-//! `waypost demo`: stories that are shown while they happen, on a server of their own that no one
-//! else needs and that is gone at the end. Every answer is the server's; the command that gets the
+//! `waypost demo`: stories that are shown while they happen, on servers of their own that no one
+//! else needs and that are gone at the end. Every answer is the server's; the command that gets the
 //! same stands above it.
 
 mod telling;
@@ -8,6 +8,7 @@ mod plans;
 mod trade;
 mod calendar;
 mod tools;
+mod realms;
 
 use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::commands::word;
@@ -18,8 +19,12 @@ use crate::process::folder::TemporaryFolder;
 use crate::process::signals::Signals;
 use crate::terminal::output::{Output, table};
 use clap::{Args, ValueEnum};
+use engine::system::clock::SystemEntropy;
+use kernel::contracts::Entropy;
+use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
+use project::two_teams::two_teams;
 use serde_json::json;
 use stage::Stage;
 use std::net::SocketAddr;
@@ -33,6 +38,10 @@ Examples:
   waypost demo trade           # one of them
   waypost demo --fast          # without pauses
   waypost demo --list          # which there are";
+
+/// The last words.
+const END: &str = "That was it: the servers are gone, and so are their folders. `waypost up \
+    --demo` serves the same for you to try, `waypost init` begins a project of your own.";
 
 /// What `waypost demo` takes.
 #[derive(Debug, Args)]
@@ -56,6 +65,7 @@ enum Story {
     Trade,
     Calendar,
     Tools,
+    Realms,
 }
 
 impl Story {
@@ -65,7 +75,13 @@ impl Story {
             Story::Trade => "failed trades: handlers for known reasons, an agent for the others",
             Story::Calendar => "an assistant that shows what it would change before it does",
             Story::Tools => "the same tools and plans for MCP clients",
+            Story::Realms => "two teams on one server: refused, asked, approved by another",
         }
+    }
+
+    /// Whether it is about who may do what: then its server asks everybody for a credential.
+    fn is_of_teams(self) -> bool {
+        self == Story::Realms
     }
 
     async fn tell(self, stage: &Stage) -> Result<()> {
@@ -75,23 +91,71 @@ impl Story {
             Story::Trade => trade::tell(stage).await,
             Story::Calendar => calendar::tell(stage).await,
             Story::Tools => tools::tell(stage).await,
+            Story::Realms => realms::tell(stage).await,
         }
     }
 }
 
-/// Tells the stories.
+/// Tells the stories, those of each server together.
 pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     let output = context.output;
     if args.list {
         return list(output);
     }
-    // Listened to from here on: a signal must not leave the temporary folder behind.
+    // Listened to from here on: a signal must not leave a temporary folder behind.
     let mut signals = Signals::listen()?;
+    let all = Story::value_variants().iter().copied();
+    let wanted = all.filter(|story| args.story.is_none_or(|chosen| chosen == *story));
+    let (of_teams, others): (Vec<Story>, Vec<Story>) = wanted.partition(|one| one.is_of_teams());
+    let teller = Teller::new(output, args.fast);
+    for (stories, setting) in [(others, Setting::demo()), (of_teams, Setting::two_teams())] {
+        if !stories.is_empty() {
+            perform(&stories, setting?, teller, context, &mut signals).await?;
+        }
+    }
+    teller.say(END).await?;
+    Ok(Exit::Ok)
+}
+
+/// What a server of stories is made of.
+struct Setting {
+    project: Project,
+    keys: Keys,
+    /// The admin key, where the server has one.
+    admin: Option<String>,
+}
+
+impl Setting {
+    /// The embedded examples, with nothing of this machine's settings: neither keys nor other
+    /// servers.
+    fn demo() -> Result<Self> {
+        let (file, text) = DEMO_SETTINGS;
+        let config = Config::parse(file, text).map_err(mistaken)?;
+        let (project, keys) = (Project::demo_with(config), Keys::of(&Environment::bare()));
+        Ok(Self { project, keys, admin: None })
+    }
+
+    /// The example of two teams, which asks everybody for a credential.
+    fn two_teams() -> Result<Self> {
+        let admin = format!("{:032x}", SystemEntropy.bits());
+        let keys = Keys::of(&Environment::bare()).never_local(true).with_admin(admin.clone());
+        Ok(Self { project: two_teams().map_err(mistaken)?, keys, admin: Some(admin) })
+    }
+}
+
+/// Tells these stories on a server of their own.
+async fn perform(
+    stories: &[Story],
+    setting: Setting,
+    teller: Teller,
+    context: &Context,
+    signals: &mut Signals,
+) -> Result<()> {
+    let Setting { project, keys, admin } = setting;
     let folder = TemporaryFolder::new()?;
     let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
     let address = listener.local_addr().map_err(|error| unbound(&error))?;
-    let keys = Keys::of(&Environment::bare());
-    let starting = assemble(project()?, folder.path().to_path_buf(), address, keys);
+    let starting = assemble(project, folder.path().to_path_buf(), address, keys);
     let assembled = tokio::select! {
         assembled = starting => assembled.map_err(refused)?,
         () = signals.next() => return Err(context.interrupted()),
@@ -103,7 +167,7 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     });
     let telling = async {
         let told = tokio::select! {
-            told = tell(&args, output, address) => told,
+            told = tell(stories, teller, address, admin) => told,
             () = signals.next() => Err(context.interrupted()),
         };
         drop(stop);
@@ -111,25 +175,24 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     };
     let ((), told) = tokio::join!(serving, telling);
     drop(folder);
-    told.map(|()| Exit::Ok)
+    told
 }
 
-async fn tell(args: &DemoArgs, output: Output, address: SocketAddr) -> Result<()> {
-    let stage = Stage::new(format!("http://{address}"), Teller::new(output, args.fast))?;
-    let stories = Story::value_variants().iter();
-    for story in stories.filter(|story| args.story.is_none_or(|chosen| chosen == **story)) {
+async fn tell(
+    stories: &[Story],
+    teller: Teller,
+    address: SocketAddr,
+    admin: Option<String>,
+) -> Result<()> {
+    let stage = Stage::new(format!("http://{address}"), teller, admin)?;
+    for story in stories {
         story.tell(&stage).await?;
     }
-    stage.end().await
+    Ok(())
 }
 
-/// The embedded examples, with nothing of this machine's settings: neither keys nor other servers.
-fn project() -> Result<Project> {
-    let (file, text) = DEMO_SETTINGS;
-    let config = Config::parse(file, text).map_err(|mistakes| {
-        Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(mistakes)
-    })?;
-    Ok(Project::demo_with(config))
+fn mistaken(mistakes: Vec<Mistake>) -> Failure {
+    Failure::new(Exit::Failed, "demo", "the demo's settings are wrong").lines(mistakes)
 }
 
 fn list(output: Output) -> Result<Exit> {

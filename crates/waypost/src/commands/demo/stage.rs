@@ -6,11 +6,23 @@ use crate::remote::client::Client;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
+/// The header that brings a key.
+const KEY: &str = "X-Api-Key";
+
 /// The server, and who tells what it answers.
 pub(super) struct Stage {
     url: String,
     client: Client,
     teller: Teller,
+    /// The admin key, where the server has one.
+    admin: Option<String>,
+}
+
+/// Who sends a request, by the name of a variable of a shell that has the key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sender<'a> {
+    pub(super) variable: &'a str,
+    pub(super) key: &'a str,
 }
 
 /// One request of a story.
@@ -18,6 +30,7 @@ pub(super) struct Stage {
 pub(super) struct Asked<'a> {
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],
+    sender: Option<Sender<'a>>,
     body: Option<Value>,
     /// What of the answer is shown, as JSON Pointers in which `*` is every item; nothing is all.
     shown: &'a [&'a str],
@@ -40,6 +53,11 @@ impl<'a> Asked<'a> {
         Self { headers, ..self }
     }
 
+    /// The same, sent by this one. The key itself is not shown.
+    pub(super) fn by(self, sender: Sender<'a>) -> Self {
+        Self { sender: Some(sender), ..self }
+    }
+
     /// The same, of whose answer only these parts are shown.
     pub(super) fn showing(self, shown: &'a [&'a str]) -> Self {
         Self { shown, ..self }
@@ -54,6 +72,7 @@ impl<'a> Asked<'a> {
     fn curl(&self, url: &str) -> String {
         let mut lines = vec![format!("curl -s {url}{}", self.path)];
         lines.extend(self.headers.iter().map(|(name, value)| format!("  -H '{name}: {value}'")));
+        lines.extend(self.sender.map(|one| format!("  -H \"{KEY}: ${}\"", one.variable)));
         if let Some(body) = &self.body {
             // A quote ends the shell's text, stands for itself, and begins it again.
             lines.push(format!("  -d '{}'", body.to_string().replace('\'', "'\\''")));
@@ -63,9 +82,14 @@ impl<'a> Asked<'a> {
 }
 
 impl Stage {
-    pub(super) fn new(url: String, teller: Teller) -> Result<Self> {
+    pub(super) fn new(url: String, teller: Teller, admin: Option<String>) -> Result<Self> {
         let client = Client::new(&url)?;
-        Ok(Self { url, client, teller })
+        Ok(Self { url, client, teller, admin })
+    }
+
+    /// Who administers the server.
+    pub(super) fn admin(&self) -> Sender<'_> {
+        Sender { variable: "ADMIN", key: self.admin.as_deref().unwrap_or_default() }
     }
 
     /// Begins a story.
@@ -78,21 +102,14 @@ impl Stage {
         self.teller.say(text).await
     }
 
-    /// The last words.
-    pub(super) async fn end(&self) -> Result<()> {
-        self.say(
-            "That was it: the server ends now, and its folder is removed. `waypost up --demo` \
-             serves the same for you to try, `waypost init` begins a project of your own.",
-        )
-        .await
-    }
-
     /// Sends a request, shows it and its answer, and gives the whole answer.
     pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Value> {
         let curl = asked.curl(&self.url);
         self.teller.command(&curl)?;
         let method = if asked.body.is_some() { Method::POST } else { Method::GET };
-        let sent = self.client.send(method, asked.path, asked.headers, asked.body.as_ref());
+        let key = asked.sender.map(|sender| (KEY, sender.key));
+        let headers: Vec<(&str, &str)> = asked.headers.iter().copied().chain(key).collect();
+        let sent = self.client.send(method, asked.path, &headers, asked.body.as_ref());
         let (status, answer) = sent.await?;
         self.teller.answer(&curl, status, &picked(&answer, asked.shown)).await?;
         if (status >= 400) == asked.is_refused {
@@ -158,6 +175,11 @@ mod tests {
             "curl -s http://host/run \\\n  -H 'A: b' \\\n  -d '{\"text\":\"it'\\''s\"}'"
         );
         assert_eq!(Asked::get("/a").curl("http://host"), "curl -s http://host/a");
+        let ann = Sender { variable: "ANN", key: "wp_secret" };
+        assert_eq!(
+            Asked::get("/a").by(ann).curl("http://host"),
+            "curl -s http://host/a \\\n  -H \"X-Api-Key: $ANN\""
+        );
     }
 
     #[test]

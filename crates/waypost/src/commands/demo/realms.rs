@@ -1,0 +1,105 @@
+//! Two teams on one server: who calls is known, policies decide, and what was decided is kept in a
+//! chain that shows every change. A call is refused, another one asked about and approved by
+//! another person.
+
+use super::stage::{Asked, Sender, Stage, text_at};
+use crate::exit::Result;
+use serde_json::{Value, json};
+
+/// It stands for a tool that books a sum.
+const CALL: &str = "/api/v1/tools/math%3A%3Aadd/call";
+/// The team whose audit is looked at.
+const TEAM: &[(&str, &str)] = &[("X-Realm", "sales")];
+
+pub(super) async fn tell(stage: &Stage) -> Result<()> {
+    stage
+        .say(
+            "Two teams share this server: Ann and Bob sell, Cleo answers customers. Each team is \
+             a realm. Everybody has a key; Ann gets hers.",
+        )
+        .await?;
+    let ann = key_of(stage, "ann").await?;
+    let ann = Sender { variable: "ANN", key: &ann };
+    stage.say("The server knows who calls, in which team, and as what.").await?;
+    let shown = ["/subject", "/realm", "/roles"];
+    stage.ask(Asked::get("/api/v1/whoami").by(ann).showing(&shown)).await?;
+    let ask = booked(stage, ann).await?;
+    answered(stage, ann, &ask).await?;
+    audited(stage).await
+}
+
+/// Ann books: a little, too much, and so much that a lead is asked. Gives the ask.
+async fn booked(stage: &Stage, ann: Sender<'_>) -> Result<Value> {
+    stage
+        .say("She books a small sum. Her role permits it, and no policy has anything against it.")
+        .await?;
+    stage.ask(Asked::post(CALL, sum(20)).by(ann)).await?;
+
+    stage.say("A policy forbids more than 5,000, to everybody.").await?;
+    let refused = Asked::post(CALL, sum(6_000)).by(ann).refused();
+    stage.ask(refused.showing(&["/status", "/code", "/detail"])).await?;
+
+    stage
+        .say("Another one wants a lead to approve more than 500. The call waits, as a run.")
+        .await?;
+    let asked = Asked::post(CALL, sum(600)).by(ann);
+    let shown = ["/run/status", "/ask/title", "/ask/body", "/ask/mayAnswer", "/ask/other"];
+    let answer = stage.ask(asked.showing(&shown)).await?;
+    Ok(answer["ask"].clone())
+}
+
+/// Who may not approve it, and who does.
+async fn answered(stage: &Stage, ann: Sender<'_>, ask: &Value) -> Result<()> {
+    let path = format!("/api/v1/asks/{}", text_at(ask, "/id")?);
+    let call = text_at(ask, "/calls/0/callId")?;
+    let yes = json!({"decisions": [{"callId": call, "approve": true}]});
+    stage.say("Ann cannot approve it herself: the policy wants another person.").await?;
+    let refused = Asked::post(&path, yes.clone()).by(ann).refused();
+    stage.ask(refused.showing(&["/status", "/detail", "/hint"])).await?;
+
+    stage.say("For Cleo, who is of the other team, it does not exist.").await?;
+    let cleo = key_of(stage, "cleo").await?;
+    let cleo = Sender { variable: "CLEO", key: &cleo };
+    stage.ask(Asked::get(&path).by(cleo).refused().showing(&["/status", "/detail"])).await?;
+
+    stage.say("Bob leads the team. He approves it, and the run ends.").await?;
+    let bob = key_of(stage, "bob").await?;
+    let bob = Sender { variable: "BOB", key: &bob };
+    let approved = Asked::post(&path, yes).by(bob);
+    stage.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
+    Ok(())
+}
+
+/// What was kept of it.
+async fn audited(stage: &Stage) -> Result<()> {
+    stage
+        .say("All of it is in the audit of the team: who called, and which policy decided ..")
+        .await?;
+    let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/policies"];
+    let calls = Asked::get("/api/v1/audit?act=call").with(TEAM).by(stage.admin());
+    stage.ask(calls.showing(&shown)).await?;
+
+    stage.say(".. and who answered, or tried to.").await?;
+    let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/reply"];
+    let answers = Asked::get("/api/v1/audit?act=answer").with(TEAM).by(stage.admin());
+    stage.ask(answers.showing(&shown)).await?;
+
+    stage
+        .say("Its rows are a chain: one that is changed, removed or added later is found.")
+        .await?;
+    let check = Asked::get("/api/v1/audit/verify").with(TEAM).by(stage.admin());
+    stage.ask(check.showing(&["/valid", "/rows", "/flaws"])).await?;
+    Ok(())
+}
+
+/// A new key of a principal.
+async fn key_of(stage: &Stage, principal: &str) -> Result<String> {
+    let body = json!({"name": "demo", "of": principal});
+    let asked = Asked::post("/api/v1/keys", body).by(stage.admin());
+    let made = stage.ask(asked.showing(&["/key/subject", "/key/realms"])).await?;
+    text_at(&made, "/text")
+}
+
+fn sum(amount: u32) -> Value {
+    json!({"arguments": {"a": amount, "b": 1}})
+}
