@@ -164,7 +164,9 @@ impl Trail {
 
     /// Refuses a caller whose share of the buffer is full.
     pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
-        if lock(&self.buffer).has_room(&whose(caller)) { Ok(()) } else { Err(full(caller)) }
+        let buffer = lock(&self.buffer);
+        // Most often nothing waits, so that no share can be full.
+        if buffer.held == 0 || buffer.has_room(&whose(caller)) { Ok(()) } else { Err(full(caller)) }
     }
 
     /// Has an entry written, soon. It is refused where the caller's share is full.
@@ -222,14 +224,17 @@ fn whose(caller: &Caller) -> Whose {
 
 /// The entries of each realm, in rows of some size.
 fn lists(batch: &[(Whose, Entry)]) -> Entries {
-    let mut chains: BTreeMap<&RealmId, Vec<Entry>> = BTreeMap::new();
+    let mut chains: BTreeMap<&RealmId, Vec<Vec<Entry>>> = BTreeMap::new();
     for (whose, entry) in batch {
-        chains.entry(&whose.realm).or_default().push(entry.clone());
+        let rows = chains.entry(&whose.realm).or_default();
+        match rows.last_mut() {
+            Some(row) if row.len() < ROW_MAX => row.push(entry.clone()),
+            Some(_) | None => rows.push(vec![entry.clone()]),
+        }
     }
     let mut lists = Vec::with_capacity(chains.len());
-    for (realm, entries) in chains {
-        let rows = entries.chunks(ROW_MAX).map(<[Entry]>::to_vec);
-        lists.extend(rows.map(|row| (ChainName::of(realm), row)));
+    for (realm, rows) in chains {
+        lists.extend(rows.into_iter().map(|row| (ChainName::of(realm), row)));
     }
     lists
 }
