@@ -279,27 +279,7 @@ impl Gate {
                 self.still_there(sending)?
             }
         };
-        let spec = listed.tool.spec();
-        let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
-        let context = Context { arguments: Some(&sending.arguments), trigger };
-        let Decision { verdict, policies, .. } = self.decide_call(&sending.caller, spec, context);
-        if let Verdict::Deny(why) = verdict
-            && !is_on(Switch::DenyIgnoredAtStart)
-        {
-            // An event says so of a call of a run.
-            if trigger == Trigger::Door {
-                let Sending { caller, tool, arguments, .. } = sending;
-                let denied = DeniedCall { tool, arguments, why: &why, policies: &policies };
-                let noted = self.note_denied(caller, &denied);
-                noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
-            }
-            let message = match sending.caller.admin || sending.place.run.is_some() {
-                true => format!("policy refuses `{}`: {why}", sending.tool),
-                // The caller itself is told: why policy says so is for administrators.
-                false => format!("policy refuses `{}`", sending.tool),
-            };
-            return Err(ToolError::not_sent(POLICY_DENIED, message).into());
-        }
+        self.heed_policy(sending, &listed)?;
         // A call that began and continues elsewhere is not held up: its outcome would be unknown.
         let begins = sending.given.state.is_null();
         let guard = self.guard(&sending.caller, &listed).filter(|_| begins);
@@ -317,13 +297,39 @@ impl Gate {
             Some(places) => places,
             None => {
                 let places = Box::pin(self.await_places(&listed, timeout_ms)).await?;
-                // It may be gone by now.
+                // It may be gone by now, or denied: the call is sent at the end of that wait.
                 listed = self.still_there(sending)?;
+                self.heed_policy(sending, &listed)?;
                 places
             }
         };
         guard.as_ref().map_or(Ok(()), |guard| self.pass_breaker(guard))?;
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
+    }
+
+    /// Refuses a call that policy denies at this moment.
+    fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
+        let spec = listed.tool.spec();
+        let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+        let context = Context { arguments: Some(&sending.arguments), trigger };
+        let Decision { verdict, policies, .. } = self.decide_call(&sending.caller, spec, context);
+        let Verdict::Deny(why) = verdict else { return Ok(()) };
+        if is_on(Switch::DenyIgnoredAtStart) {
+            return Ok(());
+        }
+        // An event says so of a call of a run.
+        if trigger == Trigger::Door {
+            let Sending { caller, tool, arguments, .. } = sending;
+            let denied = DeniedCall { tool, arguments, why: &why, policies: &policies };
+            let noted = self.note_denied(caller, &denied);
+            noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
+        }
+        let message = match sending.caller.admin || sending.place.run.is_some() {
+            true => format!("policy refuses `{}`: {why}", sending.tool),
+            // The caller itself is told: why policy says so is for administrators.
+            false => format!("policy refuses `{}`", sending.tool),
+        };
+        Err(ToolError::not_sent(POLICY_DENIED, message))
     }
 
     /// The places of a call, if they are free: most often they are, and that needs no timer.

@@ -10,11 +10,13 @@ use engine::{
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
+use kernel::limits::Limits;
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
 use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const HELPER: &str = "refName: helper\nllmConfigRef: fast\n";
@@ -642,4 +644,47 @@ async fn why_policy_denies_a_call_is_told_to_administrators_alone() {
         let told = format!("policy refuses `{tool}`: the rule of the house");
         assert_eq!(denied(caller().administering()).await, told);
     }
+}
+
+/// Lets everybody call until it is shut, and counts the calls that it judged.
+#[derive(Default)]
+struct Closing {
+    shut: AtomicBool,
+    judged: AtomicUsize,
+}
+
+impl Policy for Closing {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        if request.act != Act::Call || request.context.arguments.is_none() {
+            return Decision::allow();
+        }
+        self.judged.fetch_add(1, Ordering::SeqCst);
+        match self.shut.load(Ordering::SeqCst) {
+            true => Verdict::Deny("closed for today".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = Arc::new(Closing::default());
+    let one_at_once = Limits { calls_active_max: 1, ..Limits::default() };
+    let change = |parts: Parts| {
+        let (policy, limits) = (policy.clone(), Arc::new(one_at_once));
+        Parts { policy, limits, ..parts }
+    };
+    let world = World::changed(folder.path(), &[READ], change).await;
+    world.start("read", json!({}), "first").await;
+    world.until("the first call to hold the only place", |world| world.sent() == 1).await;
+    let second = world.start("read", json!({}), "second").await;
+    // Each call is judged when it is requested and when it is to be sent.
+    let judged = |_: &World| policy.judged.load(Ordering::SeqCst) == 4;
+    world.until("the second call to wait for the place", judged).await;
+    policy.shut.store(true, Ordering::SeqCst);
+    world.permits.add_permits(2);
+    let stuck = world.until_status(second.run.id, "stuck").await;
+    assert_eq!(stuck.run.last_error.unwrap().name, "PolicyDenied");
+    assert_eq!(world.sent(), 1, "a call was sent that was denied before it had its place");
 }
