@@ -18,6 +18,8 @@ pub enum Switch {
     ForkKeepsApproval,
     /// What policy says at the start of a call is not heard.
     DenyIgnoredAtStart,
+    /// A call passes without being judged when it is requested.
+    JudgementSkipped,
     /// What ends, a plan that is answered or an iteration that fails, leaves writes under way.
     AnswerLeavesWrites,
     /// A write that panicked counts as not sent, so that it may be repeated without a question.

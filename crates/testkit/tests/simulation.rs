@@ -32,6 +32,8 @@ const MODEL_SEEDS: u64 = 12;
 const BUDGET: Duration = Duration::from_secs(20);
 /// The same for plans that talk.
 const TALKING_SEEDS_MIN: u64 = 40;
+/// The same for two realms on one machine.
+const SHARED_SEEDS_MIN: u64 = 40;
 /// Within how many seeds a planted fault must be caught.
 const PLANTED_SEEDS: u64 = 150;
 
@@ -70,6 +72,17 @@ fn nothing_acknowledged_is_lost_and_nothing_is_done_twice() {
 #[test]
 fn turns_are_begun_again_and_their_calls_have_one_result_each() {
     hunt(|seed| mixed(seed).talking(), TALKING_SEEDS_MIN, &Seen::TALK);
+}
+
+/// Two realms share the machine; some seeds have agents.
+fn shared(seed: u64) -> Knobs {
+    let knobs = mixed(seed).shared();
+    if seed % 4 == 3 { knobs.talking() } else { knobs }
+}
+
+#[test]
+fn realms_share_a_machine_and_nothing_else_while_policies_change_and_subjects_vanish() {
+    hunt(shared, SHARED_SEEDS_MIN, &Seen::SHARED);
 }
 
 /// Simulates seed after seed, at least so many; all of these must be seen.
@@ -157,7 +170,8 @@ fn every_event_gets_out_at_least_once_and_in_order() {
 #[test]
 fn a_seed_is_the_same_simulation_every_time() {
     let talking = Knobs::new(5).talking();
-    for knobs in [Knobs::new(3), Knobs::new(11).rough(), talking, talking.rough()] {
+    let shared = shared(7);
+    for knobs in [Knobs::new(3), Knobs::new(11).rough(), talking, talking.rough(), shared] {
         let (one, other) = (simulate(knobs), simulate(knobs));
         assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
         assert_eq!(one.coverage, other.coverage);
@@ -296,6 +310,21 @@ fn a_fork_that_keeps_an_approval_is_caught() {
 #[test]
 fn a_deny_that_is_ignored_at_the_start_is_caught() {
     is_caught(Planted::Inside(Switch::DenyIgnoredAtStart));
+}
+
+#[test]
+fn a_judgement_that_is_skipped_is_caught() {
+    is_caught(Planted::Inside(Switch::JudgementSkipped));
+}
+
+#[test]
+fn a_decision_by_the_rules_before_a_change_is_caught() {
+    is_caught(Planted::OldPolicyDecides);
+}
+
+#[test]
+fn a_list_with_rows_of_another_realm_is_caught() {
+    is_caught(Planted::ListOfTwoRealms);
 }
 
 #[test]

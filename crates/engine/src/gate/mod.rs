@@ -197,7 +197,10 @@ impl Gate {
         let (reach, idempotent) = listed.tool.reach(arguments);
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
         let context = Context { arguments: Some(arguments), trigger };
-        let decision = self.decide_call(caller, listed.tool.spec(), context);
+        let decision = match is_on(Switch::JudgementSkipped) {
+            true => Decision::allow(),
+            false => self.decide_call(caller, listed.tool.spec(), context),
+        };
         let answerers = decision.answerers();
         let Decision { verdict, version: policy, policies, .. } = decision;
         Judgement::Admitted { verdict, pins, policy, policies, answerers }

@@ -1,6 +1,9 @@
 //! The people and programs outside: they start runs, answer asks rightly and wrongly, at the same
 //! time as others, cancel, pause, look; and they write down the answers.
 
+use super::neighbours::Neighbour;
+use super::realms::ANN;
+use super::replies::{reply_to, yes_to};
 use super::rng::Rng;
 use super::troubles::Troubles;
 use crate::sim::judge::oracle::Oracle;
@@ -8,14 +11,15 @@ use crate::sim::machine::executor::Executor;
 use crate::sim::programs::plans::{SimPlan, input};
 use crate::sim::programs::reference::{form_of, words_of};
 use engine::{
-    Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunRequest, RunSession, RunTarget,
+    Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunReport, RunRequest, RunSession,
+    RunTarget,
 };
-use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
+use kernel::ask::{AskBody, Reply};
 use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
-use kernel::tool::call::{Caller, HowFar};
-use kernel::values::ids::{ContentHash, PlanId, SessionId};
+use kernel::tool::call::Caller;
+use kernel::values::ids::{ContentHash, PlanId, RealmId, SessionId};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +35,12 @@ const RECOVERED_MS: u64 = 5_000;
 /// After so many panics its driver leaves a session alone.
 const PANICS: u64 = 6;
 
-/// What clients share within one life of the process.
+/// What the clients of one realm share within one life of the process.
 pub struct Clients {
+    /// Their realm.
+    pub realm: RealmId,
+    /// The other realm, where one shares the machine.
+    pub neighbour: Option<Neighbour>,
     /// The process they talk to.
     pub engine: Engine,
     /// Time.
@@ -49,11 +57,6 @@ pub struct Clients {
     pub troubles: Arc<Troubles>,
 }
 
-/// Who they say they are.
-pub fn caller() -> Caller {
-    Caller::new("default", "ann")
-}
-
 /// Locks.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -64,6 +67,14 @@ impl Clients {
     pub async fn one(self: Arc<Self>) {
         let delay = self.below(15_000);
         self.sleep(delay).await;
+        match &self.neighbour {
+            Some(neighbour) if neighbour.meddles() => self.meddle(neighbour).await,
+            _ => self.work().await,
+        }
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    async fn work(&self) {
         match self.below(100) {
             0..32 => self.run().await,
             32..40 => self.run_keyed().await,
@@ -76,7 +87,25 @@ impl Clients {
             93..96 => self.prune().await,
             _ => self.look().await,
         }
-        self.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Who looks at all there is.
+    pub fn caller(&self) -> Caller {
+        Caller::new(self.realm.clone(), ANN)
+    }
+
+    /// Who gives a command.
+    fn someone(&self) -> Caller {
+        match &self.neighbour {
+            Some(neighbour) => neighbour.someone(&self.realm),
+            None => self.caller(),
+        }
+    }
+
+    /// A report was given to someone.
+    fn shown(&self, report: &RunReport) {
+        self.check_own(report);
+        locked(&self.oracle).shown_report(report);
     }
 
     /// Waits.
@@ -90,7 +119,7 @@ impl Clients {
     }
 
     /// A refusal is an answer, unless it says that we failed and nothing explains it.
-    fn refused(&self, refusal: &Refusal) {
+    pub(super) fn refused(&self, refusal: &Refusal) {
         let explained = match refusal.code {
             RefusalCode::DriverEnded => self.troubles.panics.in_drivers() > 0,
             RefusalCode::Unreadable => self.troubles.damage.ever_was(),
@@ -109,12 +138,15 @@ impl Clients {
             0..60 => RunSession::New,
             _ => RunSession::Named(format!("s{}", self.below(3))),
         };
-        let input = input(&mut locked(&self.rng));
+        let mut input = input(&mut locked(&self.rng));
+        if self.neighbour.is_some() {
+            input["of"] = json!(self.realm);
+        }
         let target = RunTarget::Plan(PlanId::from(plan));
         let request = RunRequest { target, input, session, once: None, about: Default::default() };
         let wait = [0, 300, 60_000][self.below(3) as usize];
-        match self.engine.runs().start(&caller(), request, wait).await {
-            Ok(report) => locked(&self.oracle).shown_report(&report),
+        match self.engine.runs().start(&self.someone(), request, wait).await {
+            Ok(report) => self.shown(&report),
             Err(refusal) => self.refused(&refusal),
         }
     }
@@ -135,13 +167,17 @@ impl Clients {
             }),
             about: Default::default(),
         };
-        let by = caller();
+        let by = self.someone();
+        let key = format!("{key} of {}", by.subject);
         let one = self.engine.runs().start(&by, request.clone(), 300);
         let other = self.engine.runs().start(&by, request, 60_000);
         let (one, other) = futures::future::join(one, other).await;
         for answer in [one, other] {
             match answer {
-                Ok(report) => locked(&self.oracle).shown_keyed(key.clone(), &report),
+                Ok(report) => {
+                    self.check_own(&report);
+                    locked(&self.oracle).shown_keyed(key.clone(), &report);
+                }
                 Err(refusal) => self.refused(&refusal),
             }
         }
@@ -156,7 +192,7 @@ impl Clients {
             Some(decided) if self.below(2) == 0 => decided,
             _ => 1 + self.below(seq),
         };
-        match self.engine.sessions().fork(&caller(), &SessionRef::Id(id), Some(at)).await {
+        match self.engine.sessions().fork(&self.someone(), &SessionRef::Id(id), Some(at)).await {
             Ok(row) => locked(&self.oracle).shown_fork(row.id),
             Err(refusal) => self.refused(&refusal),
         }
@@ -165,7 +201,9 @@ impl Clients {
     /// Where a session's journal has a decision, if it has one.
     async fn decided_at(&self, session: SessionId) -> Option<u64> {
         let reference = SessionRef::Id(session);
-        let events = self.engine.sessions().events(&caller(), &reference, 0, EVENTS).await.ok()?;
+        let by = self.caller();
+        let events = self.engine.sessions().events(&by, &reference, 0, EVENTS).await.ok()?;
+        self.check_own(&events);
         let decided = |(_, text): &&(u64, String)| text.contains("\"type\":\"ask.decided\"");
         let all: Vec<u64> = events.iter().filter(decided).map(|(seq, _)| *seq).collect();
         locked(&self.rng).pick(&all).copied()
@@ -174,7 +212,7 @@ impl Clients {
     /// Removes what is old by now: sessions, and runs of sessions that go on.
     async fn prune(&self) {
         let older_than_ms = [1_000, 4_000, 20_000][self.below(3) as usize];
-        if let Err(refusal) = self.engine.admin().prune(&caller(), older_than_ms).await {
+        if let Err(refusal) = self.engine.admin().prune(&self.caller(), older_than_ms).await {
             self.refused(&refusal);
         }
     }
@@ -186,8 +224,11 @@ impl Clients {
     async fn asks_that_are(&self, status: &str) -> Vec<SessionAsk> {
         let filter = AskFilter { status: Some(status.to_owned()), ..AskFilter::default() };
         let page = Page { cursor: None, limit: PAGE };
-        match self.engine.asks().list(&caller(), &filter, &page).await {
-            Ok(page) => page.items,
+        match self.engine.asks().list(&self.caller(), &filter, &page).await {
+            Ok(page) => {
+                page.items.iter().for_each(|ask| self.check_row(&ask.key));
+                page.items
+            }
             Err(refusal) => {
                 self.refused(&refusal);
                 Vec::new()
@@ -218,8 +259,12 @@ impl Clients {
 
     async fn send(&self, ask: &SessionAsk, reply: Reply) {
         let wait = [0, 500, 60_000][self.below(3) as usize];
-        match self.engine.asks().reply(&caller(), ask.row.ask.id, reply, None, wait).await {
-            Ok(report) => locked(&self.oracle).shown_reply(&report),
+        let by = self.someone();
+        match self.engine.asks().reply(&by, ask.row.ask.id, reply, None, wait).await {
+            Ok(report) => {
+                self.check_own(&report);
+                locked(&self.oracle).shown_reply(&report);
+            }
             Err(refusal) => {
                 self.refused(&refusal);
                 if let RefusalCode::AskDecided(closed) = &refusal.code
@@ -259,8 +304,8 @@ impl Clients {
         let named = self.below(2) == 0;
         let resume = Resume { input, ask: named.then_some(id.id), step: None, once: None };
         let session = SessionRef::Id(ask.session);
-        match self.engine.asks().resume(&caller(), &session, resume, 60_000).await {
-            Ok(report) => locked(&self.oracle).shown_report(&report),
+        match self.engine.asks().resume(&self.caller(), &session, resume, 60_000).await {
+            Ok(report) => self.shown(&report),
             Err(refusal) => self.refused(&refusal),
         }
     }
@@ -270,8 +315,14 @@ impl Clients {
         let mut all = Vec::new();
         let mut page = Page { cursor: None, limit: PAGE };
         loop {
-            match self.engine.sessions().list(&caller(), &SessionFilter::default(), &page).await {
+            match self
+                .engine
+                .sessions()
+                .list(&self.caller(), &SessionFilter::default(), &page)
+                .await
+            {
                 Ok(found) => {
+                    found.items.iter().for_each(|row| self.check_row(&row.key));
                     all.extend(found.items);
                     page.cursor = found.next_cursor;
                 }
@@ -306,30 +357,30 @@ impl Clients {
 
     async fn cancel(&self) {
         let Some(run) = self.some_run().await else { return };
-        match self.engine.runs().cancel(&caller(), run).await {
-            Ok(report) => locked(&self.oracle).shown_report(&report),
+        match self.engine.runs().cancel(&self.someone(), run).await {
+            Ok(report) => self.shown(&report),
             Err(refusal) => self.refused(&refusal),
         }
     }
 
     async fn pause_and_continue(&self) {
         let Some(run) = self.some_run().await else { return };
-        match self.engine.runs().pause(&caller(), run).await {
-            Ok(report) => locked(&self.oracle).shown_report(&report),
+        match self.engine.runs().pause(&self.caller(), run).await {
+            Ok(report) => self.shown(&report),
             Err(refusal) => self.refused(&refusal),
         }
         let rest = self.below(5_000);
         self.sleep(rest).await;
-        match self.engine.runs().continue_run(&caller(), run).await {
-            Ok(report) => locked(&self.oracle).shown_report(&report),
+        match self.engine.runs().continue_run(&self.caller(), run).await {
+            Ok(report) => self.shown(&report),
             Err(refusal) => self.refused(&refusal),
         }
     }
 
     async fn look(&self) {
         if let Some(run) = self.some_run().await {
-            match self.engine.runs().report(&caller(), run).await {
-                Ok(report) => locked(&self.oracle).shown_report(&report),
+            match self.engine.runs().report(&self.caller(), run).await {
+                Ok(report) => self.shown(&report),
                 Err(refusal) => self.refused(&refusal),
             }
         }
@@ -337,7 +388,7 @@ impl Clients {
         let chosen = locked(&self.rng).pick(&rows).map(|row| row.id);
         if let Some(id) = chosen
             && let Err(refusal) =
-                self.engine.sessions().inspect(&caller(), &SessionRef::Id(id)).await
+                self.engine.sessions().inspect(&self.caller(), &SessionRef::Id(id)).await
         {
             self.refused(&refusal);
         }
@@ -384,7 +435,7 @@ impl Clients {
     /// Waits until every sink has passed all that there is.
     pub async fn wait_until_sent(&self, looks_max: u64) {
         for _ in 0..looks_max {
-            match self.engine.feed().sinks(&caller()).await {
+            match self.engine.feed().sinks(&self.caller()).await {
                 Ok(sinks) if sinks.iter().all(|sink| sink.lag == 0) => return,
                 Ok(_) => self.sleep(500).await,
                 Err(refusal) => self.refused(&refusal),
@@ -395,8 +446,8 @@ impl Clients {
 
     async fn help(&self, row: &SessionRow) {
         if let (RunStatus::Paused, Some(run)) = (row.status, row.run) {
-            match self.engine.runs().continue_run(&caller(), run).await {
-                Ok(report) => locked(&self.oracle).shown_report(&report),
+            match self.engine.runs().continue_run(&self.caller(), run).await {
+                Ok(report) => self.shown(&report),
                 Err(refusal) => self.refused(&refusal),
             }
         }
@@ -404,72 +455,5 @@ impl Clients {
         for ask in asks.iter().filter(|ask| ask.session == row.id) {
             self.send(ask, yes_to(&ask.row.ask)).await;
         }
-    }
-}
-
-/// The reply of someone who always says yes.
-pub fn yes_to(ask: &Ask) -> Reply {
-    let step = ask.step.as_str();
-    match &ask.body {
-        AskBody::Clarify { .. } => Reply::Clarify { answer: Some(words_of(step)) },
-        AskBody::Fill { .. } => Reply::Fill { content: Some(form_of(step)) },
-        AskBody::Authorize { .. } => Reply::Authorize { done: true },
-        AskBody::Approve { calls } => {
-            let approve = |call: &kernel::ask::AskedCall| CallDecision {
-                call_id: call.call_id,
-                approve: true,
-                feedback: None,
-                arguments: None,
-            };
-            Reply::Approve { decisions: calls.iter().map(approve).collect() }
-        }
-        AskBody::Fix { .. } => fix(FixAction::Retry),
-    }
-}
-
-fn fix(action: FixAction) -> Reply {
-    let output = (action == FixAction::Settle).then(|| json!(7));
-    Reply::Fix { action, arguments: None, output, plan_id: None }
-}
-
-/// The reply of someone who may say anything, also what does not fit.
-fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
-    if rng.chance(5) {
-        // Of the wrong kind for every ask but a tool's page.
-        return Reply::Authorize { done: true };
-    }
-    let yes = yes_to(ask);
-    match (&ask.body, yes) {
-        (AskBody::Clarify { .. }, _) if rng.chance(8) => Reply::Clarify { answer: None },
-        (AskBody::Fill { .. }, _) if rng.chance(8) => Reply::Fill { content: None },
-        (AskBody::Fill { .. }, _) if rng.chance(8) => {
-            Reply::Fill { content: Some(json!({"wrong": 1})) }
-        }
-        (AskBody::Authorize { .. }, _) if rng.chance(8) => Reply::Authorize { done: false },
-        (AskBody::Approve { .. }, Reply::Approve { mut decisions }) => {
-            for decision in &mut decisions {
-                decision.approve = !rng.chance(8);
-                if decision.approve && rng.chance(8) {
-                    decision.arguments = Some(Arc::new(json!({"step": "edited"})));
-                }
-            }
-            Reply::Approve { decisions }
-        }
-        (AskBody::Fix { how, call, .. }, yes) => {
-            let choice = rng.below(100);
-            match (how, call, choice) {
-                (_, Some(_), 0..15) | (HowFar::Unknown, Some(_), 15..45) => fix(FixAction::Settle),
-                (_, _, 45..55) => fix(FixAction::Skip),
-                (_, _, 55..62) => fix(FixAction::Abort),
-                (_, Some(_), 62..70) => Reply::Fix {
-                    action: FixAction::Edit,
-                    arguments: Some(Arc::new(json!({"step": "edited"}))),
-                    output: None,
-                    plan_id: None,
-                },
-                _ => yes,
-            }
-        }
-        (_, yes) => yes,
     }
 }

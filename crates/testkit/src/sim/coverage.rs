@@ -65,6 +65,12 @@ pub enum Seen {
     LimitsLowered,
     /// A run was held at a limit that is lower than before.
     RunHeld,
+    /// Rules of the policy changed, or a subject vanished or came back.
+    PolicyChanged,
+    /// A call or a turn was refused because the starter of its run is not known any more.
+    StarterGone,
+    /// Someone tried an id of another realm.
+    OtherRealmTried,
 }
 
 impl Seen {
@@ -103,6 +109,9 @@ impl Seen {
         Seen::RunHeld,
     ];
 
+    /// What only realms that share a machine can meet.
+    pub const SHARED: [Seen; 3] = [Seen::PolicyChanged, Seen::StarterGone, Seen::OtherRealmTried];
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
@@ -134,6 +143,9 @@ impl Seen {
             Seen::Parked => "session parked because it cannot be read",
             Seen::LimitsLowered => "process began with limits that admit no plan",
             Seen::RunHeld => "run held at a limit",
+            Seen::PolicyChanged => "policy changed, or a subject vanished or came back",
+            Seen::StarterGone => "call or turn refused because its starter vanished",
+            Seen::OtherRealmTried => "id of another realm tried",
         }
     }
 }

@@ -3,12 +3,15 @@
 
 use super::damage::Damage;
 use super::elsewhere::{Elsewhere, Turn};
+use super::realms::SHARED;
 use crate::sim::machine::archive::Archive;
 use crate::sim::machine::power::Power;
-use kernel::contracts::{FeedRow, Loaded, SessionRef, Store, StoreError};
-use kernel::journal::projection::Append;
+use kernel::contracts::{
+    FeedRow, Loaded, Page, Paged, SessionFilter, SessionRef, Store, StoreError,
+};
+use kernel::journal::projection::{Append, SessionRow};
 use kernel::planted::Switch;
-use kernel::values::ids::{Known, SessionId, SessionKey};
+use kernel::values::ids::{Known, RealmId, SessionId, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +43,10 @@ pub enum Planted {
     StaleRestUsed,
     /// The place that is kept of a sink is further than the sink is.
     PlaceAhead,
+    /// The policy decides by the rules of before for a while after a change.
+    OldPolicyDecides,
+    /// A list of sessions has those of another realm in it.
+    ListOfTwoRealms,
     /// A rule inside is broken.
     Inside(Switch),
 }
@@ -56,6 +63,16 @@ impl Planted {
     /// Whether it takes another writer to meet it.
     pub fn takes_two(self) -> bool {
         matches!(self, Planted::StaleFenceAccepted | Planted::StaleRestUsed)
+    }
+
+    /// Whether it takes two realms to meet it.
+    pub fn takes_two_realms(self) -> bool {
+        matches!(
+            self,
+            Planted::OldPolicyDecides
+                | Planted::ListOfTwoRealms
+                | Planted::Inside(Switch::JudgementSkipped)
+        )
     }
 
     /// Whether only a rough seed can meet it.
@@ -162,6 +179,25 @@ impl SimStore {
             broken.lost.insert(key.clone(), snapshot);
         }
         is_lost
+    }
+
+    /// The sessions of a page, with those of the other realm where that fault is planted.
+    pub(super) async fn listed(
+        &self,
+        realm: &RealmId,
+        filter: &SessionFilter,
+        page: &Page,
+    ) -> Result<Paged<SessionRow>, StoreError> {
+        let mut found = self.inner.sessions(realm, filter, page).await?;
+        if self.planted == Some(Planted::ListOfTwoRealms) {
+            for other in SHARED.iter().map(|name| RealmId::from(*name)) {
+                if other != *realm {
+                    let others = self.inner.sessions(&other, filter, page).await?;
+                    found.items.extend(others.items);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// A load while another writer is there, who may come before it or after it.

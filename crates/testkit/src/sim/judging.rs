@@ -1,12 +1,13 @@
-//! The last life from outside: the feed is followed, everything is brought to an end, and then the
-//! oracle judges.
+//! A life from outside: all clients are waited for, and the feed is followed; in the last one
+//! everything is brought to an end, and then the oracle judges.
 
-use super::clients::{Clients, caller, locked};
+use super::clients::{Clients, locked};
 use crate::sim::judge::oracle::Truth;
 use crate::sim::outside::receiver::Receiver;
 use kernel::contracts::{RETENTION, Store};
 use kernel::journal::projection::SessionRow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How long a feed's reader waits when there is nothing.
 const FEED_LOOK_MS: u64 = 700;
@@ -16,21 +17,43 @@ const FEED_ROWS: usize = 7;
 const SENT_LOOKS_MAX: u64 = 600;
 /// How many of its last events are shown of a session that does not end.
 const LAST_EVENTS: u64 = 12;
+/// How often we check whether all clients were answered: they wait for minutes at most.
+const BUSY_LOOKS_MAX: u64 = 1_200;
+const BUSY_LOOK_MS: u64 = 500;
 
 /// Follows the feed for as long as the process lives.
 pub async fn follow(clients: Arc<Clients>, store: Arc<dyn Store>) {
-    let realm = caller().realm;
+    let realm = &clients.realm;
     loop {
         let after = locked(&clients.oracle).cursor();
-        let rows = store.feed(&realm, after, FEED_ROWS).await;
+        let rows = store.feed(realm, after, FEED_ROWS).await;
+        rows.iter().flatten().for_each(|row| clients.check_row(&row.key));
         // After the rows: what was not there to be read any more is known to be gone by now.
-        let gone = store.consumer(&realm, RETENTION).await;
+        let gone = store.consumer(realm, RETENTION).await;
         match (rows, gone) {
             (_, Ok(gone)) if gone > after => locked(&clients.oracle).missed(gone),
             (Ok(rows), Ok(_)) if !rows.is_empty() => locked(&clients.oracle).feed(&rows),
             _ => clients.sleep(FEED_LOOK_MS).await,
         }
     }
+}
+
+/// What cannot be read can be read again after a while.
+pub async fn heal(clients: Arc<Clients>, ms: u64) {
+    clients.sleep(ms).await;
+    clients.troubles.damage.heal();
+}
+
+/// Waits until every client was answered; no one may wait for ever.
+pub async fn wait_for_all(clients: &Clients) {
+    let busy = || clients.busy.load(Ordering::SeqCst);
+    for _ in 0..BUSY_LOOKS_MAX {
+        if busy() == 0 {
+            return;
+        }
+        clients.sleep(BUSY_LOOK_MS).await;
+    }
+    locked(&clients.oracle).accuse(format!("{} clients were never answered", busy()));
 }
 
 /// Brings everything to an end and judges it.
@@ -53,12 +76,12 @@ pub async fn judge(
     let sessions = clients.sessions().await;
     if let Some(receiver) = receiver {
         clients.wait_until_sent(SENT_LOOKS_MAX).await;
-        let judged = receiver.judge(store.as_ref(), &sessions, truth.archive).await;
+        let judged = receiver.judge(store.as_ref(), &clients.realm, &sessions, truth.archive).await;
         let wrong = judged.unwrap_or_else(|error| vec![format!("no journal: {error}")]);
         wrong.into_iter().for_each(|wrong| locked(&clients.oracle).accuse(wrong));
     }
     let mut oracle = std::mem::take(&mut *locked(&clients.oracle));
-    let judged = oracle.judge(store.as_ref(), &caller().realm, &sessions, truth).await;
+    let judged = oracle.judge(store.as_ref(), &clients.realm, &sessions, truth).await;
     if let Err(error) = judged {
         oracle.accuse(format!("the store cannot be read: {error}"));
     }

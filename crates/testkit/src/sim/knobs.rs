@@ -25,6 +25,8 @@ pub struct Knobs {
     /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
     /// that cannot be read.
     pub rough: bool,
+    /// Whether two realms share the machine, with a policy that changes and subjects that vanish.
+    pub shared: bool,
 }
 
 impl Knobs {
@@ -40,6 +42,7 @@ impl Knobs {
             sink: false,
             elsewhere: false,
             rough: false,
+            shared: false,
         }
     }
 
@@ -57,12 +60,22 @@ impl Knobs {
         self
     }
 
+    /// The same with two realms, and some commands more for the second.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        (self.shared, self.commands) = (true, self.commands + 6);
+        self
+    }
+
     /// The same with a planted fault, and with what it takes to meet it.
     #[must_use]
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
         self.elsewhere |= planted.takes_two();
+        if planted.takes_two_realms() {
+            self = self.shared();
+        }
         if planted.is_rough() { self.rough() } else { self }
     }
 }

@@ -2,9 +2,11 @@
 //! store on an executor, a clock, a disk and tools that obey one seed. Processes die at chosen
 //! points, unsynced writes are lost or torn, and an oracle outside judges what comes of it. Rough
 //! seeds add panics, limits that change at a restart, deaths during a recovery, and sessions that
-//! cannot be read for a while.
+//! cannot be read for a while. Shared machines have two realms with the same names, a policy that
+//! changes and subjects that vanish.
 
 pub mod rng;
+pub mod realms;
 pub mod limits;
 pub mod machine;
 pub mod damage;
@@ -18,7 +20,11 @@ pub mod outside;
 pub mod troubles;
 pub mod judge;
 pub mod model;
+mod replies;
+pub mod neighbours;
 pub mod clients;
+mod meddling;
 pub mod judging;
+pub mod sides;
 pub mod world;
 pub mod shrink;

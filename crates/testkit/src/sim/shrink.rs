@@ -42,12 +42,12 @@ fn smaller(knobs: Knobs) -> Vec<Knobs> {
 
 /// What to say of a failure, with all that is needed to see it again.
 pub fn story(outcome: &Outcome) -> String {
-    let Knobs { seed, plans, commands, crashes, talks, planted, sink, elsewhere, rough } =
+    let Knobs { seed, plans, commands, crashes, talks, planted, sink, elsewhere, rough, shared } =
         outcome.knobs;
     let mut text = format!(
         "seed {seed} fails with {plans} plans, {commands} commands per life, {crashes} crashes, \
          talks {talks}, rough {rough}, with a sink: {sink}, another writer: {elsewhere}, \
-         planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
+         two realms: {shared}, planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
          WAYPOST_SIM_KNOBS={plans},{commands},{crashes}\n"
     );
     for wrong in &outcome.wrong {

@@ -124,7 +124,7 @@ impl Lists for SimStore {
         filter: &'a SessionFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<SessionRow>> {
-        self.inner.sessions(realm, filter, page)
+        Box::pin(self.listed(realm, filter, page))
     }
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {

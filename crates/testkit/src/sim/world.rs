@@ -2,21 +2,22 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
-use super::clients::{Clients, caller, locked};
+use super::clients::{Clients, locked};
 use super::coverage::{Coverage, Seen};
 use super::elsewhere::Elsewhere;
 use super::faults::{Planted, SimStore};
-use super::judging::{follow, judge};
+use super::judging::{follow, heal, judge, wait_for_all};
 pub use super::knobs::{Knobs, Outcome};
 use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
 use super::model;
 use super::rng::Rng;
+use super::sides::{Files, Side, neighbours, sides};
 use super::troubles::Troubles;
 use crate::panics::during;
 use crate::sim::judge::oracle::{Oracle, Truth};
 use crate::sim::judge::recovery::Deaths;
 use crate::sim::machine::archive::Archive;
-use crate::sim::machine::blobs::{Shelf, SimBlobs, Syncing};
+use crate::sim::machine::blobs::{SimBlobs, Syncing};
 use crate::sim::machine::clock::{SimClock, SimEntropy};
 use crate::sim::machine::executor::{Executor, SimSpawn, Stop};
 use crate::sim::machine::place::{Embedded, Opener, SimPlace};
@@ -27,15 +28,12 @@ use crate::sim::outside::policy::SimPolicy;
 use crate::sim::outside::receiver::{NAME, PlaceAhead, Receiver, SimSink};
 use crate::sim::outside::tools::{self, Ledger};
 use crate::sim::programs::plans::{SimPlan, plans, types};
-use crate::sim::programs::source::agents;
 use engine::catalog::schema::JsonSchemas;
-use engine::{AgentFile, Engine, Models, PlanFile, SinkRules, SwitchedOff, ToolSource};
+use engine::{Engine, Models, SinkRules, SwitchedOff, ToolSource};
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
 use kernel::limits::Limits;
 use kernel::tool::rules::ToolRules;
-use kernel::values::ids::{PlanId, RealmId};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,9 +47,6 @@ const AFTERWARDS_MS: u64 = 12_000;
 const DOWN_MS: i64 = 1_500;
 /// How long it is down before the last one of a rough seed: no session is parked for longer.
 const LONG_DOWN_MS: i64 = 60 * 60 * 1_000;
-/// How often we check whether all clients were answered: they wait for minutes at most.
-const BUSY_LOOKS_MAX: u64 = 1_200;
-const BUSY_LOOK_MS: u64 = 500;
 /// Which of the seed's streams is the sink's.
 const SINK_STREAM: u64 = 8;
 /// Which of the seed's streams decides about its limits.
@@ -89,30 +84,32 @@ fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     let mut machine = Machine::new(knobs, place.folder);
     for life in 0..=knobs.crashes {
         machine.live(place, life == knobs.crashes);
-        if !locked(&machine.oracle).wrong().is_empty() {
+        if !machine.sides.iter().all(|side| locked(&side.oracle).wrong().is_empty()) {
             break;
         }
     }
-    let mut oracle = locked(&machine.oracle);
-    let wrong = machine.elsewhere.iter().flat_map(|elsewhere| elsewhere.wrong());
-    wrong.for_each(|wrong| oracle.accuse(wrong));
-    for (seen, times) in oracle.counts() {
-        machine.coverage.count(*seen, *times);
+    let mut wrong: Vec<String> =
+        machine.elsewhere.iter().flat_map(|elsewhere| elsewhere.wrong()).collect();
+    let mut runs = 0;
+    for side in &machine.sides {
+        side.count(&mut machine.coverage);
+        let oracle = locked(&side.oracle);
+        wrong.extend(oracle.wrong().iter().cloned());
+        runs += oracle.runs();
     }
-    machine.coverage.count(Seen::BlobRead, machine.shelf.read());
-    machine.coverage.count(Seen::BlobCut, machine.shelf.met());
-    machine.coverage.count(Seen::BlobSwept, machine.shelf.sweeps());
+    let changed = machine.policy.changes().map_or(0, |changes| changes.count());
+    machine.coverage.count(Seen::PolicyChanged, changed);
     machine.coverage.count(Seen::DriverPanicked, machine.troubles.panics.in_drivers());
     machine.coverage.count(Seen::Parked, machine.troubles.damage.parked());
     Outcome {
         knobs,
         steps: machine.executor.steps(),
         trace: machine.executor.trace(),
-        runs: oracle.runs(),
+        runs,
         events: machine.receiver.as_ref().map_or((0, 0), |receiver| receiver.counts()),
         elsewhere: machine.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.writes()),
         coverage: machine.coverage.clone(),
-        wrong: oracle.wrong().to_vec(),
+        wrong,
     }
 }
 
@@ -122,7 +119,8 @@ struct Machine {
     rng: Rng,
     power: Arc<Power>,
     disk: Disk,
-    shelf: Arc<Shelf>,
+    /// Its realms.
+    sides: Vec<Arc<Side>>,
     executor: Executor,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -136,6 +134,7 @@ struct Machine {
     policy: Arc<SimPolicy>,
     /// Whether models are well, and quick.
     models_calm: Arc<AtomicBool>,
+    /// That of the first realm, which hears of all that is no realm's.
     oracle: Arc<Mutex<Oracle>>,
     archive: Arc<Archive>,
     /// Who events are sent to.
@@ -152,7 +151,8 @@ struct Machine {
 
 /// One life of the process.
 struct Process {
-    clients: Arc<Clients>,
+    /// Those of each realm.
+    clients: Vec<Arc<Clients>>,
     store: Arc<dyn Store>,
     /// The store's own: what the judge reads is not counted as read by the engine.
     blobs: Arc<dyn Blobs>,
@@ -168,7 +168,7 @@ impl Machine {
             Some(Planted::RowBeforeBlob) => Syncing::Late,
             _ => Syncing::InTime,
         };
-        let realm = caller().realm;
+        let sides = sides(knobs, folder, &clock, syncing);
         let receiver =
             knobs.sink.then(|| Arc::new(Receiver::new(Rng::stream(knobs.seed, SINK_STREAM))));
         let mut rng = Rng::stream(knobs.seed, LIMITS_STREAM);
@@ -182,7 +182,10 @@ impl Machine {
         let troubles = Arc::new(Troubles::new(knobs.seed, knobs.rough, &power, &clock));
         let elsewhere = knobs.elsewhere.then(|| Arc::new(Elsewhere::new(clock.clone())));
         let whims = &mut Rng::stream(knobs.seed, 7);
-        let policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
+        let mut policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
+        if knobs.shared {
+            policy = policy.shared(knobs.planted == Some(Planted::OldPolicyDecides));
+        }
         let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
         let mut kinds = BTreeMap::new();
         for plan in &plans {
@@ -193,7 +196,6 @@ impl Machine {
             knobs,
             rng: Rng::stream(knobs.seed, 3),
             disk: Disk::new(power.clone(), knobs.planted == Some(Planted::NoSync)),
-            shelf: Arc::new(Shelf::new(folder, realm.as_str(), clock.clone(), syncing)),
             power,
             entropy: Arc::new(SimEntropy::new(Rng::stream(knobs.seed, 4))),
             executor,
@@ -205,7 +207,8 @@ impl Machine {
             policy: Arc::new(policy),
             clock,
             models_calm: Arc::default(),
-            oracle: Arc::default(),
+            oracle: sides[0].oracle.clone(),
+            sides,
             archive: Arc::default(),
             receiver,
             elsewhere,
@@ -256,17 +259,13 @@ impl Machine {
 
     /// Leaves of the files what a power cut leaves, and checks what must exist.
     fn crash(&mut self) {
-        let left = self.disk.crash(&mut self.rng).and_then(|()| self.shelf.crash(&mut self.rng));
-        let mut oracle = locked(&self.oracle);
-        if let Err(error) = left {
-            oracle.accuse(format!("the disk image cannot be written: {error}"));
+        let mut left = self.disk.crash(&mut self.rng);
+        for side in &self.sides {
+            left = left.and_then(|()| side.crash(&mut self.rng));
         }
-        let lost: Vec<String> = oracle
-            .named()
-            .filter(|hash| !self.shelf.is_whole(hash) && !self.shelf.was_swept(hash))
-            .map(|hash| format!("blob {hash} is named by a committed row and did not survive"))
-            .collect();
-        lost.into_iter().for_each(|wrong| oracle.accuse(wrong));
+        if let Err(error) = left {
+            locked(&self.oracle).accuse(format!("the disk image cannot be written: {error}"));
+        }
     }
 
     /// Where the process will die, if it gets that far.
@@ -317,7 +316,7 @@ impl Machine {
             blobs: Arc::new(SimBlobs {
                 inner: blobs.clone(),
                 power: self.power.clone(),
-                shelf: self.shelf.clone(),
+                shelves: self.sides.iter().map(|side| side.shelf.clone()).collect(),
             }),
             tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
             rules: ToolRules::default(),
@@ -338,17 +337,34 @@ impl Machine {
             session_ttls: BTreeMap::new(),
         })
         .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
-        self.load(&engine)?;
-        let clients = Arc::new(Clients {
-            engine,
-            executor: self.executor.clone(),
-            plans: self.plans.clone(),
-            rng: self.whims.clone(),
-            oracle: self.oracle.clone(),
-            busy: AtomicU64::new(0),
-            troubles: self.troubles.clone(),
-        });
-        Ok(Process { clients, store, blobs })
+        let files = Files {
+            plans: &self.plans,
+            talks: self.knobs.talks,
+            are_admitted: admit_plans(&self.limits),
+        };
+        for side in &self.sides {
+            side.load(&engine, &files)?;
+        }
+        Ok(Process { clients: self.clients(&engine), store, blobs })
+    }
+
+    /// The clients of each realm.
+    fn clients(&self, engine: &Engine) -> Vec<Arc<Clients>> {
+        let neighbours = neighbours(self.knobs.seed, self.lives, &self.sides, &self.policy);
+        let of = |(side, neighbour): (&Arc<Side>, _)| {
+            Arc::new(Clients {
+                realm: side.realm.clone(),
+                neighbour,
+                engine: engine.clone(),
+                executor: self.executor.clone(),
+                plans: self.plans.clone(),
+                rng: self.whims.clone(),
+                oracle: side.oracle.clone(),
+                busy: AtomicU64::new(0),
+                troubles: self.troubles.clone(),
+            })
+        };
+        self.sides.iter().zip(neighbours).map(of).collect()
     }
 
     fn observers(&self) -> Vec<Arc<dyn Observer>> {
@@ -381,48 +397,23 @@ impl Machine {
         })
     }
 
-    fn load(&self, engine: &Engine) -> Result<(), String> {
-        let realm = RealmId::from("default");
-        let agent = |source: Value| AgentFile {
-            file: format!("{}.yaml", source["refName"]),
-            text: source.to_string(),
-        };
-        if self.knobs.talks {
-            engine
-                .catalog()
-                .set_agents_from_files(&realm, agents().into_iter().map(agent).collect())
-                .map_err(|mistakes| format!("the agents do not load: {mistakes:?}"))?;
-        }
-        let file = |plan: &SimPlan| PlanFile {
-            file: format!("{}.yaml", plan.id),
-            text: plan.source().to_string(),
-            default_id: PlanId::from(plan.id.as_str()),
-        };
-        let files = self.plans.iter().map(file).collect();
-        match (engine.catalog().load_plans(&realm, files), admit_plans(&self.limits)) {
-            (Ok(_), true) | (Err(_), false) => Ok(()),
-            (Err(mistakes), true) => Err(format!("the plans do not load: {mistakes:?}")),
-            (Ok(_), false) => Err("plans are admitted that no limit allows".to_owned()),
-        }
-    }
-
     /// Lets events go out, if they do.
     async fn send(&self, clients: &Clients) {
         let Some(receiver) = self.receiver.clone() else { return };
         let (clock, power) = (self.clock.clone(), self.power.clone());
         let sink = Arc::new(SimSink { receiver, clock, power });
-        let (realm, rules) = (caller().realm, SinkRules::default());
-        if let Err(refusal) = clients.engine.feed().keep_sending(&realm, NAME, sink, rules).await {
+        let (realm, rules) = (&clients.realm, SinkRules::default());
+        if let Err(refusal) = clients.engine.feed().keep_sending(realm, NAME, sink, rules).await {
             locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
         }
     }
 
-    fn work(&mut self, process: Process, last: bool) {
-        let Process { clients, store, blobs } = process;
-        let truth = Truth {
+    /// What the stores are held against in this life.
+    fn truth<'t>(&'t self, blobs: &'t dyn Blobs) -> Truth<'t> {
+        Truth {
             plans: &self.plans,
             ledger: &self.ledger,
-            blobs: blobs.as_ref(),
+            blobs,
             inline_bytes_max: self.limits.context_inline_bytes_max,
             archive: &self.archive,
             deaths: Deaths {
@@ -430,28 +421,54 @@ impl Machine {
                 panics: self.troubles.panics.in_drivers(),
                 attempts_max: self.limits.recover_attempts_max,
             },
-        };
-        let met = Mutex::new(Vec::new());
-        let main = async {
-            let found = clients.sessions().await;
-            let harmed_ms = self.troubles.harm(&found);
-            *locked(&met) = found;
-            self.send(&clients).await;
-            clients.engine.admin().keep_recovering();
-            let commands = if last { 0 } else { self.knobs.commands };
-            clients.busy.store(commands, Ordering::SeqCst);
-            for _ in 0..commands {
+            changes: self.policy.changes(),
+        }
+    }
+
+    /// Lets so many commands be given, in each realm its share.
+    fn command(&self, all: &[Arc<Clients>], commands: u64) {
+        let realms = all.len() as u64;
+        for (place, clients) in (0..).zip(all) {
+            let share = (commands + place) / realms;
+            clients.busy.store(share, Ordering::SeqCst);
+            for _ in 0..share {
                 self.executor.spawn(Box::pin(clients.clone().one()));
             }
-            self.executor.spawn(Box::pin(follow(clients.clone(), store.clone())));
+        }
+    }
+
+    fn work(&mut self, process: Process, last: bool) {
+        let Process { clients: all, store, blobs } = process;
+        let first = &all[0];
+        let truth = self.truth(blobs.as_ref());
+        let met = Mutex::new(Vec::new());
+        let main = async {
+            let mut found = Vec::new();
+            for clients in &all {
+                found.extend(clients.sessions().await);
+            }
+            let harmed_ms = self.troubles.harm(&found);
+            *locked(&met) = found;
+            self.send(first).await;
+            first.engine.admin().keep_recovering();
+            self.command(&all, if last { 0 } else { self.knobs.commands });
+            for clients in &all {
+                self.executor.spawn(Box::pin(follow(clients.clone(), store.clone())));
+            }
             if last {
-                return judge(&clients, &store, &truth, self.receiver.as_deref()).await;
+                let mut receiver = self.receiver.as_deref();
+                for clients in &all {
+                    judge(clients, &store, &truth, receiver.take()).await;
+                }
+                return;
             }
             if let Some(ms) = harmed_ms {
-                self.executor.spawn(Box::pin(heal(clients.clone(), ms)));
+                self.executor.spawn(Box::pin(heal(first.clone(), ms)));
             }
-            wait_for_all(&clients).await;
-            clients.sleep(AFTERWARDS_MS).await;
+            for clients in &all {
+                wait_for_all(clients).await;
+            }
+            first.sleep(AFTERWARDS_MS).await;
         };
         let ended = self.executor.run_until(main, STEPS_PER_LIFE);
         let met = std::mem::take(&mut *locked(&met));
@@ -470,22 +487,4 @@ impl Machine {
             }
         }
     }
-}
-
-/// What cannot be read can be read again after a while.
-async fn heal(clients: Arc<Clients>, ms: u64) {
-    clients.sleep(ms).await;
-    clients.troubles.damage.heal();
-}
-
-/// Waits until every client was answered; no one may wait for ever.
-async fn wait_for_all(clients: &Clients) {
-    let busy = || clients.busy.load(Ordering::SeqCst);
-    for _ in 0..BUSY_LOOKS_MAX {
-        if busy() == 0 {
-            return;
-        }
-        clients.sleep(BUSY_LOOK_MS).await;
-    }
-    locked(&clients.oracle).accuse(format!("{} clients were never answered", busy()));
 }

@@ -6,8 +6,9 @@ use super::journal::Story;
 use super::recovery::Deaths;
 use super::tally::{blobs_of, tally};
 use super::values::{input_of, opened};
-use crate::sim::coverage::Counts;
+use crate::sim::coverage::{Counts, Seen};
 use crate::sim::machine::archive::{Archive, runs_gone};
+use crate::sim::outside::changes::Changes;
 use crate::sim::outside::tools::Ledger;
 use crate::sim::programs::plans::SimPlan;
 use crate::sim::programs::reference::answers;
@@ -40,6 +41,8 @@ pub struct Truth<'t> {
     pub archive: &'t Archive,
     /// What processes died of.
     pub deaths: Deaths<'t>,
+    /// What changed of the policy, where something did.
+    pub changes: Option<&'t Changes>,
 }
 
 /// What the world outside learned.
@@ -97,6 +100,17 @@ impl Oracle {
         &self.counts
     }
 
+    /// So many of these were met.
+    pub fn count(&mut self, seen: Seen, times: u64) {
+        *self.counts.entry(seen).or_default() += times;
+    }
+
+    /// The runs, sessions and asks that someone learned of.
+    pub fn known(&self) -> (Vec<RunId>, Vec<SessionId>, Vec<AskId>) {
+        let (runs, asks) = (self.runs.keys(), self.decisions.keys());
+        (runs.copied().collect(), self.fed.keys().copied().collect(), asks.copied().collect())
+    }
+
     /// A run was shown to someone. An answer that was on its way while the run ended may come after
     /// the end was shown; that the end stays is judged in the store.
     pub fn shown_run(&mut self, row: &RunRow) {
@@ -121,6 +135,9 @@ impl Oracle {
     pub fn shown_keyed(&mut self, key: String, report: &RunReport) {
         self.shown_report(report);
         let run = report.run.id;
+        let other = self.keyed.iter().find(|(other, of)| **of == run && **other != key);
+        let wrong = other.map(|(other, _)| format!("`{other}` and `{key}` are both of run {run}"));
+        wrong.into_iter().for_each(|wrong| self.accuse(wrong));
         let before = self.keyed.insert(key.clone(), run);
         self.rekeyed.extend(before.filter(|before| *before != run).map(|before| (key, before)));
     }
@@ -203,9 +220,9 @@ impl Oracle {
             let left = self.journal(store, row).await?;
             self.named.extend(left.iter().flat_map(|event| blobs_of(&event.fact)));
             let whole = truth.archive.whole(row.id, &left);
-            for (seen, times) in tally(&whole) {
-                *self.counts.entry(seen).or_default() += times;
-            }
+            tally(&whole).into_iter().for_each(|(seen, times)| self.count(seen, times));
+            let misjudged = truth.changes.map(|changes| changes.misjudged(realm, &whole));
+            misjudged.into_iter().flatten().for_each(|wrong| self.accuse(wrong));
             let story = self.story(row.id, &row.key, &whole);
             self.base(&left, &story);
             let gone = runs_gone(&left);
@@ -217,7 +234,7 @@ impl Oracle {
             self.was_fed(row, &story);
             stories.push(story);
         }
-        for (id, key) in truth.archive.sessions() {
+        for (id, key) in truth.archive.sessions(realm) {
             if !sessions.iter().any(|row| row.id == id) {
                 let story = self.story(id, &key, &truth.archive.whole(id, &[]));
                 if !story.session.runs.is_empty() {
@@ -241,7 +258,7 @@ impl Oracle {
             wrong.into_iter().for_each(|wrong| self.accuse(wrong));
         }
         self.promises(&stories);
-        self.effects(&stories, truth.ledger);
+        self.effects(&stories, realm, truth.ledger);
         self.blobs(realm, truth.blobs).await;
         // Blobs of what was removed may be gone too.
         stories.retain(|story| whole_sessions.contains(&story.session.id));
@@ -418,8 +435,8 @@ impl Oracle {
     }
 
     /// What may not be repeated happened once, was recorded before, and someone knows of it.
-    fn effects(&mut self, stories: &[Story], ledger: &Ledger) {
-        for (call, (tool, count)) in ledger.effects() {
+    fn effects(&mut self, stories: &[Story], realm: &RealmId, ledger: &Ledger) {
+        for (call, (tool, count)) in ledger.effects(realm) {
             let story = stories.iter().find_map(|story| story.calls.get(&call));
             let Some(story) = story.filter(|story| story.starts > 0) else {
                 self.accuse(format!("{tool} was called and no start of {call} is on record"));
@@ -427,9 +444,8 @@ impl Oracle {
             };
             if count > 1 + story.repeats {
                 let repeats = story.repeats;
-                self.accuse(format!(
-                    "{call} of {tool} happened {count} times, {repeats} asked for"
-                ));
+                let wrong = format!("{call} of {tool} happened {count} times, {repeats} asked for");
+                self.accuse(wrong);
             }
             let most = story.done_at_most();
             if count > most {
@@ -442,10 +458,10 @@ impl Oracle {
                 self.accuse(format!("{call} of {tool} happened and nobody knows"));
             }
         }
-        for (call, tool) in ledger.trespasses() {
+        for (call, tool) in ledger.trespasses(realm) {
             self.accuse(format!("{call} of {tool} was sent while policy denied it"));
         }
-        for (call, tool) in ledger.misgiven() {
+        for (call, tool) in ledger.misgiven(realm) {
             self.accuse(format!("{call} of {tool} was given something else than it wanted"));
         }
     }

@@ -85,13 +85,7 @@ impl Tally {
                     self.pointer(&source.path);
                 }
             }
-            Fact::CallJudged { judgement: Judgement::Admitted { verdict, .. }, .. } => {
-                match verdict {
-                    Verdict::Allow => {}
-                    Verdict::Ask(_) => self.note(Seen::PolicyAsked),
-                    Verdict::Deny(_) => self.note(Seen::PolicyDenied),
-                }
-            }
+            Fact::CallJudged { judgement, .. } => self.judged(judgement),
             Fact::CallStarted { call, .. } => {
                 self.started.insert(*call);
                 self.resumed.remove(call);
@@ -115,6 +109,7 @@ impl Tally {
                     "PolicyDenied" if was_started => self.note(Seen::DeniedAtStart),
                     "Panicked" => self.note(Seen::ToolPanicked),
                     Fault::RECOVERY_GAVE_UP => self.note(Seen::GivenUp),
+                    Fault::NOT_PERMITTED => self.note(Seen::StarterGone),
                     _ => {}
                 }
             }
@@ -124,6 +119,19 @@ impl Tally {
             Fact::RunClaimed { died: true, .. } => self.note(Seen::DiedOf),
             Fact::RunHeld { .. } => self.note(Seen::RunHeld),
             _ => {}
+        }
+    }
+
+    /// What policy said of a call.
+    fn judged(&mut self, judgement: &Judgement) {
+        match judgement {
+            Judgement::Admitted { verdict: Verdict::Allow, .. } => {}
+            Judgement::Admitted { verdict: Verdict::Ask(_), .. } => self.note(Seen::PolicyAsked),
+            Judgement::Admitted { verdict: Verdict::Deny(_), .. } => self.note(Seen::PolicyDenied),
+            Judgement::Refused(fault) if fault.name == Fault::NOT_PERMITTED => {
+                self.note(Seen::StarterGone);
+            }
+            Judgement::Refused(_) => {}
         }
     }
 

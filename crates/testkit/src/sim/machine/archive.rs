@@ -65,9 +65,11 @@ impl Archive {
         Ok(())
     }
 
-    /// The sessions of which something may have been removed.
-    pub fn sessions(&self) -> Vec<(SessionId, SessionKey)> {
-        self.held().iter().map(|(id, kept)| (*id, kept.key.clone())).collect()
+    /// The sessions of a realm of which something may have been removed.
+    pub fn sessions(&self, realm: &RealmId) -> Vec<(SessionId, SessionKey)> {
+        let held = self.held();
+        let of_realm = held.iter().filter(|(_, kept)| kept.key.realm == *realm);
+        of_realm.map(|(id, kept)| (*id, kept.key.clone())).collect()
     }
 
     /// A whole journal: what was removed of it, and what is left.

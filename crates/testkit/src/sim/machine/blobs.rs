@@ -33,6 +33,7 @@ pub enum Syncing {
 
 /// The files of one machine: they survive its processes.
 pub struct Shelf {
+    realm: RealmId,
     root: PathBuf,
     clock: Arc<dyn Clock>,
     syncing: Syncing,
@@ -59,9 +60,9 @@ struct State {
 
 impl Shelf {
     /// The blobs of one realm below this data folder.
-    pub fn new(folder: &Path, realm: &str, clock: Arc<dyn Clock>, syncing: Syncing) -> Self {
-        let root = folder.join("blobs").join(realm);
-        Self { root, clock, syncing, state: Mutex::default() }
+    pub fn new(folder: &Path, realm: RealmId, clock: Arc<dyn Clock>, syncing: Syncing) -> Self {
+        let root = folder.join("blobs").join(realm.as_str());
+        Self { realm, root, clock, syncing, state: Mutex::default() }
     }
 
     /// What a power cut leaves. No one may be at work.
@@ -170,11 +171,16 @@ pub struct SimBlobs {
     pub inner: Arc<dyn Blobs>,
     /// The switch.
     pub power: Arc<Power>,
-    /// The files.
-    pub shelf: Arc<Shelf>,
+    /// The files of each realm.
+    pub shelves: Vec<Arc<Shelf>>,
 }
 
 impl SimBlobs {
+    fn shelf(&self, realm: &RealmId) -> &Shelf {
+        let found = self.shelves.iter().find(|shelf| shelf.realm == *realm);
+        found.unwrap_or_else(|| panic!("no realm `{realm}` is simulated"))
+    }
+
     /// Continues only while the power is on.
     async fn passes(&self, point: Point) {
         if !self.power.passes(point) {
@@ -185,14 +191,15 @@ impl SimBlobs {
     /// A put of this blob, which a power cut may meet.
     async fn putting(
         &self,
+        shelf: &Shelf,
         hash: ContentHash,
         put: Read<'_, BlobRef>,
     ) -> Result<BlobRef, StoreError> {
-        self.shelf.begins(&hash);
+        shelf.begins(&hash);
         self.passes(Point::DiskWrite).await;
         let blob = put.await?;
         self.passes(Point::BlobSync).await;
-        self.shelf.ends(&hash);
+        shelf.ends(&hash);
         Ok(blob)
     }
 }
@@ -200,7 +207,7 @@ impl SimBlobs {
 impl Blobs for SimBlobs {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
         let hash = ContentHash::of(&bytes);
-        Box::pin(self.putting(hash, self.inner.put(realm, bytes)))
+        Box::pin(self.putting(self.shelf(realm), hash, self.inner.put(realm, bytes)))
     }
 
     fn put_pieces<'a>(&'a self, realm: &'a RealmId, incoming: Incoming<'a>) -> Read<'a, BlobRef> {
@@ -211,7 +218,8 @@ impl Blobs for SimBlobs {
             let hash = ContentHash::of(&whole);
             let pieces = stream::iter([Ok(whole)]).boxed();
             let incoming = Incoming { pieces, bytes_max, bytes };
-            self.putting(hash, self.inner.put_pieces(realm, incoming)).await
+            let put = self.inner.put_pieces(realm, incoming);
+            self.putting(self.shelf(realm), hash, put).await
         })
     }
 
@@ -221,7 +229,7 @@ impl Blobs for SimBlobs {
         hash: &'a ContentHash,
         part: Range<u64>,
     ) -> Read<'a, Option<OpenBlob>> {
-        self.shelf.state().read += 1;
+        self.shelf(realm).state().read += 1;
         self.inner.open(realm, hash, part)
     }
 
@@ -239,20 +247,27 @@ impl Blobs for SimBlobs {
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
-        self.shelf.state().durable.remove(hash);
+        self.shelf(realm).state().durable.remove(hash);
         self.inner.delete(realm, hash)
     }
 
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
             self.passes(Point::DiskWrite).await;
-            self.shelf.state().sweeping = true;
+            for shelf in &self.shelves {
+                shelf.state().sweeping = true;
+            }
             let swept = self.inner.sweep(before, limit).await;
-            let mut state = self.shelf.state();
-            state.sweeping = false;
-            self.shelf.note_swept(&mut state);
+            for shelf in &self.shelves {
+                let mut state = shelf.state();
+                state.sweeping = false;
+                shelf.note_swept(&mut state);
+            }
             let swept = swept?;
-            state.sweeps += swept.1;
+            // Whose they were is not said.
+            if let Some(shelf) = self.shelves.first() {
+                shelf.state().sweeps += swept.1;
+            }
             Ok(swept)
         })
     }
@@ -267,7 +282,7 @@ mod tests {
     fn shelf(folder: &Path, syncing: Syncing) -> (Shelf, Executor) {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let clock = Arc::new(SimClock(executor.clone()));
-        (Shelf::new(folder, "default", clock, syncing), executor)
+        (Shelf::new(folder, "default".into(), clock, syncing), executor)
     }
 
     /// How many of some blobs are whole after a power cut, so long after their puts.

@@ -2,6 +2,7 @@
 //! them. It survives every crash. Models are in `model`, people and programs in `clients`.
 
 pub mod panicking;
+pub mod changes;
 pub mod policy;
 pub mod tools;
 pub mod receiver;

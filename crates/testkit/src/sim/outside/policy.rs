@@ -1,23 +1,29 @@
 //! A policy of the seed: what it says of a call follows from the tool, the step in the arguments
-//! and, for some steps, the time, so that each of its words can be explained. It is outside the
-//! process, as an operator's is.
+//! and, for some steps, the time, so that each of its words can be explained. Where two realms
+//! share the machine each has rules of its own, which change. It is outside the process, as an
+//! operator's is.
 
+use super::changes::{Asked, Changes, Rules};
 use super::panicking::Panics;
 use crate::sim::rng::{Rng, mix};
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Clock, Policy};
-use kernel::tool::call::Verdict;
-use serde_json::Value;
+use kernel::tool::call::{Caller, Verdict};
+use kernel::values::ids::RealmId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// For how long one that wavers stays with what it said.
 const MOOD_MS: i64 = 3_000;
+/// The rules of a shared machine whose seed has none.
+const SHARED_SALT: u64 = 5;
 
 /// The policy.
 pub struct SimPolicy {
     /// Out of which its rules are made; none allows everything.
     salt: Option<u64>,
+    /// What changes of it, where two realms share the machine.
+    changes: Option<Changes>,
     clock: Arc<dyn Clock>,
     /// It denies nothing any more.
     calm: AtomicBool,
@@ -40,18 +46,55 @@ impl SimPolicy {
     pub fn new(rng: &mut Rng, clock: Arc<dyn Clock>, panics: Arc<Panics>) -> Self {
         let salt = rng.draw();
         let salt = rng.chance(60).then_some(salt);
-        Self { salt, clock, calm: AtomicBool::new(false), panics }
+        Self { salt, changes: None, clock, calm: AtomicBool::new(false), panics }
+    }
+
+    /// The same for two realms that share the machine; whether changes are heeded late, which is a
+    /// fault on purpose.
+    #[must_use]
+    pub fn shared(self, lags: bool) -> Self {
+        let salt = self.salt.or(Some(SHARED_SALT));
+        Self { salt, changes: Some(Changes::new(lags)), ..self }
+    }
+
+    /// What changes of it, where something does.
+    pub fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
+    }
+
+    /// Another set of rules for a realm: that is so when this is answered.
+    pub fn change(&self, realm: &RealmId) {
+        let now = self.clock.now();
+        self.changes.iter().for_each(|changes| changes.change(realm, now));
+    }
+
+    /// A subject vanishes, or comes back.
+    pub fn turn(&self, subject: &Caller) {
+        let now = self.clock.now();
+        self.changes.iter().for_each(|changes| changes.turn(subject, now));
     }
 
     /// From now on nothing is denied: all runs must come to an end.
     pub fn calm_down(&self) {
         self.calm.store(true, Ordering::SeqCst);
+        let now = self.clock.now();
+        self.changes.iter().for_each(|changes| changes.restore(now));
     }
 
     /// What it says of a call at this moment.
-    pub fn says(&self, tool: &str, arguments: &Value) -> Verdict {
-        let step = arguments["step"].as_str().unwrap_or_default();
-        let Some(digest) = self.digest(tool, step) else { return Verdict::Allow };
+    pub fn says(&self, caller: &Caller, asked: Asked<'_>) -> Verdict {
+        let rules = self.changes.as_ref().map(Changes::rules);
+        self.word(rules.as_deref(), caller, asked)
+    }
+
+    /// What these rules say of a call.
+    fn word(&self, rules: Option<&Rules>, caller: &Caller, asked: Asked<'_>) -> Verdict {
+        let (tool, step) = (asked.tool, asked.step());
+        let known = self.knows(rules, caller);
+        if known != Verdict::Allow {
+            return known;
+        }
+        let Some(digest) = self.digest(rules, &caller.realm, asked) else { return Verdict::Allow };
         let asks = || Verdict::Ask(format!("{tool} at {step} needs a person"));
         let denies = || {
             if self.calm.load(Ordering::SeqCst) {
@@ -74,10 +117,20 @@ impl SimPolicy {
         }
     }
 
-    fn digest(&self, tool: &str, step: &str) -> Option<u64> {
-        let bytes = tool.bytes().chain(step.bytes());
+    /// Whether these rules know a caller: one that they do not may do nothing.
+    fn knows(&self, rules: Option<&Rules>, caller: &Caller) -> Verdict {
+        let is_gone = rules.is_some_and(|rules| rules.lack(caller));
+        match is_gone && !self.calm.load(Ordering::SeqCst) {
+            true => Verdict::Deny(format!("`{}` is not known any more", caller.subject)),
+            false => Verdict::Allow,
+        }
+    }
+
+    fn digest(&self, rules: Option<&Rules>, realm: &RealmId, asked: Asked<'_>) -> Option<u64> {
+        let salt = rules.map_or(self.salt, |rules| Some(rules.salt(self.salt?, realm)));
+        let bytes = asked.tool.bytes().chain(asked.step().bytes());
         // The lowest bits of a mix know little of its first bytes.
-        Some(bytes.fold(self.salt?, |digest, byte| mix(digest, u64::from(byte))) >> 13)
+        Some(bytes.fold(salt?, |digest, byte| mix(digest, u64::from(byte))) >> 13)
     }
 }
 
@@ -92,13 +145,26 @@ fn rule(digest: u64) -> Rule {
 
 impl Policy for SimPolicy {
     fn decide(&self, request: &Request<'_>) -> Decision {
-        match (request.resource, request.context.arguments) {
+        let heeded = self.changes.as_ref().map(|changes| changes.heeded(self.clock.now()));
+        let (rules, subject) = (heeded.as_deref(), request.subject);
+        let verdict = match (request.resource, request.context.arguments) {
             (Resource::Tool(spec), Some(arguments)) => {
                 self.panics.in_driver("the policy");
-                self.says(spec.name.as_str(), arguments).into()
+                let asked = Asked { tool: spec.name.as_str(), arguments };
+                let verdict = self.word(rules, subject, asked);
+                if let (Some(changes), Some(rules)) = (&self.changes, rules) {
+                    changes.said(rules, &subject.realm, asked, &verdict);
+                }
+                verdict
             }
-            _ => Decision::allow(),
-        }
+            _ => self.knows(rules, subject),
+        };
+        Decision { version: rules.map(Rules::version), ..verdict.into() }
+    }
+
+    fn version(&self) -> Option<Arc<str>> {
+        let changes = self.changes.as_ref()?;
+        Some(changes.heeded(self.clock.now()).version())
     }
 }
 
@@ -113,7 +179,12 @@ mod tests {
 
     fn salted(clock: Arc<dyn Clock>) -> SimPolicy {
         let panics = Arc::new(Panics::new(Rng::new(1), false, Arc::default()));
-        SimPolicy { salt: Some(7), clock, calm: AtomicBool::new(false), panics }
+        SimPolicy { salt: Some(7), changes: None, clock, calm: AtomicBool::new(false), panics }
+    }
+
+    fn says(policy: &SimPolicy, step: &str) -> Verdict {
+        let arguments = json!({"step": step});
+        policy.says(&Caller::new("default", "ann"), Asked { tool: "t", arguments: &arguments })
     }
 
     #[test]
@@ -122,7 +193,7 @@ mod tests {
         let clock = Arc::new(SimClock(executor.clone()));
         let policy = salted(clock);
         let said = |policy: &SimPolicy| -> BTreeSet<&'static str> {
-            let word = |step: u32| match policy.says("t", &json!({"step": format!("s{step}")})) {
+            let word = |step: u32| match says(policy, &format!("s{step}")) {
                 Verdict::Allow => "allow",
                 Verdict::Ask(_) => "ask",
                 Verdict::Deny(_) => "deny",
@@ -140,15 +211,44 @@ mod tests {
         let clock = Arc::new(SimClock(executor.clone()));
         let policy = salted(clock);
         let wavers = (0..200).map(|step| format!("s{step}")).find(|step| {
-            policy.digest("t", step).is_some_and(|digest| rule(digest) == Rule::Wavers)
+            let arguments = json!({"step": step});
+            let asked = Asked { tool: "t", arguments: &arguments };
+            let digest = policy.digest(None, &"default".into(), asked);
+            digest.is_some_and(|digest| rule(digest) == Rule::Wavers)
         });
-        let arguments = json!({"step": wavers.unwrap()});
+        let wavers = wavers.unwrap();
         let mut said = Vec::new();
         for _ in 0..4 {
-            said.push(policy.says("t", &arguments));
+            said.push(says(&policy, &wavers));
             executor.pass(MOOD_MS);
         }
         assert!(said.iter().any(|verdict| matches!(verdict, Verdict::Ask(_))), "{said:?}");
         assert!(said.iter().any(|verdict| matches!(verdict, Verdict::Deny(_))), "{said:?}");
+    }
+
+    #[test]
+    fn each_realm_has_its_rules_and_who_vanished_may_do_nothing() {
+        let executor = Executor::new(1, Arc::new(Power::default()));
+        let policy = salted(Arc::new(SimClock(executor))).shared(false);
+        let (ann, other) = (Caller::new("acme", "ann"), Caller::new("globex", "ann"));
+        let said = |who: &Caller| -> Vec<Verdict> {
+            let word = |step: u32| {
+                let arguments = json!({"step": format!("s{step}")});
+                policy.says(who, Asked { tool: "t", arguments: &arguments })
+            };
+            (0..50).map(word).collect()
+        };
+        let before = said(&ann);
+        assert_ne!(before, said(&other));
+        let (kept, version) = (said(&other), policy.version());
+        policy.change(&ann.realm);
+        assert_ne!(before, said(&ann));
+        assert_eq!(kept, said(&other), "the rules of the other realm changed");
+        assert_ne!(version, policy.version());
+        policy.turn(&ann);
+        assert!(said(&ann).iter().all(|word| matches!(word, Verdict::Deny(_))));
+        assert_eq!(kept, said(&other), "another subject vanished");
+        policy.calm_down();
+        assert!(!said(&ann).iter().any(|word| matches!(word, Verdict::Deny(_))));
     }
 }

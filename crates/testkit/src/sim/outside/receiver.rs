@@ -122,11 +122,12 @@ impl Receiver {
     pub async fn judge(
         &self,
         store: &dyn Store,
+        realm: &RealmId,
         sessions: &[SessionRow],
         archive: &Archive,
     ) -> Result<Vec<String>, StoreError> {
         let mut told: BTreeMap<SessionId, Vec<CloudEvent>> = BTreeMap::new();
-        for (id, key) in archive.sessions() {
+        for (id, key) in archive.sessions(realm) {
             told.insert(id, tells(id, &key, &archive.whole(id, &[])));
         }
         for row in sessions {

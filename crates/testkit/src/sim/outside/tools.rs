@@ -1,6 +1,7 @@
 //! The other side: tools with a will of their own, and the ledger of what they really did. The
 //! ledger is outside the engine and survives every crash of it.
 
+use super::changes::Asked;
 use super::panicking::Panics;
 use super::policy::SimPolicy;
 use crate::sim::machine::power::{Point, Power};
@@ -13,7 +14,7 @@ use kernel::contracts::{Clock, Tool};
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
 };
-use kernel::values::ids::CallId;
+use kernel::values::ids::{CallId, RealmId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,29 +24,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// How often each call that may not be repeated took effect, and by which tool.
-    effects: Mutex<BTreeMap<CallId, (&'static str, u32)>>,
-    /// Calls that arrived while policy denied them, and of which tool.
-    trespasses: Mutex<Vec<(CallId, &'static str)>>,
-    /// Calls that came back with something else than they had wanted, and of which tool.
-    misgiven: Mutex<Vec<(CallId, &'static str)>>,
+    effects: Mutex<BTreeMap<CallId, Effect>>,
+    /// Calls that arrived while policy denied them, in which realm, and of which tool.
+    trespasses: Mutex<Vec<(RealmId, CallId, &'static str)>>,
+    /// Calls that came back with something else than they had wanted, in which realm, and of which
+    /// tool.
+    misgiven: Mutex<Vec<(RealmId, CallId, &'static str)>>,
     /// Nothing goes wrong any more.
     calm: AtomicBool,
 }
 
+/// What came of a call that may not be repeated.
+#[derive(Debug, Clone)]
+struct Effect {
+    realm: RealmId,
+    tool: &'static str,
+    times: u32,
+}
+
 impl Ledger {
-    /// How often each call that may not be repeated took effect, and by which tool.
-    pub fn effects(&self) -> BTreeMap<CallId, (&'static str, u32)> {
-        self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How often each call of this realm that may not be repeated took effect, and by which tool.
+    pub fn effects(&self, realm: &RealmId) -> BTreeMap<CallId, (&'static str, u32)> {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_realm = effects.iter().filter(|(_, effect)| effect.realm == *realm);
+        of_realm.map(|(call, effect)| (*call, (effect.tool, effect.times))).collect()
     }
 
-    /// Calls that arrived while policy denied them, and of which tool.
-    pub fn trespasses(&self) -> Vec<(CallId, &'static str)> {
-        self.trespasses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Calls of this realm that arrived while policy denied them, and of which tool.
+    pub fn trespasses(&self, realm: &RealmId) -> Vec<(CallId, &'static str)> {
+        of_realm(&self.trespasses, realm)
     }
 
-    /// Calls that came back with something else than they had wanted, and of which tool.
-    pub fn misgiven(&self) -> Vec<(CallId, &'static str)> {
-        self.misgiven.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Calls of this realm that came back with something else than they had wanted, and of which
+    /// tool.
+    pub fn misgiven(&self, realm: &RealmId) -> Vec<(CallId, &'static str)> {
+        of_realm(&self.misgiven, realm)
     }
 
     /// From now on every call works.
@@ -57,20 +70,31 @@ impl Ledger {
         self.calm.load(Ordering::SeqCst)
     }
 
-    fn apply(&self, call: CallId, tool: &'static str) {
+    fn apply(&self, realm: &RealmId, call: CallId, tool: &'static str) {
         let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
-        effects.entry(call).or_insert((tool, 0)).1 += 1;
+        let none = Effect { realm: realm.clone(), tool, times: 0 };
+        effects.entry(call).or_insert(none).times += 1;
     }
 
-    fn trespass(&self, call: CallId, tool: &'static str) {
+    fn trespass(&self, realm: &RealmId, call: CallId, tool: &'static str) {
         let mut trespasses = self.trespasses.lock().unwrap_or_else(PoisonError::into_inner);
-        trespasses.push((call, tool));
+        trespasses.push((realm.clone(), call, tool));
     }
 
-    fn misgive(&self, call: CallId, tool: &'static str) {
+    fn misgive(&self, realm: &RealmId, call: CallId, tool: &'static str) {
         let mut misgiven = self.misgiven.lock().unwrap_or_else(PoisonError::into_inner);
-        misgiven.push((call, tool));
+        misgiven.push((realm.clone(), call, tool));
     }
+}
+
+/// Those calls that are of this realm.
+fn of_realm(
+    calls: &Mutex<Vec<(RealmId, CallId, &'static str)>>,
+    realm: &RealmId,
+) -> Vec<(CallId, &'static str)> {
+    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_realm = calls.iter().filter(|(of, _, _)| of == realm);
+    of_realm.map(|(_, call, tool)| (*call, *tool)).collect()
 }
 
 /// What becomes of one call.
@@ -186,16 +210,16 @@ impl SimTool {
         }
     }
 
-    async fn perform(&self, call: &Call) -> Result<ToolOutput, ToolError> {
+    async fn perform(&self, caller: &Caller, call: &Call) -> Result<ToolOutput, ToolError> {
         self.passes(Point::BeforeSend).await;
         // The gate asked in this very moment: time stands still between its question and this one.
-        let says = self.around.policy.says(self.name, &call.arguments);
-        if matches!(says, Verdict::Deny(_)) {
-            self.around.ledger.trespass(call.id, self.name);
+        let asked = Asked { tool: self.name, arguments: &call.arguments };
+        if matches!(self.around.policy.says(caller, asked), Verdict::Deny(_)) {
+            self.around.ledger.trespass(&caller.realm, call.id, self.name);
         }
         let round = round_of(call.id, &call.given);
         if round.is_none() {
-            self.around.ledger.misgive(call.id, self.name);
+            self.around.ledger.misgive(&caller.realm, call.id, self.name);
         }
         let Course { fate, before_ms, after_ms } = self.course();
         self.wait(before_ms).await;
@@ -220,7 +244,7 @@ impl SimTool {
             };
         }
         if !is_repeatable(self.name) {
-            self.around.ledger.apply(call.id, self.name);
+            self.around.ledger.apply(&caller.realm, call.id, self.name);
         }
         self.passes(Point::AfterEffect).await;
         self.around.panics.in_tool(self.name);
@@ -257,9 +281,9 @@ impl Tool for SimTool {
 
     fn call<'a>(
         &'a self,
-        _caller: &'a Caller,
+        caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.perform(call))
+        Box::pin(self.perform(caller, call))
     }
 }
