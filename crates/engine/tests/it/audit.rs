@@ -166,6 +166,57 @@ async fn a_sink_gets_the_head_of_a_chain_when_it_moved() {
     assert!(matches!(seen.found[..], [Flaw::Older { known: 999, .. }]), "{seen:?}");
 }
 
+/// A copy of a folder that nobody holds.
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (source, target) =
+            entry.map(|entry| (entry.path(), to.join(entry.file_name()))).unwrap();
+        match source.is_dir() {
+            true => copied(&source, &target),
+            false => drop(std::fs::copy(&source, &target).unwrap()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
+    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let before = world(folder.path(), STRICT).await;
+    before.permits.add_permits(1);
+    before.run("write", json!({}), "before").await;
+    before.crash().await;
+    copied(folder.path(), copy.path());
+
+    let after = world(folder.path(), STRICT).await;
+    after.permits.add_permits(1);
+    let (chain, sink) = (ChainName::of(&caller().realm), Scripted::taking());
+    send(&after, "kept", &sink, SinkRules::default()).await;
+    after.run("write", json!({}), "after").await;
+    let rules = HeadRules { chains: vec![chain.clone()], every_ms: 10 };
+    after.engine.feed().keep_sending_heads(&caller().realm, "kept", rules);
+    let head = || {
+        let taken = sink.taken.lock().unwrap();
+        let head = taken.iter().rev().find(|event| event.kind == "waypost.audit.head.v1")?;
+        head.data["head"].as_str()?.parse::<Head>().ok()
+    };
+    after.until("the head of the audit to get out", |_| head().is_some()).await;
+    let kept = head().unwrap();
+    after.crash().await;
+
+    let older = world(copy.path(), STRICT).await;
+    older.permits.add_permits(2);
+    let found = async |known: &[Head]| {
+        older.engine.audits().verify(&caller(), &chain, known).await.unwrap().found
+    };
+    assert!(matches!(found(&[kept]).await[..], [Flaw::Older { .. }]));
+    assert_eq!(found(&[]).await, [], "the chain itself does not tell");
+    // It continues, and has other rows than there were.
+    older.run("write", json!({}), "instead").await;
+    older.run("write", json!({}), "instead").await;
+    assert_eq!(found(&[kept]).await, [Flaw::Other { seq: kept.seq }]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_journaled_is_kept_too_and_denials_always() {
     for reads in [true, false] {

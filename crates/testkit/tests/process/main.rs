@@ -21,6 +21,7 @@ mod matrix;
 mod attacks;
 mod events_out;
 mod kill;
+mod guarded;
 mod abort;
 mod backup;
 mod children;
