@@ -30,14 +30,15 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-/// An identity in whose realm `acme` this is set; `ann` is an operator there and elsewhere, and
-/// `service` a member.
+/// An identity in whose realm `acme` this is set; `ann` is an operator there and elsewhere,
+/// `service` a member and `eve` a viewer.
 async fn within(settings: RealmSettings) -> (Arc<Identity>, RealmPolicy) {
     let stage = Stage::open().await;
     let ann = Principal::new("ann", grants("*", &[Role::Operator]));
     let service = Principal::new("service", grants("acme", &[Role::Member]));
     let boss = Principal::new("boss", grants("acme", &[Role::Admin]));
-    let file = [ann, service, boss].map(Arc::new).into();
+    let eve = Principal::new("eve", grants("acme", &[Role::Viewer]));
+    let file = [ann, service, boss, eve].map(Arc::new).into();
     let realms = Realms([("acme".into(), settings)].into());
     let parts = IdentityParts { realms, ..stage.parts(Vec::new(), file) };
     let identity = Identity::open(parts).await.unwrap();
@@ -99,5 +100,20 @@ async fn who_a_realm_acts_as_must_be_allowed_it_as_well() {
     for unusable in ["nobody", "boss", "admin"] {
         let (_, policy) = within(run_as(unusable)).await;
         assert!(!allows(&policy, "acme", Act::Talk, Resource::Agent("desk")), "{unusable}");
+    }
+}
+
+#[tokio::test]
+async fn who_a_realm_acts_as_lends_its_callers_nothing() {
+    let settings = RealmSettings { run_as: Some("service".into()), ..RealmSettings::default() };
+    let (_, policy) = within(settings).await;
+    let add = tool("math::add");
+    for who in ["eve", "zoe"] {
+        let (subject, context) = (&Caller::new("acme", who), Context::default());
+        for (act, resource) in [(Act::Call, Resource::Tool(&add)), (Act::Run, Resource::Plan("a"))]
+        {
+            let said = policy.decide(&Request { act, subject, resource, context });
+            assert!(!said.allows(), "`{who}` does what the realm's own subject may");
+        }
     }
 }

@@ -74,6 +74,20 @@ fn where_arguments_cannot_be_expressed_forbids_hold_and_permits_do_not() {
 }
 
 #[test]
+fn numbers_beyond_what_can_be_compared_do_not_pass_a_forbid() {
+    for number in [
+        "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1e19", "-1e300",
+        "5e-324", "10.5",
+    ] {
+        let sent = format!("{{\"amount\": {number}}}");
+        let arguments: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(called(&["clerk"], arguments.clone()), "deny", "{sent}");
+        assert_eq!(called(&["member"], arguments.clone()), "ask large", "{sent}");
+        assert_eq!(called(&["member", "intern"], arguments), "deny intern", "{sent}");
+    }
+}
+
+#[test]
 fn numbers_are_decimals_and_lists_are_sets() {
     let read = policies(
         "@id(\"rate\") permit(principal, action == Action::\"call:pay\", resource)\n\

@@ -137,7 +137,7 @@ fn maker() -> Maker {
 }
 
 /// Status and stable word of a refusal.
-fn told(answer: &Answer) -> (u16, String) {
+pub fn told(answer: &Answer) -> (u16, String) {
     (answer.status, text(&answer.body["code"]))
 }
 

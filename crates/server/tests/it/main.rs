@@ -43,6 +43,7 @@ mod agents;
 mod acts;
 mod credentials;
 mod policies;
+mod attacks;
 mod pages;
 mod agent_config_contract;
 mod ops;

@@ -62,7 +62,7 @@ impl Ledger {
         self.book().open.push(waiting);
     }
 
-    /// Writes down the answer to what was sent; `was_sent` says whether that was not the first time.
+    /// Writes down the answer to what was sent; `was_sent` says whether it was sent before.
     pub(super) fn answered(
         &self,
         waiting: Waiting,

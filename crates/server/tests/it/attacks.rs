@@ -1,0 +1,83 @@
+//! Who tries to approve what they asked for themselves: with their own key, with another one that
+//! they made, with the admin key, by a copy of the session or by an edit. A policy that wants two
+//! people gets two.
+
+use crate::credentials::{ADMIN_KEY, Guarded, OPEN, told};
+use crate::house::{Answer, text};
+use kernel::identity::roles::Role;
+use serde_json::{Value, json};
+
+const ASKS: &str = "/api/v1/asks";
+const KEYS: &str = "/api/v1/keys";
+const RUNS: &str = "/api/v1/runs";
+/// Every call of `math::add` takes two people.
+const TWO: &str = "@id(\"two\") @ask(\"it takes two\") @other\n\
+    forbid(principal, action == Action::\"call\", resource == Tool::\"math::add\");";
+
+/// A plan that nobody must approve by itself.
+fn adds() -> Value {
+    json!({"plan": {"planId": "it/adds", "steps": [
+        {"id": "add", "type": "tool_call", "toolId": "math::add", "arguments": {"a": 1, "b": 2},
+         "saveAs": "sum", "nextStepId": "end"},
+        {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.sum"}},
+    ]}})
+}
+
+/// An approval of the only call of an ask, with other arguments where some are given.
+async fn approve(guarded: &Guarded, key: &str, ask: &Value, arguments: Option<Value>) -> Answer {
+    let mut decision = json!({"callId": ask["calls"][0]["callId"], "approve": true});
+    if let Some(arguments) = arguments {
+        decision["arguments"] = arguments;
+    }
+    let path = format!("{ASKS}/{}", text(&ask["id"]));
+    guarded.post_as(key, &path, json!({"decisions": [decision]})).await
+}
+
+/// A key that this one makes.
+async fn made_by(guarded: &Guarded, key: &str, role: &str) -> String {
+    let made = guarded.post_as(key, KEYS, json!({"name": role, "roles": [role]})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    text(&made.body["text"])
+}
+
+#[tokio::test]
+async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
+    let guarded = Guarded::with_policies(OPEN, Some(TWO)).await;
+    let boss = guarded.key(Role::Admin).await;
+    let started = guarded.post_as(&boss, RUNS, adds()).await;
+    assert!(started.status < 300, "{started:?}");
+    let ask = started.body["run"]["asks"][0].clone();
+    assert_eq!((&ask["kind"], &ask["other"]), (&json!("approve"), &json!(true)), "{ask}");
+
+    let (own, second) =
+        (made_by(&guarded, &boss, "approver").await, made_by(&guarded, &boss, "admin").await);
+    let third = made_by(&guarded, &second, "approver").await;
+    for key in [boss.as_str(), &own, &second, &third, ADMIN_KEY] {
+        let refused = approve(&guarded, key, &ask, None).await;
+        assert_eq!(told(&refused), (403, "forbidden".to_owned()), "{refused:?}");
+    }
+    // Nor in a copy of the session, which asks the same again.
+    let fork = format!("/api/v1/sessions/{}/fork", text(&started.body["session"]["id"]));
+    let fork = guarded.post_as(&boss, &fork, json!({})).await;
+    assert!(fork.status < 300, "{fork:?}");
+    let open = guarded.get_as(&boss, &format!("{ASKS}?status=open")).await.body;
+    let open = open["items"].as_array().unwrap().clone();
+    assert_eq!(open.len(), 2, "the copy asks as well: {open:?}");
+    for copied in open.iter().filter(|copied| copied["id"] != ask["id"]) {
+        for key in [boss.as_str(), &own, ADMIN_KEY] {
+            let refused = approve(&guarded, key, copied, None).await;
+            assert_eq!(told(&refused), (403, "forbidden".to_owned()), "{refused:?}");
+        }
+    }
+    // Another person decides about what was asked, and about nothing else.
+    let other = guarded.key(Role::Approver).await;
+    let edited = approve(&guarded, &other, &ask, Some(json!({"a": 100, "b": 2}))).await;
+    assert!((400..500).contains(&edited.status), "{edited:?}");
+    let shown = guarded.get_as(&other, &format!("{ASKS}/{}", text(&ask["id"]))).await.body;
+    assert!(shown["status"] == "open" && shown["decision"].is_null(), "{shown}");
+    let done = approve(&guarded, &other, &ask, None).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(done.body["run"]["status"], "completed", "{done:?}");
+    let id = other.split('_').nth(1).unwrap();
+    assert_eq!(done.body["ask"]["decision"]["by"], json!(format!("key:{id}")), "{done:?}");
+}
