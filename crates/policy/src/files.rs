@@ -4,7 +4,7 @@
 
 use crate::reads::{ARGUMENTS, NOW, Reads, named_action, named_arguments, reads};
 use crate::schema::{Kind, TOOL_ACTION};
-use crate::text::{Piece, annotation_at, pieces, position};
+use crate::text::{Piece, annotation_at, pieces, position, too_deep};
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{
     ActionConstraint, Effect as CedarEffect, EntityUid, Policy, PolicyId, PolicySet,
@@ -236,6 +236,10 @@ struct Draft<'t> {
 
 impl<'t> Draft<'t> {
     fn read(piece: &Piece<'t>, source: Source) -> Result<FilePolicy, Vec<Mistake>> {
+        if let Some(why) = too_deep(piece.text) {
+            let mistake = Mistake::error(why).hint("write several policies instead of one");
+            return Err(vec![source.place(mistake, 0)]);
+        }
         let policy = match Policy::parse(None, piece.text) {
             Ok(policy) => policy,
             Err(errors) => {

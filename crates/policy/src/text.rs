@@ -4,6 +4,11 @@
 
 use kernel::definition::plan::mistake::Position;
 
+/// How deep a policy may nest, and how many operators it may have. Cedar parses, validates and
+/// drops expressions recursively: a deeper one would use up the stack, which ends the process.
+const NESTING_MAX: usize = 32;
+const OPERATORS_MAX: usize = 400;
+
 /// One policy of a file, as text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'t> {
@@ -30,6 +35,29 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
         found.push(Piece { start, text: &text[start..] });
     }
     found
+}
+
+/// Why Cedar must not be given this policy: it would need too much of the stack.
+pub(crate) fn too_deep(policy: &str) -> Option<String> {
+    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
+    for (at, byte) in plain(policy) {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'+' | b'-' | b'*' | b'.' | b'!' => operators += 1,
+            b'&' | b'|' if policy.as_bytes().get(at + 1) == Some(&byte) => operators += 1,
+            b'e' if policy[at..].starts_with("else") => operators += 1,
+            _ => {}
+        }
+    }
+    if deepest > NESTING_MAX {
+        return Some(format!("the policy nests deeper than {NESTING_MAX} levels"));
+    }
+    (operators > OPERATORS_MAX)
+        .then(|| format!("the policy has more than {OPERATORS_MAX} operators"))
 }
 
 /// The byte of a policy at which this annotation stands; its first one if it is not found.
@@ -117,6 +145,16 @@ mod tests {
             [at(0), at(1), at(3), at(4), at(5), at(99)],
             [(1, 1), (1, 2), (2, 1), (2, 1), (2, 2), (3, 1),]
         );
+    }
+
+    #[test]
+    fn what_would_use_up_the_stack_is_too_deep() {
+        let deep = |open: &str, count: usize| too_deep(&open.repeat(count)).is_some();
+        assert!(!deep("(", NESTING_MAX) && deep("(", NESTING_MAX + 1));
+        for one in ["a && ", "a || ", "1 + ", ".a", "!", "if a then 1 else "] {
+            assert!(!deep(one, OPERATORS_MAX) && deep(one, OPERATORS_MAX + 1), "{one}");
+        }
+        assert!(!deep("(a) ", 1_000) && !deep("\"((\", ", 1_000) && !deep("// ((\n", 1_000));
     }
 
     #[test]

@@ -182,3 +182,23 @@ fn policies_are_listed_with_their_places() {
         .collect();
     assert_eq!(listed, ["a 1 permit None {}", "a.cedar:3 3 ask Some(\"why\") {\"pay\"}"]);
 }
+
+#[test]
+fn a_policy_that_would_use_up_the_stack_is_a_mistake() {
+    let policy = |expression: &str| {
+        format!("permit(principal, action, resource)\nwhen {{ {expression} }};\n")
+    };
+    let many = 20_000;
+    for expression in [
+        format!("{}1 == 1{}", "(".repeat(many), ")".repeat(many)),
+        format!("{}true", "true && ".repeat(many)),
+        format!("context{} == 1", ".a".repeat(many)),
+        format!("{}true", "if true then true else ".repeat(many)),
+        format!("{}1{} == 1", "[".repeat(many), "]".repeat(many)),
+    ] {
+        let text = format!("permit(principal, action, resource);\n{}", policy(&expression));
+        let (line, _, message) = one(&text);
+        assert!(line == 2 && message.contains("the policy "), "{line}: {message}");
+    }
+    assert!(mistakes(&policy("((((1 + 2)))) == 3 && true")).is_empty());
+}
