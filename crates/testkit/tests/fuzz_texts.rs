@@ -1,6 +1,7 @@
 //! A hundred thousand texts out of grammars and corpora, read by the pure functions that read them
-//! first: pointers, templates, schemas, files, messages and journal rows. A second process of this
-//! program does the work, so that an abort, a hang or growth is a failure that names its text.
+//! first: pointers, templates, schemas, files, policies, principals, messages and journal rows. A
+//! second process of this program does the work, so that an abort, a hang or growth is a failure
+//! that names its text.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,6 +10,7 @@
 )]
 
 use engine::catalog::schema::JsonSchemas;
+use kernel::contracts::policy::{Context, Request, Resource};
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::read::Origin;
@@ -17,11 +19,17 @@ use kernel::event;
 use kernel::expression::budget::Budget;
 use kernel::expression::pointer::{Pointer, Recent, View};
 use kernel::expression::template::{self, Template};
+use kernel::identity::principal_reader::{self, KnownNames};
+use kernel::identity::roles::Roles;
 use kernel::limits::Limits;
+use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
 use kernel::tool::schema::Schemas;
+use kernel::values::caller::Act;
 use kernel::values::datum::{BlobRef, Datum, Origin as Source};
 use kernel::values::entry::Entry;
-use kernel::values::ids::{AgentName, PlanId, StepId, ToolName};
+use kernel::values::ids::{AgentName, Millis, PlanId, StepId, ToolName};
+use policy::cases::Cases;
+use policy::decide::{Policies, Question};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -29,6 +37,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
+use testkit::fuzz::access;
 use testkit::fuzz::corpus::{Seed, seeds};
 use testkit::fuzz::grammar;
 use testkit::fuzz::hunt::{Hunt, Input};
@@ -44,6 +53,9 @@ const ROWS: u64 = 15_000;
 const TEMPLATES: u64 = 8_000;
 const FILES: u64 = 4_000;
 const SCHEMAS: u64 = 3_000;
+const PRINCIPALS: u64 = 3_000;
+const CASES: u64 = 1_000;
+const POLICIES: u64 = 500;
 
 /// How much of a processor one text may take.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -188,6 +200,11 @@ fn hunt_all() {
     hunt("template", TEMPLATES, grammar::template, |text| filled(text));
     hunt("file", FILES, grammar::file, |bytes| loaded(bytes));
     hunt("schema", SCHEMAS, grammar::schema, |text| checked(text));
+    hunt("principals", PRINCIPALS, access::principals, |text| known(text));
+    hunt("policy tests", CASES, access::cases, |text| {
+        let _ = Cases::read("policies/tests.yaml", text);
+    });
+    hunt("policies", POLICIES, access::policies, |text| decided(text));
 }
 
 /// Reads so many texts, and says which one is next.
@@ -322,4 +339,40 @@ fn loaded(bytes: &[u8]) {
     let _ = load_text(&text, &Origin::of_file("plans/fuzz/file.yaml"), &limits, &around);
     let _ = agent_reader::read_text(&text, "agents/file.yaml", &limits);
     let _ = pipeline_reader::read_text(&text, "pipelines/file.yaml", "file", &limits);
+}
+
+/// Reads a file of principals.
+fn known(text: &str) {
+    let names = KnownNames { issuers: None, has_policies: true };
+    let _ = principal_reader::read_text(text, "principals.yaml", names, &Limits::default());
+}
+
+/// Reads policies, and lets them decide.
+fn decided(text: &str) {
+    let Ok((policies, _)) = Policies::read([("a.cedar", text)]) else { return };
+    let properties = json!({"amount": {"type": "integer"}, "rate": {"type": "number"}});
+    let spec = ToolSpec {
+        name: "pay".into(),
+        title: String::new(),
+        description: String::new(),
+        input_schema: Arc::new(json!({"type": "object", "properties": properties})),
+        output_schema: None,
+        reach: Reach::Writes,
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: Yields::Value,
+        unrecorded: false,
+        listed: None,
+    };
+    let _ = policies.warnings([&spec]);
+    let roles: Roles = [Arc::<str>::from("clerk")].into_iter().collect();
+    let (subject, now) = (Caller::new("default", "ann"), Millis(1_794_816_000_000));
+    for arguments in [json!({"amount": 5}), json!({"amount": u64::MAX, "rate": 0.123_456}), data()]
+    {
+        let context = Context { arguments: Some(&arguments), ..Context::default() };
+        let (act, resource) = (Act::Call, Resource::Tool(&spec));
+        let request = Request { act, subject: &subject, resource, context };
+        let _ = policies.judge(&Question { request: &request, roles: &roles, now, builtin: true });
+    }
 }

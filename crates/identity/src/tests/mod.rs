@@ -9,6 +9,7 @@ mod tokens;
 mod roles;
 mod signing;
 mod jwt;
+mod fuzz;
 mod issuers;
 mod principals;
 mod realms;

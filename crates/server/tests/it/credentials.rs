@@ -8,7 +8,7 @@ use crate::mcp_client::{LIMIT, asked, modern, stateless};
 use crate::mcp_place;
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Response};
+use axum::http::{Method, Request, Response};
 use engine::Engine;
 use futures::StreamExt;
 use identity::Identity;
@@ -86,6 +86,11 @@ impl Guarded {
         for (name, value) in headers {
             request.headers_mut().append(*name, value.parse().unwrap());
         }
+        self.send(request).await
+    }
+
+    /// The answer to a request as it is.
+    pub async fn send(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()
     }
 

@@ -58,4 +58,5 @@ mod mcp_tasks;
 mod transparent;
 mod mcp_hostile;
 mod fuzz_mcp;
+mod fuzz_credentials;
 mod hostile;

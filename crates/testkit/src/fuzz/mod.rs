@@ -12,3 +12,4 @@ pub mod post;
 pub mod answers;
 pub mod hostile;
 pub mod grammar;
+pub mod access;
