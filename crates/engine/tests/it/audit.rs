@@ -174,7 +174,9 @@ fn copied(from: &Path, to: &Path) {
             entry.map(|entry| (entry.path(), to.join(entry.file_name()))).unwrap();
         match source.is_dir() {
             true => copied(&source, &target),
-            false => drop(std::fs::copy(&source, &target).unwrap()),
+            false => {
+                std::fs::copy(&source, &target).unwrap();
+            }
         }
     }
 }

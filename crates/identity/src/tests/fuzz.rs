@@ -166,7 +166,7 @@ fn a_token_that_nobody_signed_is_refused() {
     assert!(signed.checked(&signed.token, &signed.keys).is_ok(), "the good one is refused");
     Hunt::new("forged token", FORGED).run(
         |rng: &mut Rng| signed.forged(rng),
-        |text| match signed.checked(text, &signed.keys) {
+        |text: &String| match signed.checked(text, &signed.keys) {
             Ok(_) if *text != signed.token => Err("it is taken".to_owned()),
             _ => Ok(()),
         },
@@ -179,7 +179,7 @@ fn whatever_an_issuer_signs_is_for_us_from_it_and_not_over_or_refused() {
     let mut taken = 0_u64;
     let looked = Hunt::new("signed token", SIGNED).run(
         |rng: &mut Rng| signed.signed(rng),
-        |text| {
+        |text: &String| {
             let Ok(said) = signed.checked(text, &signed.keys) else { return Ok(()) };
             taken += 1;
             let payload = text.split('.').nth(1).unwrap_or_default();
@@ -212,7 +212,7 @@ fn a_key_set_is_read_or_refused_and_checks_only_with_keys_that_it_lists() {
     let mut read = 0_u64;
     let looked = Hunt::new("key set", KEY_SETS).run(
         |rng: &mut Rng| mangle(rng, &listed, &other),
-        |bytes| {
+        |bytes: &Vec<u8>| {
             let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return Ok(()) };
             let Ok(keys) = KeySet::parse(&document) else { return Ok(()) };
             read += 1;
@@ -242,7 +242,7 @@ fn a_sealed_token_opens_only_as_it_was_given() {
         }
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    Hunt::new("sealed token", SEALED).run(make, |text| match tokens.open(text) {
+    Hunt::new("sealed token", SEALED).run(make, |text: &String| match tokens.open(text) {
         Some(_) if *text != good => Err("it is opened".to_owned()),
         _ => Ok(()),
     });

@@ -165,7 +165,7 @@ impl Site {
     /// Runs `waypost` against a running server as who administers it.
     pub(super) fn command(&self, server: &Server, arguments: &[&str]) -> Output {
         let url = format!("http://{}", server.address());
-        let arguments = [&["--server", url.as_str()], arguments].concat();
+        let arguments = [&["--server", url.as_str()][..], arguments].concat();
         let variables = [("WAYPOST_API_KEY", self.root.key.as_str())];
         waypost_fed(self.folder.path(), &arguments, &variables, "")
     }
