@@ -206,7 +206,11 @@ impl Heads {
             let seen = root.get(client, realm, &format!("/api/v1/audit/verify{of}{known}"));
             assert_eq!(seen["valid"], json!(true), "the chain of {chain}: {seen}");
             let head = root.get(client, realm, &format!("/api/v1/audit/head{of}"));
-            self.0.insert(chain, head["head"].as_str().unwrap().to_owned());
+            let head = head["head"].as_str().unwrap();
+            // A chain without rows has no head to come back to.
+            if !head.starts_with("0:") {
+                self.0.insert(chain, head.to_owned());
+            }
         }
         for realm in REALMS {
             let entries = root.all(client, realm, "/api/v1/audit?act=answer");

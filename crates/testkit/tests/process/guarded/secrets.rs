@@ -1,7 +1,8 @@
 //! A scan of all that a server wrote: its log, its data, events, metrics, spans, errors and what
 //! commands print. None of the secrets that were used is in any of it.
 
-use super::site::{Person, STARTER, Site, To};
+use super::ledger::reply;
+use super::site::{APPROVERS, PLAN_ID, Person, STARTER, Site, To};
 use crate::events_out::SECRET as HOOK_SECRET;
 use serde_json::{Value, json};
 use std::fs;
@@ -9,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use testkit::harness::{Server, wait_for, waypost_fed};
 use testkit::http::{Answer, Client, Request};
+use testkit::kill::{Run, read};
 use testkit::servers::otlp::Collector;
 use testkit::servers::webhook::WebhookReceiver;
 
@@ -67,17 +69,15 @@ fn no_secret_is_in_anything_that_a_server_writes() {
     wait_for("an event and a span to get out", LIMIT, || {
         (!hook.taken().is_empty() && !collector.spans().is_empty()).then_some(())
     });
-    for arguments in [["config", "show"], ["key", "list"], ["audit", "tail"], ["audit", "export"]] {
+    for arguments in [["key", "list"], ["audit", "tail"], ["audit", "export"]] {
         let ended = site.command(&server, &arguments);
         scan.text(&arguments.join(" "), &String::from_utf8_lossy(&ended.stdout));
         scan.text(&arguments.join(" "), &String::from_utf8_lossy(&ended.stderr));
     }
     assert!(server.terminate().status.success(), "the server did not end well");
-    for arguments in [["config", "show"], ["doctor", "--json"]] {
-        let ended = waypost_fed(site.project.path(), &arguments, &[], "");
-        scan.text(&arguments.join(" "), &String::from_utf8_lossy(&ended.stdout));
-        scan.text(&arguments.join(" "), &String::from_utf8_lossy(&ended.stderr));
-    }
+    let shown = waypost_fed(site.project.path(), &["config", "show", "--origin"], &[], "");
+    scan.text("the settings", &String::from_utf8_lossy(&shown.stdout));
+    scan.text("the settings", &String::from_utf8_lossy(&shown.stderr));
     scan.folder(&site.data);
     scan.file(&site.folder.path().join("server.log"));
     for taken in hook.taken() {
@@ -100,6 +100,7 @@ fn used(site: &Site, server: &Server, scan: &mut Scan) {
     let admin = Person { name: "admin".to_owned(), key: ADMIN_KEY.to_owned() };
     let mia = site.person(server, STARTER);
     let old = site.person(server, STARTER);
+    let approver = site.person(server, APPROVERS[0]);
     for secret in [ADMIN_KEY, UPSTREAM_TOKEN, MODEL_KEY, SPANS_TOKEN, HOOK_SECRET, MADE_UP] {
         scan.secret(secret);
     }
@@ -108,14 +109,15 @@ fn used(site: &Site, server: &Server, scan: &mut Scan) {
     let rotated = admin.done(&mut client, To::post("default", &rotate), &json!({"overlapMs": 1}));
     let rotated = rotated["text"].as_str().unwrap_or_else(|| panic!("no key: {rotated}"));
     let token = token(&mut client, &mia);
-    for key in [site.root.key.as_str(), mia.key.as_str(), old.key.as_str(), rotated, &token] {
+    let people = [&site.root, &mia, &old, &approver].map(|person| person.key.as_str());
+    for key in people.into_iter().chain([rotated, token.as_str()]) {
         scan.secret(key);
         // The rest of a key is as good as a key to who knows its id, which is no secret.
         key.splitn(3, '_').nth(2).into_iter().for_each(|rest| scan.secret(rest));
     }
     let bearer = Person { name: "token".to_owned(), key: token.clone() };
     let nobody = Person { name: "nobody".to_owned(), key: MADE_UP.to_owned() };
-    let run = json!({"planId": super::site::PLAN_ID, "input": {}});
+    let run = json!({"planId": PLAN_ID, "input": {}});
     for person in [&admin, &mia, &old, &bearer, &nobody, &site.root] {
         for (method, path, body) in [
             ("GET", "/api/v1/whoami", &Value::Null),
@@ -135,7 +137,12 @@ fn used(site: &Site, server: &Server, scan: &mut Scan) {
         let query = format!("/api/v1/whoami?access_token={}&api_key={}", person.key, person.key);
         scan.answer("a key in a query", &plain(&mut client, "GET", &query, &[], None));
     }
-    // The model cannot be reached.
+    // A run that ends has spans, and one whose model cannot be reached has a reason.
+    let started = mia.done(&mut client, To::post("default", "/api/v1/runs"), &run);
+    let started: Run = read(&started["run"]);
+    let ask = started.asks.first().unwrap_or_else(|| panic!("{started:?} asks nothing"));
+    let path = format!("/api/v1/asks/{}", ask.id);
+    approver.done(&mut client, To::post("default", &path), &reply(ask, true));
     let talk = json!({"thread_id": "t", "user_request": "hello", "agent": "clerk"});
     let answer = mia.send(&mut client, To::post("default", "/run"), &talk);
     scan.answer("/run", &answer.unwrap_or_else(|error| panic!("POST /run: {error}")));
