@@ -42,6 +42,9 @@ steps:
 const SETTINGS: &str = r#"[server.tls]
 by = "proxy"
 
+[tools]
+demo = true
+
 [realms.acme]
 max_find_limit = 100
 
