@@ -133,7 +133,12 @@ impl Blobs for FileBlobs {
         Box::pin(async move {
             // First: a file that never gets a name must be found again.
             self.store.note_blob(&realm, &hash).await?;
-            self.perform(move |shelves| shelves.put(&realm, hash, &bytes)).await
+            let store = self.store.clone();
+            let put = move |shelves: &mut Shelves| {
+                store.check_realm(&realm)?;
+                shelves.put(&realm, hash, &bytes)
+            };
+            self.perform(put).await
         })
     }
 
@@ -155,7 +160,12 @@ impl Blobs for FileBlobs {
             let (realm, hash) = (realm.clone(), draft.seal());
             // Before it has its name: a file that never gets a name must be found again.
             self.store.note_blob(&realm, &hash).await?;
-            self.perform(move |shelves| shelves.name(draft, &realm, hash)).await
+            let store = self.store.clone();
+            let name = move |shelves: &mut Shelves| {
+                store.check_realm(&realm)?;
+                shelves.name(draft, &realm, hash)
+            };
+            self.perform(name).await
         })
     }
 
@@ -193,6 +203,15 @@ impl Blobs for FileBlobs {
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         let (realm, hash) = (realm.clone(), hash.clone());
         self.perform(move |shelves| shelves.delete(&realm, &hash).map(|_was_there| ()))
+    }
+
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
+        let realm = realm.clone();
+        Box::pin(async move {
+            // A backup that is under way may still copy what goes here.
+            let _turn = self.sweeping.lock().await;
+            self.perform(move |shelves| shelves.purge(&realm)).await
+        })
     }
 
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {

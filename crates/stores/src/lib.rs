@@ -1,5 +1,5 @@
-//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals, the
-//! audit, blobs, deliveries. `open` chooses by place.
+//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals, realms,
+//! the audit, blobs, deliveries. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -21,6 +21,7 @@ use kernel::contracts::audit::Audit;
 use kernel::contracts::backup::Backup;
 use kernel::contracts::claims::Claims;
 use kernel::contracts::principals::Principals;
+use kernel::contracts::realms::StoredRealms;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
 use kernel::values::ids::Millis;
@@ -40,6 +41,8 @@ pub struct Opened {
     pub claims: Arc<dyn Claims>,
     /// Principals that no file brings, and which are disabled.
     pub principals: Arc<dyn Principals>,
+    /// Realms that were made at run time.
+    pub realms: Arc<dyn StoredRealms>,
     /// The audit. Nothing is written to it before it has keys.
     pub audit: Arc<dyn Audit>,
     /// Large values.
@@ -70,6 +73,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         api_keys: store.clone(),
         claims: store.clone(),
         principals: store.clone(),
+        realms: store.clone(),
         audit: store.clone(),
         blobs: Arc::new(blobs),
         deliveries: store,

@@ -92,6 +92,8 @@ codes! {
     BadCursor => "bad_cursor", BadRequest;
     /// The store is closed, or being closed.
     Closing => "closing", Unavailable;
+    /// The realm was removed.
+    RealmRemoved => "realm_removed", Gone;
     /// The store failed.
     StoreFailed => "store_failed", Failed;
     /// The server is stopping.

@@ -60,6 +60,12 @@ impl Refusal {
         Self { code: RefusalCode::NoRun(run), ..Self::not_found("run", run) }
     }
 
+    /// The realm was removed while something was done in it.
+    pub(crate) fn realm_removed() -> Self {
+        Self::new(RefusalCode::RealmRemoved, "the realm was removed")
+            .hint("`waypost realm ls` lists the realms that there are")
+    }
+
     /// What is stored cannot be read.
     pub(crate) fn unreadable(why: impl Into<String>) -> Self {
         Self::new(RefusalCode::Unreadable, why)
@@ -131,6 +137,7 @@ impl From<StoreError> for Refusal {
                 .hint("use `nextCursor` of the page before, as it is"),
             StoreError::Closed => Self::new(RefusalCode::Closing, message)
                 .hint("the server is stopping; send it again when it is back"),
+            StoreError::RealmRemoved(_) => Self::realm_removed(),
             StoreError::TooLarge(_) => Self::new(RefusalCode::BlobTooLarge, message)
                 .hint("read it piece by piece: `GET /api/v1/blobs/{hash}`"),
             StoreError::BrokenOff | StoreError::Failed(_) => {

@@ -360,6 +360,9 @@ impl Blobs for Unswept {
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
         self.0.delete(realm, hash)
     }
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
+        self.0.purge(realm)
+    }
     fn sweep(&self, _before: Millis, _limit: usize) -> Read<'_, (usize, u64)> {
         let never: BoxFuture<'_, _> = Box::pin(std::future::pending());
         never

@@ -101,6 +101,9 @@ pub trait Blobs: Send + Sync {
     fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()>;
     /// Removes it, no matter who holds it.
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()>;
+    /// Removes some blobs of a realm that was removed, no matter who holds them. Whether some may
+    /// be left.
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool>;
     /// Looks at so many blobs that were put, or lost a holder, before this, and removes those that
     /// no one holds. How many it looked at, and how many it removed.
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)>;

@@ -19,6 +19,7 @@ mod vault;
 pub mod api_keys;
 pub mod claims;
 pub mod principals;
+pub mod realms;
 pub mod audit;
 pub mod shelf;
 pub mod cloud;

@@ -38,6 +38,9 @@ pub enum StoreError {
     /// A page's cursor is not one of ours.
     #[error("{0}")]
     BadCursor(String),
+    /// The realm was removed: nothing is written for it any more.
+    #[error("the realm `{0}` was removed")]
+    RealmRemoved(String),
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

@@ -167,6 +167,27 @@ impl Shelves {
         Ok((due, removed))
     }
 
+    /// Removes one folder of a realm with all that is in it, and the realm's own at the end.
+    /// Whether more may be left.
+    pub(super) fn purge(&mut self, realm: &RealmId) -> Result<bool, StoreError> {
+        let folder = self.root.join(folder_name(realm.as_str()));
+        let Some(mut entries) = found(fs::read_dir(&folder)).map_err(failed)? else {
+            return Ok(false);
+        };
+        let next = entries.next().transpose().map_err(failed)?;
+        let (gone, above) = match &next {
+            Some(entry) => (entry.path(), folder.as_path()),
+            None => (folder.clone(), self.root.as_path()),
+        };
+        let names = Names::open(above).map_err(failed)?;
+        let is_folder = fs::symlink_metadata(&gone).is_ok_and(|there| there.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&gone) } else { fs::remove_file(&gone) };
+        found(removed).map_err(failed)?;
+        self.settled.retain(|settled| !settled.starts_with(&gone));
+        self.synced(names.sync())?;
+        Ok(next.is_some())
+    }
+
     fn place(&self, realm: &RealmId, hash: &ContentHash) -> PathBuf {
         let hash = hash.as_str();
         let shelf = hash.get(..2).unwrap_or(hash);

@@ -10,6 +10,7 @@ use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::known::KnownPins;
 use crate::sqlite::tables::refs;
+use crate::sqlite::tables::removed::RemovedRealms;
 use crate::sqlite::tables::specs;
 use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
@@ -70,6 +71,8 @@ pub(crate) struct Opening {
     pub(crate) pins: KnownPins,
     /// What rows of the audit are made with.
     pub(crate) audit_keys: Arc<AuditKeys>,
+    /// The realms that were removed.
+    pub(crate) removed: Arc<RemovedRealms>,
     /// Ends the process.
     pub(crate) fatal: Fatal,
 }
@@ -85,6 +88,7 @@ pub(crate) fn write_append(
         let why = format!("an append to session `{}` has no events", row.key);
         return Err(Trouble::Refused(StoreError::Failed(why)));
     }
+    opening.removed.check(&row.key.realm)?;
     check_asks(connection, append)?;
     if !append.audit.is_empty() {
         opening.audit_keys.get()?;

@@ -36,6 +36,7 @@ use tables::audit::AuditKeys;
 use tables::deliveries::Uncounted;
 use tables::fences::Fences;
 use tables::known::KnownPins;
+use tables::removed::RemovedRealms;
 use writer::Writer;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
@@ -50,6 +51,8 @@ pub(crate) struct SqliteStore {
     fences: Arc<Fences>,
     /// What rows of the audit are made with.
     audit_keys: Arc<AuditKeys>,
+    /// The realms that were removed.
+    removed: Arc<RemovedRealms>,
     /// This opening's number: the owner of what it drives.
     node: u64,
     /// Ends the process.
@@ -77,6 +80,9 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
     let vfs = parts.vfs.as_deref();
     let mut connection = files::connect::writer(&path, vfs)?;
     let node = schema::prepare(&mut connection, &path, now)?;
+    let removed = RemovedRealms::load(&connection);
+    let removed = removed.map_err(|error| files::connect::refused(&path, &error))?;
+    let removed = Arc::new(removed);
     // SQLite syncs the folder for its logs; the database's own name is ours to make durable.
     sync_folder(folder).map_err(unusable)?;
     let connections: Vec<_> =
@@ -89,6 +95,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
         fences: fences.clone(),
         pins: KnownPins::default(),
         audit_keys: audit_keys.clone(),
+        removed: removed.clone(),
         fatal: parts.fatal.clone(),
     };
     let shared = Arc::<Shared>::default();
@@ -102,6 +109,7 @@ pub(crate) fn open(folder: &Path, parts: &Parts, renew: bool) -> Result<SqliteSt
         readers,
         fences,
         audit_keys,
+        removed,
         node,
         fatal: parts.fatal.clone(),
         clock: parts.clock.clone(),

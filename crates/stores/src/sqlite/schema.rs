@@ -46,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(13, "held_values", include_str!("migrations/0013_held_values.sql")),
     Migration::new(14, "audit", include_str!("migrations/0014_audit.sql")),
     Migration::new(15, "principals", include_str!("migrations/0015_principals.sql")),
+    Migration::new(16, "realms", include_str!("migrations/0016_realms.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -431,6 +431,7 @@ mod tests {
                 fences: Arc::default(),
                 pins: KnownPins::default(),
                 audit_keys: Arc::default(),
+                removed: Arc::default(),
                 fatal,
             };
             let lock = FolderLock::take(folder, Millis(0)).unwrap();

@@ -102,8 +102,8 @@ impl Arm for SqliteArm {
     fn open(&self) -> OpenArm {
         let place = Place::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(Opened { store, api_keys, claims, principals, audit, .. }) => {
-                OpenArm { store, api_keys, claims, principals, audit }
+            Ok(Opened { store, api_keys, claims, principals, realms, audit, .. }) => {
+                OpenArm { store, api_keys, claims, principals, realms, audit }
             }
             Err(error) => panic!("{error}"),
         }
@@ -126,7 +126,7 @@ impl Arm for ModelArm {
     fn open(&self) -> OpenArm {
         let store = Arc::new(ModelStore::open(&self.state, "one"));
         let (api_keys, claims) = (store.clone(), store.clone());
-        let (principals, audit) = (store.clone(), store.clone());
-        OpenArm { store, api_keys, claims, principals, audit }
+        let (principals, realms, audit) = (store.clone(), store.clone(), store.clone());
+        OpenArm { store, api_keys, claims, principals, realms, audit }
     }
 }

@@ -22,6 +22,8 @@ pub mod claims;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod principals;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod realms;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod audit;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
@@ -81,6 +83,10 @@ macro_rules! store_contract {
                 claims_are_there_after_a_restart_until_they_are_removed;
             principals: a_principal_is_written_only_against_the_version_that_is_stored,
                 principals_are_listed_by_id_and_are_there_after_a_restart;
+            realms: a_realm_is_made_once_and_is_there_after_a_restart,
+                a_removed_realm_takes_no_write_and_its_name_is_not_given_again,
+                a_realm_goes_with_what_could_enter_it_or_not_at_all,
+                what_a_removed_realm_owned_is_purged_and_nothing_else;
             audit: an_append_and_its_entries_are_written_together_or_not_at_all,
                 a_key_and_its_entries_are_written_together_or_not_at_all,
                 a_principal_and_its_entries_are_written_together_or_not_at_all,

@@ -5,6 +5,7 @@ use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
 use kernel::contracts::principals::Principals;
+use kernel::contracts::realms::StoredRealms;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
@@ -36,6 +37,8 @@ pub struct OpenArm {
     pub claims: Arc<dyn Claims>,
     /// Principals.
     pub principals: Arc<dyn Principals>,
+    /// Realms that were made at run time.
+    pub realms: Arc<dyn StoredRealms>,
     /// The audit, which has no keys yet.
     pub audit: Arc<dyn Audit>,
 }
@@ -77,6 +80,11 @@ impl Scene {
     /// The principals beside it.
     pub fn principals(&self) -> &dyn Principals {
         &*self.open.principals
+    }
+
+    /// The realms beside it.
+    pub fn realms(&self) -> &dyn StoredRealms {
+        &*self.open.realms
     }
 
     /// The audit beside it.

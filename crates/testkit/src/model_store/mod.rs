@@ -10,6 +10,7 @@ mod audit;
 mod api_keys;
 mod claims;
 mod principals;
+mod realms;
 pub mod simulated;
 
 use crate::sim::rng::Rng;

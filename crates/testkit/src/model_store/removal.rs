@@ -87,6 +87,29 @@ impl Tables {
         (before - after + own) as u64
     }
 
+    /// Removes all that a realm owned, but for the audit; whether there was something.
+    pub(super) fn purge(&mut self, realm: &RealmId) -> bool {
+        let is_its = |session: &SessionData| session.row.key.realm == *realm;
+        let sessions = self.sessions.iter().filter(|(_, session)| is_its(session));
+        let sessions: Vec<u64> = sessions.map(|(number, _)| *number).collect();
+        let found: u64 = sessions.into_iter().map(|number| self.remove_session(number)).sum();
+        let before = self.keyed_rows();
+        self.closures.retain(|(of, _), _| of != realm);
+        self.loose.retain(|(of, _)| of != realm);
+        self.specs.retain(|(of, _), _| of != realm);
+        self.spec_pins.retain(|(of, _, _)| of != realm);
+        self.consumers.retain(|(of, _), _| of != realm);
+        self.keys.retain(|name, _| name.realm != *realm);
+        self.tallies.retain(|(of, ..), _| of != realm);
+        found > 0 || before > self.keyed_rows()
+    }
+
+    /// How many rows there are that name their realm themselves.
+    fn keyed_rows(&self) -> usize {
+        let pins = self.closures.len() + self.loose.len() + self.specs.len() + self.spec_pins.len();
+        pins + self.consumers.len() + self.keys.len() + self.tallies.len()
+    }
+
     /// Lists what the runs of a session pin, up to this one, before they are removed.
     fn loosen(&mut self, session: u64, last_run: u32) {
         let Some(realm) = self.sessions.get(&session).map(|found| found.row.key.realm.clone())

@@ -75,6 +75,10 @@ impl Blobs for Unswept {
         self.0.delete(realm, hash)
     }
 
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
+        self.0.purge(realm)
+    }
+
     fn sweep(&self, _before: Millis, _limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(std::future::ready(Ok((0, 0))))
     }

@@ -6,6 +6,7 @@ use kernel::contracts::StoreError;
 use kernel::contracts::api_keys::StoredKey;
 use kernel::contracts::claims::SubjectClaims;
 use kernel::contracts::principals::StoredPrincipal;
+use kernel::contracts::realms::RealmRecord;
 use kernel::definition::pipeline::OTHER_REASONS;
 use kernel::identity::audit::ChainName;
 use kernel::identity::chain::{Base, Head, Row};
@@ -56,6 +57,8 @@ pub(super) struct Tables {
     pub(super) claims: BTreeMap<Arc<str>, SubjectClaims>,
     /// The principals.
     pub(super) principals: BTreeMap<Arc<str>, StoredPrincipal>,
+    /// The realms that were made, those that were removed included.
+    pub(super) realms: BTreeMap<RealmId, RealmRecord>,
     /// The chains of the audit.
     pub(super) audit: BTreeMap<ChainName, Chain>,
 }
@@ -195,6 +198,7 @@ impl Tables {
             let why = format!("an append to session `{}` has no events", row.key);
             return Err(StoreError::Failed(why));
         }
+        self.check_realm(&row.key.realm)?;
         self.check_asks(append)?;
         if let Some(once) = &append.once
             && self.keys.contains_key(&KeyName::of(&row.key.realm, once))
@@ -212,6 +216,14 @@ impl Tables {
         self.write_asks(append, number);
         self.write_rest(append, reasons_max);
         Ok(())
+    }
+
+    /// Nothing is written for a realm that was removed.
+    pub(super) fn check_realm(&self, realm: &RealmId) -> Result<(), StoreError> {
+        match self.realms.get(realm).is_some_and(|record| record.removed.is_some()) {
+            true => Err(StoreError::RealmRemoved(realm.to_string())),
+            false => Ok(()),
+        }
     }
 
     /// Asks are opened once, and closed while they are open.

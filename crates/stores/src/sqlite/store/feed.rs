@@ -59,8 +59,11 @@ impl Feed for SqliteStore {
         start: FeedStart,
     ) -> Read<'a, u64> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
-        self.writes
-            .perform(move |connection| consumers::begin(connection, &realm, &consumer, start))
+        let removed = self.removed.clone();
+        self.writes.perform(move |connection| {
+            removed.check(&realm)?;
+            consumers::begin(connection, &realm, &consumer, start)
+        })
     }
 
     fn consumers<'a>(
@@ -74,8 +77,11 @@ impl Feed for SqliteStore {
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
-        self.writes
-            .perform(move |connection| consumers::advance(connection, &realm, &consumer, cursor))
+        let removed = self.removed.clone();
+        self.writes.perform(move |connection| {
+            removed.check(&realm)?;
+            consumers::advance(connection, &realm, &consumer, cursor)
+        })
     }
 
     fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool> {

@@ -4,6 +4,7 @@ mod feed;
 mod journal;
 mod lists;
 mod retention;
+mod realms;
 
 use super::SqliteStore;
 use kernel::contracts::{OnCommit, Read, Store, StoreError, StoreFigures};

@@ -32,7 +32,7 @@ impl SqliteStore {
     /// Removes the rows of hidden sessions, in commits between which others get theirs; how many.
     /// No one finds these sessions any more, so an error does not undo their removal: it is logged,
     /// and what stays is removed another time.
-    async fn remove_hidden(&self, sessions: &[i64]) -> u64 {
+    pub(super) async fn remove_hidden(&self, sessions: &[i64]) -> u64 {
         let mut rows = 0;
         for session in sessions.iter().copied() {
             loop {

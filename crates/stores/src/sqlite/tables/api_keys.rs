@@ -53,7 +53,8 @@ impl ApiKeys for SqliteStore {
     }
 }
 
-fn put(connection: &Connection, key: &ApiKey, expected: Option<u64>) -> Result<u64> {
+/// Writes one over this version of it, or a new one; the version that it has now.
+pub(crate) fn put(connection: &Connection, key: &ApiKey, expected: Option<u64>) -> Result<u64> {
     let stored = one(connection, VERSION, params![key.id.0], |row| count(row, 0))?;
     if stored != expected {
         let what = format!("API key {}", key.id.0);

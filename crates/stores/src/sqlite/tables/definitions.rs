@@ -44,9 +44,12 @@ impl Definitions for SqliteStore {
         definition: Definition,
         expected: Option<u64>,
     ) -> Read<'a, Definition> {
-        let realm = realm.clone();
+        let (realm, removed) = (realm.clone(), self.removed.clone());
         let definition = Definition { updated_at: self.clock.now(), ..definition };
-        self.writes.perform(move |connection| put(connection, &realm, &definition, expected))
+        self.writes.perform(move |connection| {
+            removed.check(&realm)?;
+            put(connection, &realm, &definition, expected)
+        })
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool> {

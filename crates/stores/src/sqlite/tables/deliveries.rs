@@ -63,9 +63,10 @@ impl Deliveries for SqliteStore {
         place: Option<(&'a str, u64)>,
     ) -> Read<'a, ()> {
         let (kept_max, uncounted) = (self.deliveries_max, self.uncounted.clone());
-        let realm = realm.clone();
+        let (realm, removed) = (realm.clone(), self.removed.clone());
         let place = place.map(|(consumer, cursor)| (consumer.to_owned(), cursor));
         self.writes.perform(move |connection: &Connection| {
+            removed.check(&realm)?;
             for row in &rows {
                 keep(connection, &realm, row)?;
             }

@@ -3,14 +3,24 @@
 
 use super::refs::{self, Loose};
 use crate::sqlite::SqliteStore;
-use kernel::contracts::{Holder, Read};
+use crate::sqlite::trouble::Trouble;
+use kernel::contracts::{Holder, Read, StoreError};
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 
 impl SqliteStore {
+    /// Refuses a realm that was removed.
+    pub(crate) fn check_realm(&self, realm: &RealmId) -> Result<(), StoreError> {
+        self.removed.check(realm).map_err(Trouble::into_error)
+    }
+
     /// Notes that a blob is about to be put; durable on return.
     pub(crate) fn note_blob(&self, realm: &RealmId, hash: &ContentHash) -> Read<'static, ()> {
         let (realm, hash, now) = (realm.clone(), hash.clone(), self.clock.now());
-        self.writes.perform(move |connection| refs::put(connection, &realm, &hash, now))
+        let removed = self.removed.clone();
+        self.writes.perform(move |connection| {
+            removed.check(&realm)?;
+            refs::put(connection, &realm, &hash, now)
+        })
     }
 
     /// Holds blobs; durable on return.
@@ -21,7 +31,11 @@ impl SqliteStore {
         blobs: &[ContentHash],
     ) -> Read<'static, ()> {
         let (realm, holder, blobs) = (realm.clone(), holder.clone(), blobs.to_vec());
-        self.writes.perform(move |connection| refs::hold(connection, &realm, &holder, &blobs))
+        let removed = self.removed.clone();
+        self.writes.perform(move |connection| {
+            removed.check(&realm)?;
+            refs::hold(connection, &realm, &holder, &blobs)
+        })
     }
 
     /// Lets go of all blobs that it holds; durable on return.

@@ -10,6 +10,7 @@ pub(crate) mod keys;
 pub(crate) mod consumers;
 pub(crate) mod tallies;
 pub(crate) mod fences;
+pub(crate) mod removed;
 pub(crate) mod history;
 pub(crate) mod definitions;
 pub(crate) mod audit;

@@ -37,7 +37,12 @@ impl Principals for SqliteStore {
     }
 }
 
-fn put(connection: &Connection, record: &PrincipalRecord, expected: Option<u64>) -> Result<u64> {
+/// Writes one over this version of it, or a new one; the version that it has now.
+pub(crate) fn put(
+    connection: &Connection,
+    record: &PrincipalRecord,
+    expected: Option<u64>,
+) -> Result<u64> {
     let stored = one(connection, VERSION, params![record.id], |row| count(row, 0))?;
     if stored != expected {
         let what = format!("principal {}", record.id);

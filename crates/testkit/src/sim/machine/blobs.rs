@@ -251,6 +251,10 @@ impl Blobs for SimBlobs {
         self.inner.delete(realm, hash)
     }
 
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
+        self.inner.purge(realm)
+    }
+
     fn sweep(&self, before: Millis, limit: usize) -> Read<'_, (usize, u64)> {
         Box::pin(async move {
             self.passes(Point::DiskWrite).await;

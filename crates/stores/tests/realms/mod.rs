@@ -1,0 +1,55 @@
+//! A removed realm in the embedded store: blobs and definitions, which the contract suite has not.
+
+use super::Scene;
+use futures::executor::block_on;
+use kernel::contracts::realms::{LostEntries, RealmRecord, Removal};
+use kernel::contracts::{Definition, StoreError};
+use kernel::values::ids::{ContentHash, Millis, RealmId};
+use serde_json::json;
+use stores::Opened;
+
+#[test]
+fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them() {
+    let scene = Scene::new();
+    let Opened { blobs, definitions, realms, .. } = &scene.opened;
+    let (gone, stays) = (RealmId::from("acme"), RealmId::from("other"));
+    let plan = || Definition {
+        kind: "plan".to_owned(),
+        name: "a".to_owned(),
+        version: 0,
+        body: json!({}),
+        updated_at: Millis(0),
+    };
+    let texts = ["one", "two", "three"];
+    for realm in [&gone, &stays] {
+        let record = RealmRecord {
+            name: realm.clone(),
+            by: "root".into(),
+            created: Millis(1),
+            removed: None,
+        };
+        block_on(realms.create_realm(&record, Vec::new())).unwrap();
+        block_on(definitions.put(realm, plan(), None)).unwrap();
+        for text in texts {
+            block_on(blobs.put(realm, text.into())).unwrap();
+        }
+    }
+    let removal = Removal { by: "root".into(), at: Millis(2), purged: false };
+    let removed = realms.remove_realm(&gone, &removal, LostEntries::default(), Vec::new());
+    block_on(removed).unwrap();
+    let refused = || StoreError::RealmRemoved("acme".to_owned());
+    assert_eq!(block_on(blobs.put(&gone, b"late".to_vec())), Err(refused()));
+    assert_eq!(block_on(definitions.put(&gone, plan(), None)), Err(refused()));
+    let folder = scene.folder.path().join("data/blobs");
+    assert!(folder.join("acme").is_dir());
+    while block_on(blobs.purge(&gone)).unwrap() {}
+    while block_on(realms.purge_realm(&gone)).unwrap() {}
+    assert!(!folder.join("acme").exists() && folder.join("other").is_dir());
+    assert_eq!(block_on(blobs.purge(&gone)), Ok(false), "nothing is left");
+    assert_eq!(block_on(definitions.counts()).unwrap(), [(stays.clone(), 1)]);
+    for text in texts {
+        let hash = ContentHash::of(text.as_bytes());
+        assert_eq!(block_on(blobs.get(&gone, &hash)).unwrap(), None);
+        assert_eq!(block_on(blobs.get(&stays, &hash)).unwrap(), Some(text.into()));
+    }
+}
