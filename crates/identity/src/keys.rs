@@ -318,8 +318,13 @@ impl Keys {
         Ok((stored, gives))
     }
 
+    /// Keeps everyone else from changing a key.
+    pub(crate) async fn hold_changes(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
     /// Reads all keys again. The caller holds `changing`.
-    async fn reload(&self) -> Result<(), StoreError> {
+    pub(crate) async fn reload(&self) -> Result<(), StoreError> {
         let stored = self.parts.store.all().await?;
         self.replace(|before| before.reloaded(stored));
         Ok(())
@@ -335,6 +340,11 @@ impl Keys {
     /// Lets everyone see these principals, and no others.
     pub(crate) fn take_principals(&self, principals: Roster) {
         self.replace(|before| before.with_principals(principals));
+    }
+
+    /// Lets everyone see these realms, and no others.
+    pub(crate) fn take_realms(&self, realms: Realms) {
+        self.replace(|before| before.with_realms(realms));
     }
 
     /// Lets everyone look again: a credential may have ended of which no one here is told.

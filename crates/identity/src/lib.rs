@@ -17,6 +17,7 @@ pub mod keys;
 mod verified;
 mod claims;
 pub mod principals;
+pub mod realms;
 pub mod policy;
 pub mod realm_policy;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use crate::issuer::{IssuerParts, Issuers, KnownToken};
 use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
+use crate::realms::{FirstRealms, RealmBook};
 use crate::sent::Sent;
 use crate::snapshot::{Held, Snapshot};
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
@@ -37,6 +39,7 @@ use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
 use kernel::contracts::principals::Principals as StoredPrincipals;
+use kernel::contracts::realms::StoredRealms;
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::directory::Directory;
 use kernel::identity::issuer::IssuerEntry;
@@ -64,8 +67,10 @@ pub struct IdentityParts {
     pub principals: Arc<dyn StoredPrincipals>,
     /// The principals that the project's file names.
     pub principals_file: Vec<Arc<Principal>>,
-    /// The realms that there are.
+    /// The realms that the settings name.
     pub realms: Realms,
+    /// Where realms are stored that were made at run time.
+    pub made_realms: Arc<dyn StoredRealms>,
     /// Whose access tokens are taken.
     pub issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`: tokens that are for it are taken there.
@@ -92,6 +97,7 @@ pub struct Identity {
     issuers: Issuers,
     claims: Arc<ClaimsBook>,
     principals: Arc<Principals>,
+    realms: RealmBook,
     failures: Failures,
     /// What of them is kept.
     failed: Option<Arc<Failed>>,
@@ -128,7 +134,7 @@ impl Identity {
     /// Reads everyone who is known.
     pub async fn open(parts: IdentityParts) -> Result<Arc<Self>, IdentityError> {
         let IdentityParts { keys: store, claims, issuers, mcp, audit, .. } = parts;
-        let IdentityParts { principals, principals_file: file, realms, .. } = parts;
+        let IdentityParts { principals, principals_file: file, realms, made_realms, .. } = parts;
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let (tokens, failures) = (Tokens::new(seal), Failures::default());
@@ -136,7 +142,8 @@ impl Identity {
         let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
         let key_parts =
             KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
-        let keys = Keys::open(key_parts, admin.is_some(), realms).await?;
+        let realms = FirstRealms::read(made_realms, realms).await?;
+        let keys = Keys::open(key_parts, admin.is_some(), realms.all()).await?;
         let everyone = Arc::downgrade(&keys);
         let lost = Arc::new(move || {
             if let Some(keys) = everyone.upgrade() {
@@ -154,6 +161,7 @@ impl Identity {
         if !clashes.is_empty() {
             return Err(IdentityError::Principals(clashes));
         }
+        let realms = RealmBook::new(realms, keys.clone(), principals.clone(), clock.clone());
         Ok(Arc::new(Self {
             keys,
             admin,
@@ -161,6 +169,7 @@ impl Identity {
             issuers,
             claims,
             principals,
+            realms,
             failures,
             failed,
             clock,

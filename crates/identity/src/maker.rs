@@ -1,9 +1,10 @@
-//! Who makes, changes or lists keys and principals. Nobody gives, changes or sees more than they
-//! administer.
+//! Who makes, changes or lists keys, principals and realms. Nobody gives, changes or sees more than
+//! they administer.
 
 use crate::snapshot::Snapshot;
 use kernel::identity::audit::{Entry, Object};
-use kernel::identity::grants::Grants;
+use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::roles::Roles;
 use kernel::values::caller::Via;
 use kernel::values::ids::Millis;
 use std::sync::Arc;
@@ -25,6 +26,12 @@ pub struct Maker {
 }
 
 impl Maker {
+    /// Whether it administers every realm that there is or may be.
+    pub fn administers_everything(&self) -> bool {
+        let everywhere = RealmPattern::parse("*").map(|all| Grants::one(all, Roles::default()));
+        everywhere.is_ok_and(|everywhere| self.administers(&everywhere))
+    }
+
     /// Whether it administers all that these reach.
     pub(crate) fn administers(&self, grants: &Grants) -> bool {
         grants.is_within(&self.grants).is_ok()

@@ -295,8 +295,18 @@ impl Principals {
         Ok(self.seen(known))
     }
 
+    /// What is stored of all of them.
+    pub(crate) fn stored(&self) -> Vec<StoredPrincipal> {
+        self.held().stored.values().cloned().collect()
+    }
+
+    /// Keeps everyone else from changing one that is stored.
+    pub(crate) async fn hold_changes(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
     /// Reads all that is stored again. The caller holds `changing`.
-    async fn reload(&self) -> Result<(), StoreError> {
+    pub(crate) async fn reload(&self) -> Result<(), StoreError> {
         let stored = by_id(self.store.all_principals().await?);
         let mut held = self.held();
         held.stored = stored;

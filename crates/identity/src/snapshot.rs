@@ -106,6 +106,12 @@ impl Snapshot {
         self.numbered(Directory { principals, ..Directory::clone(&self.directory) })
     }
 
+    /// The next one: the same with these realms and no others.
+    pub(crate) fn with_realms(&self, realms: Realms) -> Self {
+        let realms = Arc::new(realms);
+        self.numbered(Directory { realms, ..Directory::clone(&self.directory) })
+    }
+
     /// The next one, with this directory and the same beside it.
     fn numbered(&self, directory: Directory) -> Self {
         let number = self.directory.number + 1;

@@ -13,6 +13,7 @@ mod fuzz;
 mod issuers;
 mod principals;
 mod realms;
+mod realm_changes;
 
 use crate::keys::{Expiry, Made, Maker, NewKey};
 use crate::sent::Sent;
@@ -21,6 +22,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::claims::{Claims, SubjectClaims};
 use kernel::contracts::principals::{Principals, StoredPrincipal};
+use kernel::contracts::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
 use kernel::contracts::{Clock, Entropy, Read, Spawn, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -30,7 +32,7 @@ use kernel::identity::principal::{Principal, PrincipalRecord};
 use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::Via;
-use kernel::values::ids::Millis;
+use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use std::collections::BTreeMap;
@@ -132,7 +134,8 @@ fn parts(
     IdentityParts {
         keys: store.clone(),
         claims: store.clone(),
-        principals: store,
+        principals: store.clone(),
+        made_realms: store,
         principals_file,
         realms: Realms::default(),
         issuers,
@@ -178,6 +181,7 @@ struct Memory {
     keys: Mutex<BTreeMap<KeyId, StoredKey>>,
     claims: Mutex<BTreeMap<Arc<str>, SubjectClaims>>,
     principals: Mutex<BTreeMap<Arc<str>, StoredPrincipal>>,
+    realms: Mutex<BTreeMap<RealmId, RealmRecord>>,
     /// How often claims were written.
     claimed: AtomicU64,
     /// Whether writes wait.
@@ -296,6 +300,50 @@ impl Principals for Memory {
             self.entries.lock().unwrap().extend(audit);
             Ok(version)
         })
+    }
+}
+
+impl StoredRealms for Memory {
+    fn all_realms(&self) -> Read<'_, Vec<RealmRecord>> {
+        let all = self.realms.lock().unwrap().values().cloned().collect();
+        Box::pin(async move { Ok(all) })
+    }
+
+    fn create_realm<'a>(&'a self, record: &'a RealmRecord, audit: Entries) -> Read<'a, ()> {
+        self.realms.lock().unwrap().insert(record.name.clone(), record.clone());
+        self.entries.lock().unwrap().extend(audit);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remove_realm<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        removal: &'a Removal,
+        lost: LostEntries,
+        audit: Entries,
+    ) -> Read<'a, ()> {
+        Box::pin(async move {
+            for (key, version) in &lost.keys {
+                self.write(key, Some(*version))?;
+            }
+            for (record, version) in lost.principals {
+                self.put_principal(&record, Some(version), Entries::new()).await?;
+            }
+            let mut realms = self.realms.lock().unwrap();
+            realms.get_mut(realm).unwrap().removed = Some(removal.clone());
+            self.entries.lock().unwrap().extend(audit);
+            Ok(())
+        })
+    }
+
+    fn purge_realm<'a>(&'a self, _realm: &'a RealmId) -> Read<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn note_purged<'a>(&'a self, realm: &'a RealmId) -> Read<'a, ()> {
+        let mut realms = self.realms.lock().unwrap();
+        realms.get_mut(realm).unwrap().removed.as_mut().unwrap().purged = true;
+        Box::pin(async { Ok(()) })
     }
 }
 

@@ -16,6 +16,7 @@ use kernel::contracts::api_keys::ApiKeys;
 use kernel::contracts::audit::Audit;
 use kernel::contracts::claims::Claims;
 use kernel::contracts::principals::Principals;
+use kernel::contracts::realms::StoredRealms;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::Principal;
 use kernel::identity::realm::{RealmSettings, Realms};
@@ -82,8 +83,10 @@ pub(super) struct Known {
     principals: Arc<dyn Principals>,
     /// Those of the project's file.
     principals_file: Vec<Arc<Principal>>,
-    /// The realms that there are.
+    /// The realms that the settings name.
     realms: Realms,
+    /// Those that were made at run time.
+    made_realms: Arc<dyn StoredRealms>,
     /// Where failed credentials are kept.
     audit: Arc<dyn Audit>,
     /// Whose tokens are taken.
@@ -116,6 +119,7 @@ impl Known {
             principals: opened.principals.clone(),
             principals_file: principals.unwrap_or_default(),
             realms,
+            made_realms: opened.realms.clone(),
             audit: opened.audit.clone(),
             issuers,
             mcp,
@@ -123,7 +127,7 @@ impl Known {
     }
 }
 
-/// The realms that exist: those that are configured, and the one that every server has.
+/// The realms that the settings name, and the one that every server has.
 fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
     configured.entry(default_realm()).or_default();
     Realms(configured)
@@ -136,7 +140,8 @@ pub(super) async fn known(
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let Known { keys, claims, principals, principals_file, realms, audit, issuers, mcp } = by;
+    let Known { keys, claims, principals, principals_file, realms, made_realms, .. } = by;
+    let Known { audit, issuers, mcp, .. } = by;
     let System { clock, entropy, spawn } = system.clone();
     let parts = IdentityParts {
         keys,
@@ -144,6 +149,7 @@ pub(super) async fn known(
         principals,
         principals_file,
         realms,
+        made_realms,
         issuers,
         mcp,
         audit: Some(audit),
@@ -185,6 +191,10 @@ pub(super) async fn admitted(
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
             that nothing can be run or called there; see `run_as_user_id` in its settings");
+    }
+    for realm in identity.buried_realms() {
+        tracing::warn!(%realm, "the settings name a realm that was removed: it is not there, because \
+            the name of a removed realm is not given again; remove it from the settings");
     }
     let files = policies.map(|policies| policies.opened(&identity, system));
     if asked.access(&identity, system.clock.now())? == Access::Local {
