@@ -12,6 +12,7 @@ pub mod gate;
 mod command;
 mod session_cache;
 mod suspects;
+mod closed_realms;
 mod shared;
 mod handles;
 mod driver;

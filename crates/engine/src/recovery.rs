@@ -1,9 +1,10 @@
-//! Recovery, at start and continuously: sessions that should move and that no one drives.
+//! Recovery, at start and continuously: sessions that should move and that no one drives. And the
+//! realms in which nothing moves any more.
 
 use crate::command::Command;
 use crate::handles::Admin;
 use crate::shared::lock;
-use kernel::values::ids::Millis;
+use kernel::values::ids::{Millis, RealmId};
 use std::sync::atomic::Ordering;
 
 /// How often old sessions are looked for.
@@ -25,6 +26,20 @@ impl Admin<'_> {
         };
         self.shared.spawn.critical_task("recover", Box::pin(task));
         self.keep_pruning();
+    }
+
+    /// Drives nothing in this realm any more and forgets its plans, agents and pipelines: it was
+    /// removed. What is under way there is given up, and who waits for it is refused.
+    pub fn close_realm(self, realm: &RealmId) {
+        let shared = self.shared;
+        shared.closed.close(realm.clone());
+        for (key, sender) in lock(&shared.driven).iter() {
+            if key.realm == *realm {
+                // Its driver looks when it gets anything: one whose queue is full does.
+                let _ = sender.try_send(Command::Wake);
+            }
+        }
+        shared.catalog.forget(realm);
     }
 
     /// Removes what is old, in a task of its own: a large removal must not stop the clock of

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::catalog::models::Models;
 use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
+use crate::closed_realms::ClosedRealms;
 use crate::command::Command;
 use crate::gate::Gate;
 use crate::gate::arrivals::Arrivals;
@@ -134,6 +135,8 @@ pub(crate) struct Shared {
     pub(crate) attending: Arc<Attending>,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
+    /// The realms in which nothing is driven any more.
+    pub(crate) closed: ClosedRealms,
     /// How often sessions were parked by this process.
     pub(crate) parked: Mutex<HashMap<SessionKey, u32>>,
     pub(crate) stopping: AtomicBool,
@@ -205,6 +208,7 @@ impl Engine {
                 attending: Arc::default(),
                 driven: Mutex::default(),
                 closures: Mutex::default(),
+                closed: ClosedRealms::default(),
                 parked: Mutex::default(),
                 stopping: AtomicBool::new(false),
                 limits,

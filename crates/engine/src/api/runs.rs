@@ -359,6 +359,9 @@ impl Shared {
         if self.stopping.load(Ordering::Acquire) {
             return Err(stopping());
         }
+        if self.closed.has(&key.realm) {
+            return Err(Refusal::realm_removed());
+        }
         let mut driven = lock(&self.driven);
         if let Some(sender) = driven.get(key) {
             match sender.try_send(command) {

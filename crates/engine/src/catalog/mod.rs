@@ -20,7 +20,7 @@ use kernel::tool::schema::Schemas;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
@@ -151,6 +151,12 @@ impl Catalog {
     fn change<T>(&self, realm: &RealmId, change: impl FnOnce(&mut RealmPlans) -> T) -> T {
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         change(realms.entry(realm.clone()).or_default())
+    }
+
+    /// Forgets all that a realm has. Who waits for a change there hears that none comes.
+    pub(crate) fn forget(&self, realm: &RealmId) {
+        self.realms.write().unwrap_or_else(PoisonError::into_inner).remove(realm);
+        self.version.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A number that grows with every change of a realm's plans, agents or pipelines, also with

@@ -79,11 +79,24 @@ impl Drop for Seat {
 }
 
 impl Seat {
+    /// Refuses what was sent, and all that is sent from now on.
+    fn refuse_all(&mut self) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            command.refuse(Refusal::realm_removed());
+        }
+    }
+
     async fn drive(mut self, probation: Arc<Probation>) {
         let new = || Driver::new(self.shared.clone(), self.key.clone(), probation.clone());
         let mut driver = new();
         let mut panics = 0;
         loop {
+            if self.shared.closed.has(&self.key.realm) {
+                driver.fail(&Refusal::realm_removed());
+                self.refuse_all();
+                return;
+            }
             let turned = {
                 let turn = pin!(driver.turn(&mut self.commands, panics > 0));
                 caught(turn).await

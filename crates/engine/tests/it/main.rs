@@ -14,6 +14,7 @@ mod gate;
 mod heal;
 mod identity;
 mod realms;
+mod removed_realms;
 mod registry;
 mod rights;
 mod rules;
