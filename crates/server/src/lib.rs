@@ -7,6 +7,7 @@
 mod problem;
 pub mod secrets;
 mod gateway;
+mod realms;
 mod counted;
 mod connections;
 mod request;

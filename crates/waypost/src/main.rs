@@ -116,7 +116,7 @@ enum Command {
     Key(key::KeyArgs),
     /// List, show, store, disable and enable the people and programs that are known by name
     Principal(principal::PrincipalArgs),
-    /// List the realms of a server, and show what is set for them
+    /// List, show, make and remove the realms of a server
     Realm(realm::RealmArgs),
     /// List, check, test and explain the policies of a project
     Policy(policy::PolicyArgs),

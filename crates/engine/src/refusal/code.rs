@@ -92,8 +92,8 @@ codes! {
     BadCursor => "bad_cursor", BadRequest;
     /// The store is closed, or being closed.
     Closing => "closing", Unavailable;
-    /// The realm was removed.
-    RealmRemoved => "realm_removed", Gone;
+    /// The realm was removed: it is like one that may not be entered.
+    RealmRemoved => "realm_not_allowed", Forbidden;
     /// The store failed.
     StoreFailed => "store_failed", Failed;
     /// The server is stopping.

@@ -63,7 +63,7 @@ impl Refusal {
     /// The realm was removed while something was done in it.
     pub(crate) fn realm_removed() -> Self {
         Self::new(RefusalCode::RealmRemoved, "the realm was removed")
-            .hint("`waypost realm ls` lists the realms that there are")
+            .hint("`waypost whoami` lists the realms that the credential may enter")
     }
 
     /// What is stored cannot be read.

@@ -2,7 +2,8 @@
 
 use super::error::{AssembleError, ProjectPart, stored, wrong};
 use super::setup::Setup;
-use crate::assemble::{beside, pipelines};
+use crate::assemble::pipelines;
+use crate::realms::files as beside;
 use engine::{Engine, ProjectFiles};
 use identity::Identity;
 use kernel::contracts::Definitions;
@@ -26,6 +27,13 @@ pub(super) struct Brought {
     default: Option<AgentName>,
 }
 
+impl Brought {
+    /// Its files.
+    pub(super) fn files(self) -> ProjectFiles {
+        self.files
+    }
+}
+
 /// Takes out what goes into the catalog.
 pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
     let readable = setup.project.readable_pipelines();
@@ -46,7 +54,7 @@ pub(super) async fn load(
     engine: &Engine,
     definitions: &dyn Definitions,
     identity: &Identity,
-    brought: Brought,
+    brought: &Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
     let (realm, files) = (default_realm(), &brought.files);
     let models = engine.catalog().model_names();

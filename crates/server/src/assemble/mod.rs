@@ -11,7 +11,6 @@ pub(crate) mod policies;
 mod access;
 mod held;
 mod behind;
-mod beside;
 mod load;
 mod told;
 mod served;
@@ -24,6 +23,7 @@ use crate::connections::{CONNECTIONS_MAX, connections_within};
 use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
 use crate::mcp::door::Door;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
+use crate::realms::keeper::{OfRealms, RealmKeeper};
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::doors::{Shared, SinkFacts};
 use crate::routes::router;
@@ -161,16 +161,17 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     };
     let parts = engine_parts(&setup, &ground, told);
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;
-    warnings.extend(load(&engine, definitions.as_ref(), &identity, brought).await?);
-    go_on(&engine, kept).await?;
-    let (sinks, left) = begun_sinks(outlets, &engine, &realm).await?;
-    warnings.extend(left);
+    warnings.extend(load(&engine, definitions.as_ref(), &identity, &brought).await?);
+    let (store, blobs) = (ground.opened.realms.clone(), ground.opened.blobs.clone());
+    let realms = OfRealms { store, blobs, files: brought.files() };
+    let realms = go_on(&engine, identity, realms, &ground.system.spawn, kept).await?;
+    let sinks = begun_sinks(outlets, &engine, &realm, &mut warnings).await?;
     let variables = setup.variables.clone();
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
     warnings.extend(begin_stored(&gateway, &providers).await);
     let served = engine.clone();
-    let inside = Inside { engine: served, entrance, identity, gateway, telemetry, sinks, files };
+    let inside = Inside { engine: served, entrance, realms, gateway, telemetry, sinks, files };
     let doors = doors(&setup, &ground, inside);
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
     let router = router(doors.clone(), door.clone(), extra.routes);
@@ -180,14 +181,22 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
 }
 
 /// Writes down that the server began, lets it go on with what it left undone, and removes from the
-/// audit what is too old from now on.
-async fn go_on(engine: &Engine, kept: AuditConfig) -> Result<(), AssembleError> {
+/// audit what is too old from now on. Gives who makes and removes realms.
+async fn go_on(
+    engine: &Engine,
+    identity: Arc<Identity>,
+    realms: OfRealms,
+    spawn: &Arc<dyn Spawn>,
+    kept: AuditConfig,
+) -> Result<Arc<RealmKeeper>, AssembleError> {
     engine.audits().note_start().await.map_err(stored)?;
+    let keeper = RealmKeeper::new(engine.clone(), identity, realms, spawn.clone());
+    keeper.resume();
     engine.admin().keep_recovering();
     if let Some(days) = kept.keep_days {
         engine.audits().keep_pruning(days.get());
     }
-    Ok(())
+    Ok(keeper)
 }
 
 /// What connections to upstreams are made of.
@@ -217,16 +226,18 @@ fn opened_sinks(wanted: Option<Wanted>, system: &System) -> Result<Option<Outlet
     opened.transpose().map_err(wrong(ProjectPart::Sinks))
 }
 
-/// Lets the engine send to them; what there is to say of each, and of sinks that are not configured
-/// any more.
+/// Lets the engine send to them; what there is to say of each. Sinks that are not configured any
+/// more are warned of.
 async fn begun_sinks(
     outlets: Option<Outlets>,
     engine: &Engine,
     realm: &RealmId,
-) -> Result<(Vec<SinkFacts>, Vec<Mistake>), AssembleError> {
-    let Some(outlets) = outlets else { return Ok((Vec::new(), Vec::new())) };
+    warnings: &mut Vec<Mistake>,
+) -> Result<Vec<SinkFacts>, AssembleError> {
+    let Some(outlets) = outlets else { return Ok(Vec::new()) };
     let facts = outlets.begin(engine, realm).await.map_err(stored)?;
-    Ok((facts, left_behind(engine, realm).await.map_err(stored)?))
+    warnings.extend(left_behind(engine, realm).await.map_err(stored)?);
+    Ok(facts)
 }
 
 /// Starts the stored providers, and reacts from now on to what upstreams bring; a provider that

@@ -3,7 +3,9 @@
 //! comes in together, or what was served before stays. Runs that began keep what they pin.
 
 use crate::assemble::pipelines::misplaced;
-use crate::assemble::{AssembleError, beside, opened, policies};
+use crate::assemble::{AssembleError, opened, policies};
+use crate::realms::files::ServedFiles;
+use crate::realms::keeper::RealmKeeper;
 use engine::{Engine, Models, ProjectFiles};
 use identity::Identity;
 use kernel::definition::agent::Agent;
@@ -90,6 +92,8 @@ impl Parts {
 pub(crate) struct Reload {
     engine: Engine,
     identity: Arc<Identity>,
+    /// Where realms that are made later get the files from.
+    served: Arc<ServedFiles>,
     realm: RealmId,
     /// What is served now.
     taken: Parts,
@@ -113,7 +117,7 @@ impl Reload {
     /// For an engine that serves this, to those who are known, and by the policies of files.
     pub(crate) fn new(
         engine: Engine,
-        identity: Arc<Identity>,
+        keeper: &RealmKeeper,
         policies: Option<Arc<CedarPolicy>>,
         taken: Parts,
     ) -> Self {
@@ -121,7 +125,9 @@ impl Reload {
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        Self { engine, identity, realm, taken, given, open, policies, changes: Vec::new() }
+        let (identity, served) = (keeper.identity.clone(), keeper.files.clone());
+        let changes = Vec::new();
+        Self { engine, identity, served, realm, taken, given, open, policies, changes }
     }
 
     /// What is served now.
@@ -157,9 +163,8 @@ impl Reload {
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
         self.engine.catalog().set_files(&self.realm, files);
-        for realm in beside::names(&self.identity.directory().realms) {
-            warnings.extend(beside::take_files(&self.engine, realm, &parts.files));
-        }
+        let (realms, everywhere) = (&self.identity.directory().realms, parts.files.clone());
+        warnings.extend(self.served.replace(&self.engine, realms, everywhere));
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         if parts.principals != self.taken.principals {

@@ -6,11 +6,11 @@ use super::setup::Setup;
 use crate::gateway::Gateway;
 use crate::mcp::door::Door;
 use crate::mcp::own::Own;
+use crate::realms::keeper::RealmKeeper;
 use crate::request::auth::Entrance;
 use crate::request::cursors::Cursors;
 use crate::request::doors::{Doors, Shared, SinkFacts};
 use engine::Engine;
-use identity::Identity;
 use kernel::contracts::shelf::Shelf;
 use policy::CedarPolicy;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ impl Shelf for Bare {}
 pub(super) struct Inside {
     pub(super) engine: Engine,
     pub(super) entrance: Entrance,
-    pub(super) identity: Arc<Identity>,
+    /// Who makes and removes realms, and knows everyone.
+    pub(super) realms: Arc<RealmKeeper>,
     pub(super) gateway: Gateway,
     pub(super) telemetry: Telemetry,
     /// Where events go.
@@ -36,9 +37,9 @@ pub(super) struct Inside {
 
 /// The doors before all that.
 pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
-    let Inside { engine, entrance, identity, gateway, telemetry, sinks, files } = inside;
+    let Inside { engine, entrance, realms, gateway, telemetry, sinks, files } = inside;
     let (backup, cursors) = (ground.opened.backup.clone(), Cursors::new(&ground.keys));
-    let mut doors = Doors::new(engine, entrance, identity, gateway, backup, cursors, telemetry);
+    let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);
     (doors.sinks, doors.policies) = (sinks, files);
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());

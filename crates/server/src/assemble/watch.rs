@@ -76,8 +76,8 @@ impl Watch {
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> Watching {
         let clock = assembled.engine.clock().clone();
-        let (identity, policies) = (assembled.identity(), assembled.doors.policies.clone());
-        let reload = Reload::new(assembled.engine.clone(), identity, policies, self.served);
+        let (keeper, policies) = (&assembled.doors.realms, assembled.doors.policies.clone());
+        let reload = Reload::new(assembled.engine.clone(), keeper, policies, self.served);
         let reloads = assembled.doors.reloads.clone();
         let mut watcher = Watcher {
             source: self.source,

@@ -4,6 +4,7 @@
 use crate::counted::{Answers, Reloads};
 use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
+use crate::realms::keeper::RealmKeeper;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
 use crate::request::rate::SharedRate;
@@ -35,6 +36,8 @@ pub(crate) struct Doors {
     pub(crate) entrance: Entrance,
     /// Who is known. In local mode no one is asked for a key, and keys can be made.
     pub(crate) identity: Arc<Identity>,
+    /// Who makes and removes realms.
+    pub(crate) realms: Arc<RealmKeeper>,
     /// The servers behind this one.
     pub(crate) gateway: Gateway,
     /// Copies of all that it keeps.
@@ -86,12 +89,12 @@ pub(crate) struct SinkFacts {
 pub(crate) type Shared = Arc<Doors>;
 
 impl Doors {
-    /// Doors before this engine and these upstreams, with what makes backups, seals places and
-    /// measures.
+    /// Doors before this engine and these upstreams, with what makes realms and backups, seals
+    /// places and measures.
     pub(crate) fn new(
         engine: Engine,
         entrance: Entrance,
-        identity: Arc<Identity>,
+        realms: Arc<RealmKeeper>,
         gateway: Gateway,
         backup: Arc<dyn Backup>,
         cursors: Cursors,
@@ -101,7 +104,8 @@ impl Doors {
         let logins = || SharedRate::per_minute(limits.logins_per_minute);
         Self {
             entrance,
-            identity,
+            identity: realms.identity.clone(),
+            realms,
             gateway,
             backup,
             cursors,
@@ -143,17 +147,21 @@ impl Doors {
         self.engine.catalog().pipeline_at(caller, path)
     }
 
-    /// Waits until this credential is not good any more. Nothing is begun before it is polled.
+    /// Waits until this credential is not good any more, or this realm is gone. Nothing is begun
+    /// before it is polled.
     pub(crate) fn lapse(
         &self,
         verified: &Arc<Verified>,
+        realm: &RealmId,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (identity, clock) = (self.identity.clone(), self.engine.clock().clone());
-        let verified = verified.clone();
+        let (verified, realm) = (verified.clone(), realm.clone());
         async move {
             // Before the first look: what changes after it wakes us.
             let mut changed = identity.changed();
-            while let Standing::Good { until } = identity.standing(&verified) {
+            while identity.has_realm(&realm)
+                && let Standing::Good { until } = identity.standing(&verified)
+            {
                 let ends = async {
                     match until {
                         Some(until) => clock.sleep_until(until).await,

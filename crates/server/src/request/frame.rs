@@ -7,6 +7,7 @@ use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
 use crate::request::origin;
+use crate::request::realms::not_allowed;
 use crate::request::trace;
 use crate::request::way::way_of;
 use axum::body::{Body, HttpBody};
@@ -18,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::future::{Either, ready, select};
 use identity::Verified;
+use kernel::values::ids::RealmId;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
 use std::pin::pin;
@@ -110,12 +112,18 @@ async fn checked<F: Future<Output = Response>>(
             return sent(doors, page, told(doors, failure, shape, caller));
         }
     };
-    let verified = visitor.as_ref().and_then(|visitor| visitor.verified.clone());
-    let mut response = match verified {
+    let checked = visitor.as_ref().and_then(|visitor| {
+        let realm = visitor.caller.realm.clone();
+        visitor.verified.clone().map(|verified| (verified, realm))
+    });
+    let mut response = match checked {
         None => handler(request, visitor).await,
-        Some(verified) => {
-            let answered = within(doors, &verified, handler(request, visitor)).await;
-            answered.unwrap_or_else(|| entrance.lapsed(door).into_response())
+        Some((verified, realm)) => {
+            let answered = within(doors, &verified, &realm, handler(request, visitor)).await;
+            answered.unwrap_or_else(|| match doors.identity.has_realm(&realm) {
+                true => entrance.lapsed(door).into_response(),
+                false => not_allowed().into_response(),
+            })
         }
     };
     // Nobody learns what was decided before it is written down.
@@ -146,15 +154,16 @@ fn entered(
     impersonated(doors, request.headers(), visitor)
 }
 
-/// An answer that ends with the credential that asked for it: none where that was before it began,
-/// and a stream where that comes in the middle.
+/// An answer that ends with the credential that asked for it, or with its realm: none where that
+/// was before it began, and a stream where that comes in the middle.
 async fn within(
     doors: &Shared,
     verified: &Arc<Verified>,
+    realm: &RealmId,
     answered: impl Future<Output = Response>,
 ) -> Option<Response> {
     // The handler goes first: who ends its own credential is told so.
-    let response = match select(pin!(answered), pin!(doors.lapse(verified))).await {
+    let response = match select(pin!(answered), pin!(doors.lapse(verified, realm))).await {
         Either::Left((response, _)) => response,
         Either::Right(((), _)) => return None,
     };
@@ -162,7 +171,7 @@ async fn within(
     if response.body().size_hint().exact().is_some() {
         return Some(response);
     }
-    let lapse = doors.lapse(verified);
+    let lapse = doors.lapse(verified, realm);
     Some(response.map(|body| Body::from_stream(body.into_data_stream().take_until(lapse))))
 }
 

@@ -31,11 +31,14 @@ pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Resul
     let principal = directory.principals.of_subject(subject).map(|known| &*known.principal);
     let (asked, area, usual) = (asked(uri, headers)?, area(uri.path()), default_realm());
     let chosen = directory.realms.choose(Wish { asked, area, principal, grants, usual });
-    chosen.ok_or_else(|| {
-        let message = "the credential may not enter this realm";
-        Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
-            .hint("`waypost whoami` lists the realms that it may enter")
-    })
+    chosen.ok_or_else(not_allowed)
+}
+
+/// What everybody hears who may not enter a realm, whether it exists or not.
+pub(crate) fn not_allowed() -> Failure {
+    let message = "the credential may not enter this realm";
+    Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+        .hint("`waypost whoami` lists the realms that it may enter")
 }
 
 /// The area of an endpoint.

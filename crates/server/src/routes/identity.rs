@@ -14,8 +14,8 @@ use kernel::values::caller::Act;
 use wire::permissions::{PermissionCheck, PermissionLandscape, PermissionQuery};
 use wire::rest::{
     ApiKey, AuditCheck, AuditEntry, AuditHead, AuthorizationServerMetadata, IssuedKey, KeyBody,
-    Page, Policies, Principal, PrincipalBody, Realm, ResourceMetadata, RotateBody, TokenAnswer,
-    TokenError, TokenForm, WhoAmI,
+    Page, Policies, Principal, PrincipalBody, Realm, RealmBody, ResourceMetadata, RotateBody,
+    TokenAnswer, TokenError, TokenForm, WhoAmI,
 };
 
 /// Who calls, and the keys with which others may.
@@ -124,11 +124,29 @@ pub(super) const REALMS: &[Route] = &[
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
         .refusals(&[&[400, 401], READ]),
+    Route::post("/api/v1/realms", || post(realms::create), Door(Act::Administer, Of::Server))
+        .says("createRealm", "Makes a realm; for administrators of the whole server")
+        .body(Body::Json(of::<RealmBody>))
+        .answers(&[json_answer(201, of::<Realm>, "the realm").headers(&["Location"])])
+        .refusals(&[&[401, 409], BODY, WRITE]),
     Route::get("/api/v1/realms/{name}", || get(realms::show), Door(Act::Administer, Of::Server))
         .says("showRealm", "One realm, with what is set for it; for administrators")
         .parameters(&["realmName"])
         .answers(&[json_answer(200, of::<Realm>, "the realm")])
         .refusals(&[&[400, 401, 404], READ]),
+    Route::delete(
+        "/api/v1/realms/{name}",
+        || delete(realms::remove),
+        Door(Act::Administer, Of::Server),
+    )
+    .says(
+        "removeRealm",
+        "Removes a realm with all that it owns, its audit excepted; for administrators of the \
+         whole server",
+    )
+    .parameters(&["realmName"])
+    .answers(&[json_answer(200, of::<Realm>, "the realm, which nothing enters any more")])
+    .refusals(&[&[400, 401, 404, 409], WRITE]),
 ];
 
 const ABOUT_ONESELF: Right =

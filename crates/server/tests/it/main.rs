@@ -17,6 +17,7 @@ mod api_keys;
 mod principals;
 mod realm_walls;
 mod realm_definitions;
+mod made_realms;
 mod audit;
 mod tokens;
 mod oidc;

@@ -56,6 +56,9 @@ async fn examples_of_requests_are_requests() {
     for body in examples("KeyBody") {
         assert_eq!(house.post("/api/v1/keys", body).await.status, 201);
     }
+    for body in examples("RealmBody") {
+        assert_eq!(house.post("/api/v1/realms", body).await.status, 201);
+    }
     for body in examples("ForkBody") {
         assert_eq!(house.post("/api/v1/sessions/order-7/fork", body).await.status, 201);
     }

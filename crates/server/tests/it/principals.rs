@@ -230,8 +230,10 @@ async fn a_request_chooses_among_the_realms_that_exist_and_may_be_entered() {
     let answer = with_headers(&house, ADMIN, "/api/v1/whoami?realm=default", &headers).await;
     assert_eq!(answer.refusal(), refused(400, "two_realms", &[]));
     let shown = get(&house, ADMIN, "/api/v1/realms").await.body;
-    let acme = json!({"name": "acme", "enabledTools": ["math::*"], "usable": true});
-    assert_eq!(shown["items"], json!([acme, {"name": "default", "usable": true}]));
+    let acme = json!({"name": "acme", "origin": "settings", "enabledTools": ["math::*"],
+        "usable": true});
+    let usual = json!({"name": "default", "origin": "settings", "usable": true});
+    assert_eq!(shown["items"], json!([acme, usual]));
     assert_eq!(get(&house, ADMIN, "/api/v1/realms/acme").await.body, acme);
     let missing = get(&house, ADMIN, "/api/v1/realms/none").await;
     assert_eq!(missing.refusal(), refused(404, "not_found", &[]));

@@ -41,7 +41,7 @@ pub use pipeline::{
 pub use policy::{Policies, Policy};
 pub use principal::{DataDomain, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
-pub use realm::Realm;
+pub use realm::{Realm, RealmBody, RealmOrigin};
 pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, Parked, PruneAnswer,
     PruneBody, ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,

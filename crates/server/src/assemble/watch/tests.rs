@@ -147,7 +147,8 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     let assembled = crate::assemble::assembled_in(data.path()).await;
     let identity = assembled.identity();
     identity.take_principals(project.principals.unwrap());
-    let mut reload = Reload::new(assembled.engine.clone(), identity.clone(), None, served);
+    let keeper = &assembled.doors.realms;
+    let mut reload = Reload::new(assembled.engine.clone(), keeper, None, served);
     let roles = || {
         let roles = identity.directory().roles(&"default".into(), "ann");
         roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")

@@ -1,7 +1,7 @@
 //! `/api/v1/audit`: what was decided in the caller's realm, or about the server as a whole, how far
 //! the chain of it goes, and whether it is as it was written.
 
-use super::{administers_everything, everything_only};
+use super::{everything_only, maker};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
@@ -98,7 +98,9 @@ pub(crate) async fn verify(
 fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<ChainName> {
     match named {
         None | Some("realm") => Ok(ChainName::of(&caller.realm)),
-        Some("server") if administers_everything(visitor) => Ok(ChainName::server()),
+        Some("server") if maker(visitor, caller).administers_everything() => {
+            Ok(ChainName::server())
+        }
         Some("server") => Err(everything_only("the audit of the server")),
         Some(other) => Err(no_such("chain", other, &["realm", "server"])),
     }

@@ -40,14 +40,6 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
     Maker { subject, actor, grants, via }
 }
 
-/// Whether a caller has the role `admin` in all realms.
-fn administers_everything(visitor: &Visitor) -> bool {
-    let Some(verified) = &visitor.verified else { return true };
-    let everywhere = RealmPattern::parse("*");
-    let all = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
-    all.is_ok_and(|all| all.is_within(&verified.realms).is_ok())
-}
-
 /// What others are told who ask for something of the server as a whole.
 fn everything_only(what: &str) -> Failure {
     let message = format!("{what} needs the role `admin` in `*`");

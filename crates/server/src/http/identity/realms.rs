@@ -1,23 +1,30 @@
-//! `/api/v1/realms`: which realms there are and what is set for each. The settings make them, so
-//! that they are only read here.
+//! `/api/v1/realms`: which realms there are and what is set for each. Realms are made and removed
+//! here; what is set for them is in the settings alone, and a realm that they name stays.
 
 use super::maker;
 use crate::http::tools::{PageQuery, paged};
-use crate::problem::Result;
+use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
+use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors};
 use crate::request::params::{Named, Params, short};
 use axum::Json;
-use engine::refusal::Refusal;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalCode};
 use identity::keys::Maker;
-use kernel::identity::directory::Directory;
+use identity::realms::RealmRefusal;
+use kernel::contracts::realms::RealmRecord;
 use kernel::identity::grants::RealmPattern;
 use kernel::identity::realm::RealmSettings;
 use kernel::identity::roles::Role;
 use kernel::tool::rules::Pattern;
+use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
-use wire::rest::{Page, Realm};
+use project::realm::default_realm;
+use wire::rest::{Page, Realm, RealmBody, RealmOrigin};
 
 /// `GET /realms`, by name: those that the caller administers.
 pub(crate) async fn list(
@@ -30,23 +37,97 @@ pub(crate) async fn list(
     paged(&doors, &of, realms, query, |realm| realm.name.as_str(), |realm| realm)
 }
 
-/// `GET /realms/{name}`.
+/// `GET /realms/{name}`: also one that was removed, for who may make it.
 pub(crate) async fn show(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
     Named(name): Named,
 ) -> Result<Json<Realm>> {
-    let realms = administered(&doors, &maker(&visitor, &caller));
-    let found = realms.into_iter().find(|realm| realm.name == name);
+    let maker = maker(&visitor, &caller);
+    let found = administered(&doors, &maker).into_iter().find(|realm| realm.name == name);
+    let removed = || {
+        let record = doors.identity.made_realm(&name.as_str().into())?;
+        maker.administers_everything().then(|| of_record(&doors, &record))
+    };
+    Ok(Json(found.or_else(removed).ok_or_else(|| missing(&name))?))
+}
+
+/// `POST /realms`.
+pub(crate) async fn create(
+    Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
+    Posted(body): Posted<RealmBody>,
+) -> Result<Response> {
+    let (maker, name) = (maker(&visitor, &caller), body.name);
+    let by = maker.subject.clone();
+    let made = doors.realms.create(maker, name.clone()).await;
+    let made = made.map_err(|refusal| not_changed(&name, refusal))?;
+    tracing::info!(realm = %made.name, %by, "a realm was made");
+    let location = [(LOCATION, format!("/api/v1/realms/{}", made.name))];
+    Ok((StatusCode::CREATED, location, Json(of_record(&doors, &made))).into_response())
+}
+
+/// `DELETE /realms/{name}`: also where it was removed before.
+pub(crate) async fn remove(
+    Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
+    Named(name): Named,
+) -> Result<Json<Realm>> {
+    let conflict =
+        |code: &'static str, message: &str| Failure::new(StatusCode::CONFLICT, code, message);
+    if name == default_realm().as_str() {
+        let message = "the realm `default` cannot be removed: every server has it";
+        return Err(conflict("default_realm", message));
+    }
+    if name == caller.realm.as_str() {
+        // Its own removal would end it before it is answered.
+        let message = "a realm is not removed by a request in that realm";
+        return Err(conflict("own_realm", message).hint("send `X-Realm: default` with it"));
+    }
+    let maker = maker(&visitor, &caller);
+    let by = maker.subject.clone();
+    let removed = doors.realms.remove(maker, name.clone()).await;
+    let removed = removed.map_err(|refusal| not_changed(&name, refusal))?;
+    tracing::info!(realm = %removed.name, %by, "a realm was removed");
+    Ok(Json(of_record(&doors, &removed)))
+}
+
+fn missing(name: &str) -> Failure {
     let hint = "`GET /api/v1/realms` lists the realms that you administer";
-    let missing = || Refusal::not_found("realm", short(&name)).hint(hint);
-    Ok(Json(found.ok_or_else(missing)?))
+    Refusal::not_found("realm", short(name)).hint(hint).into()
+}
+
+/// Why the realm of this name was neither made nor removed.
+fn not_changed(name: &str, refusal: RealmRefusal) -> Failure {
+    let message = refusal.to_string();
+    let conflict = |code: &'static str| Failure::new(StatusCode::CONFLICT, code, message.as_str());
+    match refusal {
+        RealmRefusal::NotAllowed => {
+            let code = RefusalCode::Forbidden(Act::Administer);
+            Refusal::new(code, message).hint("ask an administrator of the server").into()
+        }
+        RealmRefusal::BadName(_) => Failure::wrong_value("/name", message),
+        RealmRefusal::Exists(_) => conflict("realm_exists"),
+        RealmRefusal::WasRemoved(_) => conflict("realm_removed").hint("use another name"),
+        RealmRefusal::Unknown => missing(name),
+        RealmRefusal::Configured(_) => conflict("realm_configured")
+            .hint("remove it from `[realms]` of `waypost.toml` and from `application.properties`"),
+        RealmRefusal::TooMany => conflict("too_many_realms"),
+        RealmRefusal::MakerRevoked => {
+            Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message.as_str())
+        }
+        RealmRefusal::Store(error) => Refusal::from(error).into(),
+    }
 }
 
 fn administered(doors: &Doors, maker: &Maker) -> Vec<Realm> {
     let directory = doors.identity.directory();
     let seen = directory.realms.0.iter().filter(|(name, _)| administers(maker, name));
-    seen.map(|(name, settings)| shown(name, settings, &directory)).collect()
+    let shown = seen.map(|(name, settings)| {
+        let made = doors.identity.made_realm(name);
+        shown(doors, name, settings, made.as_ref())
+    });
+    shown.collect()
 }
 
 /// Whether a maker has the role `admin` in a realm: by a pattern that has it as a whole.
@@ -55,15 +136,34 @@ fn administers(maker: &Maker, realm: &RealmId) -> bool {
     maker.grants.0.iter().any(|(pattern, roles)| fits(pattern) && roles.has(Role::Admin))
 }
 
-fn shown(name: &RealmId, settings: &RealmSettings, directory: &Directory) -> Realm {
+/// A realm that was made here, also one that was removed.
+fn of_record(doors: &Doors, record: &RealmRecord) -> Realm {
+    let directory = doors.identity.directory();
+    let settings = directory.realms.0.get(&record.name).cloned().unwrap_or_default();
+    shown(doors, &record.name, &settings, Some(record))
+}
+
+fn shown(
+    doors: &Doors,
+    name: &RealmId,
+    settings: &RealmSettings,
+    made: Option<&RealmRecord>,
+) -> Realm {
+    let directory = doors.identity.directory();
     let RealmSettings { enabled_tools, max_find_limit, run_as, default_agent } = settings;
     let named = |tools: &Vec<Pattern>| tools.iter().map(|tool| tool.as_str().to_owned()).collect();
+    let removal = made.and_then(|record| record.removed.as_ref());
+    let is_configured = doors.identity.is_configured(name) && removal.is_none();
     Realm {
         name: name.to_string(),
+        origin: if is_configured { RealmOrigin::Settings } else { RealmOrigin::Stored },
         enabled_tools: enabled_tools.as_ref().map(named),
         max_find_limit: *max_find_limit,
         run_as_user_id: run_as.as_ref().map(ToString::to_string),
         usable: run_as.as_ref().is_none_or(|id| directory.can_run_as(name, id)),
         default_agent: default_agent.as_ref().map(ToString::to_string),
+        created_at: made.map(|record| record.created.rfc3339()),
+        removed_at: removal.map(|removal| removal.at.rfc3339()),
+        purged: removal.map(|removal| removal.purged),
     }
 }

@@ -19,6 +19,7 @@ use crate::request::auth::Visitor;
 use futures::future::{BoxFuture, Either, pending, select};
 use identity::Verified;
 use kernel::tool::call::Caller;
+use kernel::values::ids::RealmId;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io;
@@ -52,9 +53,9 @@ where
     door.spawn.task("mcp output", Box::pin(writing));
     let requests = Requests::new(REQUESTS_MAX);
     let Visitor { caller, verified, .. } = client;
+    let mut lapsed = pin!(lapsed(&door, verified, caller.realm.clone()));
     let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };
     let mut input = BufReader::new(input);
-    let mut lapsed = pin!(lapsed(&door, verified));
     while !pipe.sender.is_closed() {
         let next = line(&mut input, door.doors.limits().body_bytes_max);
         let read = match select(pin!(next), lapsed.as_mut()).await {
@@ -89,10 +90,11 @@ where
     }
 }
 
-/// Waits until the client's credential is not good any more; for ever where it needs none.
-async fn lapsed(door: &Door, verified: Option<Arc<Verified>>) {
+/// Waits until the client's credential is not good any more, or its realm is gone; for ever where
+/// it needs no credential.
+async fn lapsed(door: &Door, verified: Option<Arc<Verified>>, realm: RealmId) {
     match verified {
-        Some(verified) => door.doors.lapse(&verified).await,
+        Some(verified) => door.doors.lapse(&verified, &realm).await,
         None => pending().await,
     }
 }

@@ -107,6 +107,7 @@ const TYPES: &[(&str, Again)] = &[
     ("DataDomain", again::<rest::DataDomain>),
     ("Principal", again::<rest::Principal>),
     ("PrincipalPage", again::<rest::Page<rest::Principal>>),
+    ("RealmBody", again::<rest::RealmBody>),
     ("Realm", again::<rest::Realm>),
     ("RealmPage", again::<rest::Page<rest::Realm>>),
     ("Policy", again::<rest::Policy>),

@@ -1,17 +1,21 @@
-//! `waypost realm`: which realms a server has, and what is set for each.
+//! `waypost realm`: which realms a server has and what is set for each, and how one is made and
+//! removed while the server runs.
 
 use crate::commands::Most;
 use crate::context::Context;
-use crate::exit::{Exit, Result};
-use crate::remote::client::Request;
+use crate::exit::{Exit, Failure, Result};
+use crate::remote::client::{Request, read};
 use crate::terminal::output::Fields;
 use clap::{Args, Subcommand};
+use serde_json::json;
 use wire::rest::Realm;
 
 const EXAMPLES: &str = "\
 Examples:
   waypost realm ls
-  waypost realm get acme";
+  waypost realm show acme
+  waypost realm add acme-eu              # a realm that the settings do not name
+  waypost realm rm acme-eu               # with all that it owns, for good; its audit stays";
 
 /// What `waypost realm` takes.
 #[derive(Debug, Args)]
@@ -26,10 +30,22 @@ enum RealmCommand {
     /// List the realms that you may administer
     #[command(visible_alias = "list")]
     Ls(Most),
-    /// Show what is set for one realm
-    #[command(alias = "show")]
-    Get {
+    /// Show what is set for one realm, and what is left of one that was removed
+    #[command(alias = "get")]
+    Show {
         /// The realm's name
+        name: String,
+    },
+    /// Make a realm; it needs the role `admin` in `*`
+    #[command(alias = "create")]
+    Add {
+        /// The realm's name: lower-case letters, digits, `.`, `_` and `-`
+        name: String,
+    },
+    /// Remove a realm with all that it owns, for good; it needs the role `admin` in `*`
+    #[command(alias = "remove")]
+    Rm {
+        /// The realm's name, which is not given again
         name: String,
     },
 }
@@ -38,21 +54,39 @@ enum RealmCommand {
 pub(crate) async fn run(args: RealmArgs, context: &Context) -> Result<Exit> {
     match args.command {
         RealmCommand::Ls(Most { limit }) => list(context, limit).await,
-        RealmCommand::Get { name } => get(context, &name).await,
+        RealmCommand::Show { name } => show(context, &name).await,
+        RealmCommand::Add { name } => add(context, &name).await,
+        RealmCommand::Rm { name } => remove(context, &name).await,
     }
 }
 
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let request = Request::to(&["realms"]).keyed(context.admin_key()?);
     let body = context.client().await?.list(request, limit).await?;
-    let heads = ["realm", "tools", "acts as", "agent"];
+    let heads = ["realm", "tools", "acts as", "agent", "origin"];
     context.table(&body, &heads, None, |realm: Realm| {
-        let (tools, run_as) = (tools(&realm), acts_as(&realm));
-        vec![realm.name, tools, run_as, realm.default_agent.unwrap_or_default()]
+        let (tools, run_as, origin) = (tools(&realm), acts_as(&realm), realm.origin.name());
+        vec![realm.name, tools, run_as, realm.default_agent.unwrap_or_default(), origin.to_owned()]
     })
 }
 
-async fn get(context: &Context, name: &str) -> Result<Exit> {
+async fn add(context: &Context, name: &str) -> Result<Exit> {
+    let request = Request::to(&["realms"]).keyed(context.admin_key()?);
+    let body = context.client().await?.post(request, &json!({"name": name})).await?;
+    let talk = format!("realm `{name}` is there; `waypost key create --realm {name}` lets in");
+    context.output.done(&body, &talk)
+}
+
+async fn remove(context: &Context, name: &str) -> Result<Exit> {
+    let request = || Ok::<_, Failure>(Request::to(&["realms", name]).keyed(context.admin_key()?));
+    let client = context.client().await?;
+    client.delete(request()?).await?;
+    let body = client.get(request()?).await?;
+    let realm: Realm = read(&body)?;
+    context.output.done(&body, &format!("realm `{name}` is removed; {}", left(&realm)))
+}
+
+async fn show(context: &Context, name: &str) -> Result<Exit> {
     let request = Request::to(&["realms", name]).keyed(context.admin_key()?);
     let body = context.client().await?.get(request).await?;
     context.show(&body, |realm: Realm| context.output.text(&told(&realm)))
@@ -66,7 +100,20 @@ fn told(realm: &Realm) -> String {
     fields.add("agent", realm.default_agent.clone().unwrap_or_default());
     let limit = realm.max_find_limit.map(|limit| limit.to_string());
     fields.add("find limit", limit.unwrap_or_default());
+    fields.add("origin", realm.origin.name());
+    fields.add("created", realm.created_at.clone().unwrap_or_default());
+    if let Some(at) = &realm.removed_at {
+        fields.add("removed", format!("{at}; {}", left(realm)));
+    }
     fields.text()
+}
+
+/// What is left of a realm that was removed.
+fn left(realm: &Realm) -> &'static str {
+    match realm.purged {
+        Some(true) => "nothing is left but its audit",
+        Some(false) | None => "what it owned is being removed",
+    }
 }
 
 fn tools(realm: &Realm) -> String {
@@ -88,11 +135,10 @@ fn acts_as(realm: &Realm) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn one_sees_what_is_set_and_what_does_not_work() {
-        let realm = json!({"name": "acme", "enabledTools": ["math::*", "crm.find"],
+        let realm = json!({"name": "acme", "origin": "settings", "enabledTools": ["math::*", "crm.find"],
             "runAsUserId": "robot", "usable": false, "maxFindLimit": 100});
         let realm: Realm = serde_json::from_value(realm).unwrap();
         let told = told(&realm);
@@ -102,5 +148,19 @@ mod tests {
         let none = Realm { enabled_tools: Some(Vec::new()), ..realm.clone() };
         let all = Realm { enabled_tools: None, ..realm };
         assert_eq!([tools(&none), tools(&all)], ["none", "all"]);
+    }
+
+    #[test]
+    fn one_sees_what_is_left_of_a_removed_realm() {
+        let realm = json!({"name": "acme", "origin": "stored", "usable": true,
+            "removedAt": "2026-11-16T04:09:04.123Z", "purged": false});
+        let realm: Realm = serde_json::from_value(realm).unwrap();
+        let told = told(&realm);
+        assert!(
+            told.contains("2026-11-16T04:09:04.123Z; what it owned is being removed"),
+            "{told}"
+        );
+        let purged = Realm { purged: Some(true), ..realm };
+        assert_eq!(left(&purged), "nothing is left but its audit");
     }
 }

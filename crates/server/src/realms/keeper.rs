@@ -1,0 +1,142 @@
+//! Realms are made and removed while the server runs. A removal is durable before it is answered;
+//! what the realm owned goes afterwards, slice by slice, and the next start goes on with what is
+//! left.
+
+use super::files::ServedFiles;
+use engine::{Engine, ProjectFiles};
+use identity::Identity;
+use identity::keys::Maker;
+use identity::realms::RealmRefusal;
+use kernel::contracts::realms::{RealmRecord, StoredRealms};
+use kernel::contracts::{Blobs, Spawn, StoreError};
+use kernel::values::ids::RealmId;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// How long to wait before what could not be removed is tried again.
+const RETRY_MS: u64 = 1_000;
+
+/// What realms have.
+pub(crate) struct OfRealms {
+    /// All that is stored for them, but for blobs.
+    pub(crate) store: Arc<dyn StoredRealms>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    /// What the project's files bring.
+    pub(crate) files: ProjectFiles,
+}
+
+/// Who makes and removes realms.
+pub(crate) struct RealmKeeper {
+    pub(crate) identity: Arc<Identity>,
+    engine: Engine,
+    store: Arc<dyn StoredRealms>,
+    blobs: Arc<dyn Blobs>,
+    /// What the project's files bring.
+    pub(crate) files: Arc<ServedFiles>,
+    spawn: Arc<dyn Spawn>,
+}
+
+impl RealmKeeper {
+    /// Over this engine and those who are known.
+    pub(crate) fn new(
+        engine: Engine,
+        identity: Arc<Identity>,
+        realms: OfRealms,
+        spawn: Arc<dyn Spawn>,
+    ) -> Arc<Self> {
+        let OfRealms { store, blobs, files } = realms;
+        let files = Arc::new(ServedFiles::new(files));
+        Arc::new(Self { identity, engine, store, blobs, files, spawn })
+    }
+
+    /// Closes the realms that were removed and of which something is left, and removes that. Before
+    /// anything is recovered.
+    pub(crate) fn resume(self: &Arc<Self>) {
+        for realm in self.identity.unpurged_realms() {
+            self.engine.admin().close_realm(&realm);
+            self.keep_purging(realm);
+        }
+    }
+
+    /// Makes a realm, with what the project's files bring.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        maker: Maker,
+        name: String,
+    ) -> Result<RealmRecord, RealmRefusal> {
+        let keeper = self.clone();
+        let making = async move {
+            let record = keeper.identity.create_realm(&maker, &name).await?;
+            match keeper.files.bring(&keeper.engine, &record.name).await {
+                Ok(left_out) => left_out.iter().for_each(|warning| tracing::warn!("{warning}")),
+                Err(refusal) => {
+                    let (realm, error) = (&record.name, &refusal.message);
+                    tracing::warn!(%realm, %error, "what is stored for the realm is not loaded");
+                }
+            }
+            Ok::<_, RealmRefusal>(record)
+        };
+        self.to_its_end(making).await
+    }
+
+    /// Removes a realm: no request enters it once this returns, and nothing moves in it.
+    pub(crate) async fn remove(
+        self: &Arc<Self>,
+        maker: Maker,
+        name: String,
+    ) -> Result<RealmRecord, RealmRefusal> {
+        let keeper = self.clone();
+        let removing = async move {
+            let is_new = keeper.identity.has_realm(&name.as_str().into());
+            let record = keeper.identity.remove_realm(&maker, &name).await?;
+            if is_new {
+                keeper.engine.admin().close_realm(&record.name);
+                keeper.keep_purging(record.name.clone());
+            }
+            Ok::<_, RealmRefusal>(record)
+        };
+        self.to_its_end(removing).await
+    }
+
+    /// Does something in a task of its own, even if the one who asked does not wait for it.
+    async fn to_its_end(
+        &self,
+        work: impl Future<Output = Result<RealmRecord, RealmRefusal>> + Send + 'static,
+    ) -> Result<RealmRecord, RealmRefusal> {
+        let (done, answer) = oneshot::channel();
+        let working = async move {
+            // The one who asked may be gone.
+            let _ = done.send(work.await);
+        };
+        self.spawn.task("change of realms", Box::pin(working));
+        answer.await.unwrap_or(Err(RealmRefusal::Store(StoreError::Closed)))
+    }
+
+    fn keep_purging(self: &Arc<Self>, realm: RealmId) {
+        let keeper = self.clone();
+        let purging = async move {
+            loop {
+                match keeper.purge(&realm).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(StoreError::Closed) => return,
+                    Err(error) => {
+                        tracing::warn!(%realm, %error, "a part of the removed realm stays for now");
+                        keeper.engine.clock().sleep_ms(RETRY_MS).await;
+                    }
+                }
+            }
+            tracing::info!(%realm, "nothing is left of the removed realm but its audit");
+        };
+        self.spawn.task("purge of a realm", Box::pin(purging));
+    }
+
+    /// Removes some of what a realm owned; whether something may be left.
+    async fn purge(&self, realm: &RealmId) -> Result<bool, StoreError> {
+        if self.store.purge_realm(realm).await? || self.blobs.purge(realm).await? {
+            return Ok(true);
+        }
+        self.identity.note_purged(realm).await?;
+        Ok(false)
+    }
+}
