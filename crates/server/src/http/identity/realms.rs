@@ -104,9 +104,9 @@ fn not_changed(name: &str, refusal: RealmRefusal) -> Failure {
     match refusal {
         RealmRefusal::NotAllowed => {
             let code = RefusalCode::Forbidden(Act::Administer);
-            Refusal::new(code, message).hint("ask an administrator of the server").into()
+            Refusal::new(code, message.as_str()).hint("ask an administrator of the server").into()
         }
-        RealmRefusal::BadName(_) => Failure::wrong_value("/name", message),
+        RealmRefusal::BadName(_) => Failure::wrong_value("/name", message.as_str()),
         RealmRefusal::Exists(_) => conflict("realm_exists"),
         RealmRefusal::WasRemoved(_) => conflict("realm_removed").hint("use another name"),
         RealmRefusal::Unknown => missing(name),
