@@ -1,21 +1,23 @@
 //! A project folder: `waypost.toml`, `principals.yaml`, `application.properties`, `.mcp.json`,
 //! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}`,
-//! `pipelines/<name>.{yaml,yml,json}` and `policies/<name>.cedar`. The demo is such a folder too,
-//! carried inside the binary.
+//! `pipelines/<name>.{yaml,yml,json}` and `policies/<name>.cedar`; `realms/<realm>/` has plans,
+//! agents and pipelines of one realm. The demo is such a folder too, carried inside the binary.
 
 mod single;
+mod realms;
 
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
 use crate::models::{self, ModelEntry};
 use crate::policies::PolicyFiles;
 use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
-use engine::{AgentFile, PipelineFile, PlanFile};
+use engine::{AgentFile, PipelineFile, PlanFile, ProjectFiles};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::Principal;
-use kernel::values::ids::{PipelineName, PlanId};
+use kernel::limits::Limits;
+use kernel::values::ids::{PipelineName, PlanId, RealmId};
 use llms::config::ModelConfig;
 use single::{clients, policies, principals, properties};
 use std::collections::BTreeMap;
@@ -25,6 +27,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tools::BuiltInSettings;
+
+pub use realms::{REALMS_FOLDER, RealmFiles, unfit};
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
@@ -79,6 +83,8 @@ pub struct Project {
     pub agents: Vec<AgentFile>,
     /// The pipelines, in the order of their paths, and then those that were named beside them.
     pub pipelines: Vec<PipelineFile>,
+    /// The plans, agents and pipelines of single realms.
+    pub of_realms: BTreeMap<RealmId, ProjectFiles>,
     /// The principals of its file; none where there is no such file.
     pub principals: Option<Vec<Arc<Principal>>>,
     /// Its policies; none where it has no folder for them.
@@ -136,11 +142,12 @@ impl Project {
 
     /// The project as far as it can be read, and all that is wrong with its files.
     pub fn load_partly(folder: &Path, mut config: Config) -> (Self, Vec<Mistake>) {
-        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let loader = Loader::new(folder, config.limits.plan_bytes_max);
         let mut mistakes = Vec::new();
         let plans = kept(loader.load(&PLANS), &mut mistakes);
         let agents = kept(loader.load(&AGENTS), &mut mistakes);
         let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
+        let of_realms = kept(realms::load(folder, loader.bytes_max), &mut mistakes);
         let policies = kept(policies(folder), &mut mistakes);
         kept(properties(folder, &mut config), &mut mistakes);
         let principals = principals(folder, &mut config, policies.as_ref());
@@ -148,7 +155,7 @@ impl Project {
         let clients = kept(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
         let read = Self { config, plans, agents, pipelines, policies, folder, ..Self::default() };
-        (Self { principals, clients, ..read }, mistakes)
+        (Self { of_realms, principals, clients, ..read }, mistakes)
     }
 
     /// The project without its `.mcp.json`: what can change while it is served.
@@ -159,11 +166,12 @@ impl Project {
         }
         properties(folder, &mut config)?;
         let policies = policies(folder)?;
-        let loader = Loader { folder, bytes_max: config.limits.plan_bytes_max };
+        let loader = Loader::new(folder, config.limits.plan_bytes_max);
         Ok(Self {
             plans: loader.load(&PLANS)?,
             agents: loader.load(&AGENTS)?,
             pipelines: loader.load(&PIPELINES)?,
+            of_realms: realms::load(folder, loader.bytes_max)?,
             principals: principals(folder, &mut config, policies.as_ref())?,
             policies,
             folder: folder.to_owned(),
@@ -190,7 +198,7 @@ impl Project {
             return Ok(known.file.clone());
         }
         // Named as it was given, so that it can be found from where we are.
-        let loader = Loader { folder: Path::new(""), bytes_max: self.config.limits.plan_bytes_max };
+        let loader = Loader::new(Path::new(""), self.config.limits.plan_bytes_max);
         let pipeline = loader.read(&PIPELINES, path)?;
         let name = pipeline.file.clone();
         self.pipelines.push(pipeline);
@@ -240,12 +248,18 @@ impl Project {
 
     /// Its pipelines, each with its file. The catalog reports what cannot be read.
     pub fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
-        let read = |file: &PipelineFile| {
-            let (name, limits) = (file.default_name.as_str(), &self.config.limits);
-            let read = pipeline_reader::read_text(&file.text, &file.file, name, limits);
-            read.ok().map(|(pipeline, _)| (file.file.clone(), pipeline))
+        readable(&self.pipelines, &self.config.limits)
+    }
+
+    /// Its agents, plans and pipelines, for every realm.
+    pub fn realm_files(&self) -> RealmFiles {
+        let all = ProjectFiles {
+            agents: self.agents.clone(),
+            plans: self.plans.clone(),
+            pipelines: self.pipelines.clone(),
+            rules: self.config.rules.clone(),
         };
-        self.pipelines.iter().filter_map(read).collect()
+        RealmFiles { all, own: self.of_realms.clone() }
     }
 
     /// The sinks that its settings name, with everything looked up; their files are in this data
@@ -278,6 +292,16 @@ impl Project {
             folder: has_folder.then(|| absolute(&self.folder)),
         }
     }
+}
+
+/// These pipelines as far as they can be read, each with its file.
+pub fn readable(files: &[PipelineFile], limits: &Limits) -> Vec<(String, Pipeline)> {
+    let read = |file: &PipelineFile| {
+        let name = file.default_name.as_str();
+        let read = pipeline_reader::read_text(&file.text, &file.file, name, limits);
+        read.ok().map(|(pipeline, _)| (file.file.clone(), pipeline))
+    };
+    files.iter().filter_map(read).collect()
 }
 
 /// What was read; where it is wrong nothing, and its mistakes are kept.
@@ -336,13 +360,20 @@ fn embedded<T>(kind: &Kind<T>, files: &[(&str, &str)]) -> Vec<T> {
 /// Walks `plans/<domain>/`, `agents/` and `pipelines/`.
 struct Loader<'a> {
     folder: &'a Path,
+    /// Where in the project's folder these are.
+    below: &'a Path,
     bytes_max: usize,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    /// Of what is every realm's.
+    fn new(folder: &'a Path, bytes_max: usize) -> Self {
+        Self { folder, below: Path::new(""), bytes_max }
+    }
+
     /// All of this kind; none where there is no folder for them.
     fn load<T>(&self, kind: &Kind<T>) -> Result<Vec<T>, ProjectError> {
-        let root = self.folder.join(kind.folder);
+        let root = self.folder.join(self.below).join(kind.folder);
         if !root.is_dir() {
             return Ok(Vec::new());
         }
@@ -432,9 +463,11 @@ pub fn is_plan(path: &Path) -> bool {
     matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// `<domain>/<stem without .plan>` of `plans/<domain>/<file>`.
+/// `<domain>/<stem without .plan>` of `plans/<domain>/<file>`, also in the folder of a realm.
 fn default_id(file: &str) -> PlanId {
-    let below = file.strip_prefix("plans/").unwrap_or(file);
+    let in_realms = file.strip_prefix(REALMS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
+    let own = in_realms.and_then(|rest| rest.split_once('/')).map_or(file, |(_, own)| own);
+    let below = own.strip_prefix("plans/").unwrap_or(own);
     let stem = below.rsplit_once('.').map_or(below, |(stem, _)| stem);
     PlanId::from(stem.strip_suffix(".plan").unwrap_or(stem))
 }

@@ -149,5 +149,7 @@ fn mistaken(part: ProjectPart, mistakes: &[Mistake]) -> Failure {
             .hint("mend it, or change what is stored: `waypost principal ls`"),
         ProjectPart::Policies => failure("invalid_policy", "the project's policies")
             .hint("mend them; `waypost policy validate` checks again"),
+        ProjectPart::Realms => failure("invalid_realm", "the files of `realms/`")
+            .hint("mend them; `waypost config check` checks again"),
     }
 }

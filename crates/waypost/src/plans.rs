@@ -6,7 +6,7 @@ use crate::exit::{Failure, Result};
 use crate::settings::Settings;
 use crate::terminal::input;
 use engine::catalog::schema::JsonSchemas;
-use engine::{PlanFile, SwitchedOff};
+use engine::{PlanFile, ProjectFiles, SwitchedOff};
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::{KEPT_OUT, Surroundings};
@@ -15,10 +15,12 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::source::Node;
 use kernel::tool::call::ToolSpec;
-use kernel::values::ids::{AgentName, PlanId, ToolName};
+use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::values::names::may_come;
-use project::folder::{Project, ProjectError};
+use project::folder::{CONFIG_FILE, Project, ProjectError, REALMS_FOLDER};
+use project::realm::default_realm;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,12 +81,12 @@ impl Selection {
 
     fn folder(folder: &Path, environment: &Environment) -> Result<Self> {
         let project = shown_from_here(load_project(folder, environment)?, folder);
-        if project.plans.is_empty() {
+        let named: Vec<String> = all_plans(&project).map(|plan| plan.file.clone()).collect();
+        if named.is_empty() {
             let what = format!("there are no plans in `{}`", folder.join("plans").display());
             return Err(Failure::usage(what)
                 .hint("a plan is a file `plans/<domain>/<name>.yaml`; `waypost init` writes one"));
         }
-        let named = project.plans.iter().map(|plan| plan.file.clone()).collect();
         Ok(Self::new(project, named, environment))
     }
 
@@ -100,7 +102,7 @@ impl Selection {
             if path.is_dir() {
                 return Err(Failure::usage("give either one folder or files"));
             }
-            let known = project.plans.iter().find(|plan| is_same(Path::new(&plan.file), path));
+            let known = all_plans(&project).find(|plan| is_same(Path::new(&plan.file), path));
             match known {
                 Some(plan) => named.push(plan.file.clone()),
                 None => {
@@ -118,8 +120,34 @@ impl Selection {
         Self { project, named, known }
     }
 
-    /// Checks the named plans.
+    /// Checks the named plans, each among the files of its realm.
     pub(crate) fn check(&self) -> Vec<Checked> {
+        let mut all = self.check_shared();
+        all.extend(self.in_realms().iter().flat_map(Self::check_shared));
+        all
+    }
+
+    /// The same for each realm that has files of its own: these, among all files of that realm.
+    fn in_realms(&self) -> Vec<Self> {
+        let files = self.project.realm_files();
+        let in_realm = |(realm, own): (&RealmId, &ProjectFiles)| {
+            let ProjectFiles { agents, plans, pipelines, .. } = files.of(realm);
+            let config = self.project.config.clone();
+            let project = Project { config, plans, agents, pipelines, ..Project::default() };
+            let is_named = |plan: &&PlanFile| self.named.contains(&plan.file);
+            let named = own.plans.iter().filter(is_named).map(|plan| plan.file.clone()).collect();
+            let mut known = Known { plans: ids_of(&project), ..self.known.clone() };
+            if *realm != default_realm() {
+                // The servers behind this one are not there.
+                known.awaited.clear();
+            }
+            Self { project, named, known }
+        };
+        files.own.iter().map(in_realm).collect()
+    }
+
+    /// Checks those of the named plans that are every realm's.
+    pub(crate) fn check_shared(&self) -> Vec<Checked> {
         let Known { tools, plans: ids, .. } = &self.known;
         let agents = self.agents();
         let schemas = JsonSchemas::default();
@@ -168,7 +196,7 @@ impl Selection {
 }
 
 /// What the plans and pipelines of a project may name, as far as it is known without a server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
     tools: BTreeMap<ToolName, Arc<ToolSpec>>,
     /// What the rules keep out is not there, here as in the server.
@@ -237,9 +265,15 @@ fn ids_of(project: &Project) -> Vec<PlanId> {
     project.plans.iter().map(id).collect()
 }
 
+/// The plans of a project, those of single realms included.
+fn all_plans(project: &Project) -> impl Iterator<Item = &PlanFile> {
+    project.plans.iter().chain(project.of_realms.values().flat_map(|own| &own.plans))
+}
+
 /// Names the plans' files as they can be opened from where we are.
 fn shown_from_here(mut project: Project, folder: &Path) -> Project {
-    for plan in &mut project.plans {
+    let of_realms = project.of_realms.values_mut().flat_map(|own| &mut own.plans);
+    for plan in project.plans.iter_mut().chain(of_realms) {
         let path = folder.join(&plan.file);
         let path = path.strip_prefix(".").unwrap_or(&path);
         plan.file = path.display().to_string();
@@ -251,7 +285,12 @@ fn shown_from_here(mut project: Project, folder: &Path) -> Project {
 fn project_around(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     let folder = absolute.parent()?.parent()?;
-    let project = (folder.file_name()? == "plans").then(|| folder.parent())??;
+    let around = (folder.file_name()? == "plans").then(|| folder.parent())??;
+    // What is a realm's alone is in the folder of a project, unless that is one itself.
+    let realms =
+        around.parent().filter(|realms| realms.file_name() == Some(OsStr::new(REALMS_FOLDER)));
+    let outer = realms.and_then(Path::parent).filter(|_| !around.join(CONFIG_FILE).is_file());
+    let project = outer.unwrap_or(around);
     // The shorter way to say it, if the file was given from inside the project's folder.
     let here = std::env::current_dir().ok();
     Some(if here.as_deref() == Some(project) { PathBuf::from(".") } else { project.to_path_buf() })

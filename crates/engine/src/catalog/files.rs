@@ -36,6 +36,31 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
+    /// These files and those of one realm, which take the place of files here that define the same.
+    #[must_use]
+    pub fn with(&self, own: &Self) -> Self {
+        let agent = |file: &AgentFile| {
+            said(&file.text, &["refName", "ref_name"]).unwrap_or_else(|| file.file.clone())
+        };
+        let pipeline = |file: &PipelineFile| {
+            said(&file.text, &["name"]).unwrap_or_else(|| file.default_name.to_string())
+        };
+        Self {
+            agents: joined(&self.agents, &own.agents, agent),
+            plans: joined(&self.plans, &own.plans, named_id),
+            pipelines: joined(&self.pipelines, &own.pipelines, pipeline),
+            // No file of one realm says what is done about failed steps.
+            rules: self.rules.clone(),
+        }
+    }
+
+    /// Whether one of them has this name.
+    pub fn has(&self, file: &str) -> bool {
+        self.agents.iter().any(|agent| agent.file == file)
+            || self.plans.iter().any(|plan| plan.file == file)
+            || self.pipelines.iter().any(|pipeline| pipeline.file == file)
+    }
+
     /// Takes out the files that these mistakes are in; all files where none of them is in one.
     fn leave_out(&mut self, mistakes: &[Mistake]) {
         let is_wrong = |file: &str| mistakes.iter().any(|one| one.file.as_deref() == Some(file));
@@ -227,12 +252,23 @@ impl RealmPlans {
     }
 }
 
+/// All of the first that do not define what one of the others does, and the others.
+fn joined<T: Clone, I: PartialEq>(all: &[T], own: &[T], id: impl Fn(&T) -> I) -> Vec<T> {
+    let taken: Vec<I> = own.iter().map(&id).collect();
+    let rest = all.iter().filter(|&file| !taken.contains(&id(file)));
+    rest.chain(own).cloned().collect()
+}
+
+/// What a file says under the first of these names that it has, as far as one can tell before it is
+/// checked.
+fn said(text: &str, names: &[&str]) -> Option<String> {
+    let value = Node::parse(text, &Limits::default()).ok()?.to_value();
+    names.iter().find_map(|name| value[*name].as_str().map(str::to_owned))
+}
+
 /// The id that a file's plan will have, as far as one can tell before it is checked.
 fn named_id(file: &PlanFile) -> PlanId {
-    Node::parse(&file.text, &Limits::default())
-        .ok()
-        .and_then(|node| node.to_value()["planId"].as_str().map(PlanId::from))
-        .unwrap_or_else(|| file.default_id.clone())
+    said(&file.text, &["planId"]).map_or_else(|| file.default_id.clone(), PlanId::from)
 }
 
 fn twice(plans: &[(&PlanFile, Plan)]) -> Vec<Mistake> {

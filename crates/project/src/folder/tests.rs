@@ -1,6 +1,7 @@
 //! Folders as people write them, and what is found in them.
 
 use super::*;
+use kernel::identity::realm::{RealmSettings, Realms};
 use upstreams::UpstreamKind;
 
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -220,4 +221,60 @@ fn the_demo_has_the_pipeline_of_its_example() {
     let [pipeline] = project.pipelines.as_slice() else { panic!("{:?}", project.pipelines) };
     assert_eq!(pipeline.default_name.as_str(), "trade-failures");
     assert_eq!(pipeline.file, "pipelines/trade-failures.yaml");
+}
+
+#[test]
+fn files_of_a_realm_are_its_own_and_take_the_place_of_others() {
+    let folder = project(&[
+        ("plans/a/one.yaml", "planId: one"),
+        ("plans/a/two.yaml", "b: 2"),
+        ("agents/helper.yaml", "refName: helper"),
+        ("realms/acme/plans/a/two.plan.yaml", "c: 3"),
+        ("realms/acme/plans/b/mine.yaml", "planId: one"),
+        ("realms/acme/agents/other.yaml", "refName: helper"),
+        ("realms/acme/pipelines/desk.yaml", "d: 4"),
+        ("realms/shop/README.md", "nothing yet"),
+    ]);
+    let loaded = load(folder.path()).unwrap();
+    let names: Vec<&str> = loaded.of_realms.keys().map(RealmId::as_str).collect();
+    assert_eq!(names, ["acme", "shop"]);
+    let files = loaded.realm_files();
+    let plans = |realm: &str| -> Vec<(String, String)> {
+        let plans = files.of(&realm.into()).plans.into_iter();
+        plans.map(|plan| (plan.file, plan.default_id.to_string())).collect()
+    };
+    let named = |found: &[(&str, &str)]| -> Vec<(String, String)> {
+        found.iter().map(|(file, id)| ((*file).to_owned(), (*id).to_owned())).collect()
+    };
+    let shared = named(&[("plans/a/one.yaml", "a/one"), ("plans/a/two.yaml", "a/two")]);
+    assert_eq!(plans("shop"), shared);
+    assert_eq!(plans("default"), shared);
+    let own = named(&[
+        ("realms/acme/plans/a/two.plan.yaml", "a/two"),
+        ("realms/acme/plans/b/mine.yaml", "b/mine"),
+    ]);
+    assert_eq!(plans("acme"), own, "the same ids");
+    let agents = files.of(&"acme".into()).agents;
+    assert_eq!(agents.len(), 1);
+    assert!(files.is_own(&"acme".into(), Some(&agents[0].file)));
+    assert!(!files.is_own(&"shop".into(), Some(&agents[0].file)));
+    let acme = Realms([("acme".into(), RealmSettings::default())].into());
+    let told = files.strangers(&acme);
+    assert_eq!(told.len(), 1);
+    let told = told[0].to_string();
+    assert!(told.starts_with("realms/shop: warning: there is no realm `shop`"), "{told}");
+}
+
+#[test]
+fn what_lies_beside_the_files_of_realms_is_told() {
+    for (file, place) in [
+        ("realms/lost.yaml", "realms/lost.yaml: error: the file is in no realm's folder"),
+        ("realms/Acme/plans/a/one.yaml", "realms/Acme: error: `Acme` is not the name of a realm"),
+        ("realms/acme/rules/one.yaml", "realms/acme/rules: error: nothing is read here"),
+        ("realms/acme/one.yaml", "realms/acme/one.yaml: error: nothing is read here"),
+        ("realms/acme/plans/one.yaml", "realms/acme/plans/one.yaml: error: the plan is not in a"),
+    ] {
+        let told = load(project(&[(file, "a: 1")]).path()).unwrap_err().to_string();
+        assert!(told.starts_with(place), "{told}");
+    }
 }

@@ -3,13 +3,16 @@
 
 use super::behind::opened;
 use super::error::AssembleError;
-use crate::assemble::{pipelines, policies};
+use crate::assemble::load::without_models;
+use crate::assemble::pipelines::{misplaced, misplaced_own};
+use crate::assemble::policies;
 use crate::secrets::secret::wrong_secret;
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
-use project::agents;
+use kernel::identity::realm::Realms;
 use project::config::Config;
-use project::folder::Project;
+use project::folder::{Project, RealmFiles, readable};
+use project::realm::default_realm;
 use project::upstream_entries::{Upstreams, Variables};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,9 +71,9 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     let models = models(&project, variables, &mut checked);
     let sinks = checked.keep(project.sinks(data, variables));
     checked.counts = vec![
-        ("plan", project.plans.len()),
-        ("agent", project.agents.len()),
-        ("pipeline", project.pipelines.len()),
+        ("plan", count(&project, |files| files.plans.len())),
+        ("agent", count(&project, |files| files.agents.len())),
+        ("pipeline", count(&project, |files| files.pipelines.len())),
         ("upstream", upstreams.as_ref().map_or(0, |upstreams| upstreams.entries().len())),
         ("model", models.as_ref().map_or(0, Vec::len)),
         ("sink", sinks.map_or(0, |sinks| sinks.len())),
@@ -93,6 +96,12 @@ fn models(
     Some(names)
 }
 
+/// How many of something the project's files have, those of single realms included.
+fn count(project: &Project, of: impl Fn(&ProjectFiles) -> usize) -> usize {
+    let RealmFiles { all, own } = project.realm_files();
+    of(&all) + own.values().map(of).sum::<usize>()
+}
+
 /// Checks agents, plans and pipelines.
 fn files(
     project: Project,
@@ -100,22 +109,34 @@ fn files(
     models: Option<&[String]>,
     checked: &mut Checked,
 ) {
-    let (readable, built_in) = (project.readable_pipelines(), project.built_in());
-    let Project { config, plans, agents, pipelines, .. } = project;
+    let (files, built_in) = (project.realm_files(), project.built_in());
+    let config = project.config;
     // Without models that can be used every agent would seem to lack one.
-    let idle = models.map(|models| agents::without_models(&agents, models, &config.limits));
+    let idle = models.map(|models| without_models(&files, models, &config.limits));
     checked.mistakes.extend(idle.into_iter().flatten());
-    let switched_off = tools::switched_off(&built_in);
-    let around = Around {
-        tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in))],
-        rules: config.tools,
-        switched_off,
-        // Where upstreams are wrong, any tool may be one of theirs.
-        awaited: upstreams.map_or_else(|| vec![String::new()], Upstreams::prefixes),
-        limits: Arc::new(config.limits),
+    // Where upstreams are wrong, any tool may be one of theirs.
+    let awaited = upstreams.map_or_else(|| vec![String::new()], Upstreams::prefixes);
+    let around = |awaited: Vec<String>| Around {
+        tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in.clone()))],
+        rules: config.tools.clone(),
+        switched_off: tools::switched_off(&built_in),
+        awaited,
+        limits: Arc::new(config.limits.clone()),
     };
-    let files = ProjectFiles { agents, plans, pipelines, rules: config.rules };
-    let found = checked.keep(check_files(&files, around));
+    let usual = default_realm();
+    let here = files.of(&usual);
+    let found = checked.keep(check_files(&here, around(awaited)));
     checked.mistakes.extend(found.into_iter().flatten());
-    checked.mistakes.extend(pipelines::misplaced(&readable, models));
+    checked.mistakes.extend(misplaced(&readable(&here.pipelines, &config.limits), models));
+    checked.mistakes.extend(misplaced_own(&files, models, &config.limits));
+    for realm in files.own.keys().filter(|realm| **realm != usual) {
+        // The servers behind this one are not there.
+        let found = check_files(&files.of(realm), around(Vec::new()));
+        let is_own = |mistake: &Mistake| files.is_own(realm, mistake.file.as_deref());
+        let found = found.unwrap_or_else(|wrong| wrong).into_iter().filter(is_own);
+        checked.mistakes.extend(found);
+    }
+    let mut realms = Realms(config.realms);
+    realms.0.entry(usual).or_default();
+    checked.mistakes.extend(files.strangers(&realms));
 }

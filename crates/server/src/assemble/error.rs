@@ -53,6 +53,8 @@ pub enum ProjectPart {
     Principals,
     /// The policies.
     Policies,
+    /// The files of single realms.
+    Realms,
 }
 
 impl AssembleError {

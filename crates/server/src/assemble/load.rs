@@ -8,19 +8,18 @@ use engine::{Engine, ProjectFiles};
 use identity::Identity;
 use kernel::contracts::Definitions;
 use kernel::definition::agent::Agent;
-use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
+use kernel::limits::Limits;
 use kernel::values::ids::{AgentName, RealmId};
 use project::agents;
+use project::folder::{RealmFiles, readable};
 use project::realm::default_realm;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.
 pub(super) struct Brought {
-    files: ProjectFiles,
-    /// The pipelines as far as they can be read, each with its file.
-    readable: Vec<(String, Pipeline)>,
+    files: RealmFiles,
     /// Whether models of others are not opened: no one can say which there are.
     alone: bool,
     /// The agent of requests that name none.
@@ -29,23 +28,23 @@ pub(super) struct Brought {
 
 impl Brought {
     /// Its files.
-    pub(super) fn files(self) -> ProjectFiles {
+    pub(super) fn files(self) -> RealmFiles {
         self.files
     }
 }
 
 /// Takes out what goes into the catalog.
 pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
-    let readable = setup.project.readable_pipelines();
     let project = &mut setup.project;
-    let files = ProjectFiles {
+    let all = ProjectFiles {
         agents: std::mem::take(&mut project.agents),
         plans: std::mem::take(&mut project.plans),
         pipelines: std::mem::take(&mut project.pipelines),
         rules: project.config.rules.clone(),
     };
+    let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
     let (alone, default) = (setup.alone, project.config.agents.default.clone());
-    (Brought { files, readable, alone, default }, setup)
+    (Brought { files, alone, default }, setup)
 }
 
 /// Fills the catalog from the project's files and from the store, for every realm that there is:
@@ -56,20 +55,22 @@ pub(super) async fn load(
     identity: &Identity,
     brought: &Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
-    let (realm, files) = (default_realm(), &brought.files);
+    let (realm, limits) = (default_realm(), engine.limits());
+    let files = brought.files.of(&realm);
     let models = engine.catalog().model_names();
-    let mut warnings = agents::without_models(&files.agents, &models, engine.limits());
-    let loading = Loading { engine, definitions, files, models: &models };
-    warnings.extend(loading.agents(&realm).await?);
+    let mut warnings = without_models(&brought.files, &models, limits);
+    let loading = Loading { engine, definitions, files: &brought.files, models: &models };
+    warnings.extend(loading.agents(&realm, &files).await?);
     warnings.extend(agents::no_default(brought.default.as_ref(), &loading.known(&realm)));
-    let found = engine.catalog().load_plans(&realm, files.plans.clone());
+    let found = engine.catalog().load_plans(&realm, files.plans);
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
-    let ruled = engine.catalog().set_rules(&realm, files.rules.clone());
+    let ruled = engine.catalog().set_rules(&realm, files.rules);
     ruled.map_err(wrong(ProjectPart::Plans))?;
     let usable = (!brought.alone).then_some(models.as_slice());
-    let misplaced = pipelines::misplaced(&brought.readable, usable);
-    match engine.catalog().set_pipelines(&realm, files.pipelines.clone()) {
+    let mut misplaced = pipelines::misplaced(&readable(&files.pipelines, limits), usable);
+    misplaced.extend(pipelines::misplaced_own(&brought.files, usable, limits));
+    match engine.catalog().set_pipelines(&realm, files.pipelines) {
         Ok(found) if misplaced.is_empty() => warnings.extend(found),
         Ok(_) => return Err(wrong(ProjectPart::Pipelines)(misplaced)),
         Err(found) => return Err(wrong(ProjectPart::Pipelines)([misplaced, found].concat())),
@@ -78,16 +79,27 @@ pub(super) async fn load(
     for realm in beside::names(&realms) {
         warnings.extend(loading.beside(realm).await?);
     }
+    warnings.extend(brought.files.strangers(&realms));
     loading.tell_kept(&realms).await?;
     warnings.extend(engine.catalog().idle_rules());
     Ok(warnings)
+}
+
+/// Warnings of agents of files whose models are not there, those of single realms included.
+pub(super) fn without_models(
+    files: &RealmFiles,
+    models: &[String],
+    limits: &Limits,
+) -> Vec<Mistake> {
+    let all = std::iter::once(&files.all).chain(files.own.values());
+    all.flat_map(|files| agents::without_models(&files.agents, models, limits)).collect()
 }
 
 /// Brings realms what is theirs.
 struct Loading<'a> {
     engine: &'a Engine,
     definitions: &'a dyn Definitions,
-    files: &'a ProjectFiles,
+    files: &'a RealmFiles,
     /// The names of the models that there are.
     models: &'a [String],
 }
@@ -100,8 +112,12 @@ impl Loading<'_> {
     }
 
     /// Loads a realm's agents, those of the files and those that are stored. Gives warnings.
-    async fn agents(&self, realm: &RealmId) -> Result<Vec<Mistake>, AssembleError> {
-        let (catalog, filed) = (self.engine.catalog(), self.files.agents.clone());
+    async fn agents(
+        &self,
+        realm: &RealmId,
+        files: &ProjectFiles,
+    ) -> Result<Vec<Mistake>, AssembleError> {
+        let (catalog, filed) = (self.engine.catalog(), files.agents.clone());
         let found = catalog.set_agents_from_files(realm, filed);
         let mut warnings = found.map_err(wrong(ProjectPart::Agents))?;
         let definitions = self.definitions.list(realm, agents::KIND).await;
@@ -113,15 +129,19 @@ impl Loading<'_> {
 
     /// Loads all of a realm beside the one that every server has. Gives warnings.
     async fn beside(&self, realm: &RealmId) -> Result<Vec<Mistake>, AssembleError> {
-        let warnings = self.agents(realm).await?;
+        let warnings = self.agents(realm, &self.files.of(realm)).await?;
         // What the files say is told once, for the realm that every server has.
         let of_store = warnings.into_iter().filter(|warning| warning.file.is_none());
         let mut warnings: Vec<Mistake> =
             of_store.map(|warning| beside::said_of(realm, "in", warning)).collect();
         // Twice: what is stored may name what the files bring, and the other way round.
-        beside::take_files(self.engine, realm, self.files);
+        beside::take(self.engine, realm, self.files);
         self.engine.catalog().load_stored_plans(realm).await.map_err(stored)?;
-        warnings.extend(beside::take_files(self.engine, realm, self.files));
+        let (left_out, mistakes) = beside::take(self.engine, realm, self.files);
+        if !mistakes.is_empty() {
+            return Err(wrong(ProjectPart::Realms)(mistakes));
+        }
+        warnings.extend(left_out);
         Ok(warnings)
     }
 

@@ -4,8 +4,10 @@
 use crate::routes::taken_by;
 use kernel::definition::pipeline::{Pipeline, PipelineLlm};
 use kernel::definition::plan::mistake::Mistake;
-use project::folder::Project;
+use kernel::limits::Limits;
+use project::folder::{Project, RealmFiles, readable, unfit};
 use project::models::instead;
+use project::realm::default_realm;
 use project::upstream_entries::Variables;
 
 /// All that a start would find wrong with the place of one of a project's pipelines, by its file:
@@ -58,6 +60,27 @@ pub(crate) fn misplaced(
         ];
         let filed = |mistake| Mistake { file: Some(file.clone()), ..mistake };
         mistakes.extend(found.into_iter().flatten().map(filed));
+    }
+    mistakes
+}
+
+/// All that is wrong with those of single realms: their places among all pipelines of the realm,
+/// and that they have what only the server has.
+pub(crate) fn misplaced_own(
+    files: &RealmFiles,
+    models: Option<&[String]>,
+    limits: &Limits,
+) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for (realm, own) in &files.own {
+        let brought = readable(&own.pipelines, limits);
+        mistakes.extend(brought.iter().flat_map(|(file, pipeline)| unfit(file, pipeline)));
+        // Those of the realm that every server has are checked with all others there.
+        if *realm != default_realm() {
+            let all = readable(&files.of(realm).pipelines, limits);
+            let is_own = |mistake: &Mistake| files.is_own(realm, mistake.file.as_deref());
+            mistakes.extend(misplaced(&all, models).into_iter().filter(is_own));
+        }
     }
     mistakes
 }

@@ -2,11 +2,12 @@
 //! name, principals and policies. Everything is read and checked before anything changes; then it
 //! comes in together, or what was served before stays. Runs that began keep what they pin.
 
-use crate::assemble::pipelines::misplaced;
+use crate::assemble::load::without_models;
+use crate::assemble::pipelines::{misplaced, misplaced_own};
 use crate::assemble::{AssembleError, opened, policies};
-use crate::realms::files::ServedFiles;
+use crate::realms::files::{ServedFiles, check};
 use crate::realms::keeper::RealmKeeper;
-use engine::{Engine, Models, ProjectFiles};
+use engine::{Engine, Models};
 use identity::Identity;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
@@ -16,7 +17,7 @@ use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
 use policy::CedarPolicy;
 use project::agents;
-use project::folder::Project;
+use project::folder::{Project, RealmFiles, readable};
 use project::policies::PolicyFiles;
 use project::realm::default_realm;
 use project::upstream_entries::Variables;
@@ -28,8 +29,9 @@ use std::sync::Arc;
 /// What a project's files say, as far as it can change while it is served.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Parts {
-    files: ProjectFiles,
-    /// The pipelines as far as they can be read, each with its file.
+    files: RealmFiles,
+    /// The pipelines of the realm that every server has, as far as they can be read, each with its
+    /// file.
     readable: Vec<(String, Pipeline)>,
     models: Vec<ModelConfig>,
     /// The files of rules among them; rules can also stand in a pipeline, or be our own.
@@ -48,13 +50,9 @@ impl Parts {
         let files = models.iter().filter_map(rules_of).map(|(file, _)| file);
         let rules = files.filter(|file| project.folder.join(file).is_file());
         let rules = rules.map(Path::to_path_buf).collect();
-        let files = ProjectFiles {
-            agents: project.agents.clone(),
-            plans: project.plans.clone(),
-            pipelines: project.pipelines.clone(),
-            rules: project.config.rules.clone(),
-        };
-        let readable = project.readable_pipelines();
+        let files = project.realm_files();
+        let here = files.of(&default_realm());
+        let readable = readable(&here.pipelines, &project.config.limits);
         let default = project.config.agents.default.clone();
         let (principals, policies) = (project.principals.clone(), project.policies.clone());
         Ok(Self { files, readable, models, rules, default, principals, policies })
@@ -76,10 +74,13 @@ impl Parts {
 
     /// All texts, by file.
     fn texts(&self) -> BTreeMap<&str, &str> {
-        let ProjectFiles { agents, plans, pipelines, rules: _ } = &self.files;
-        let agents = agents.iter().map(|file| (file.file.as_str(), file.text.as_str()));
-        let plans = plans.iter().map(|file| (file.file.as_str(), file.text.as_str()));
-        let pipelines = pipelines.iter().map(|file| (file.file.as_str(), file.text.as_str()));
+        let all = || std::iter::once(&self.files.all).chain(self.files.own.values());
+        let agents = all().flat_map(|files| &files.agents);
+        let agents = agents.map(|file| (file.file.as_str(), file.text.as_str()));
+        let plans = all().flat_map(|files| &files.plans);
+        let plans = plans.map(|file| (file.file.as_str(), file.text.as_str()));
+        let pipelines = all().flat_map(|files| &files.pipelines);
+        let pipelines = pipelines.map(|file| (file.file.as_str(), file.text.as_str()));
         let rules = self.models.iter().filter_map(rules_of);
         let rules = rules.filter(|(file, _)| self.rules.iter().any(|known| known == file));
         let rules = rules.filter_map(|(file, text)| Some((file.to_str()?, text)));
@@ -140,10 +141,14 @@ impl Reload {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let mut wrong = misplaced(&parts.readable, Some(&names));
+        wrong.extend(misplaced_own(&parts.files, Some(&names), self.engine.limits()));
         wrong.extend(self.wrong_principals(&parts));
+        let realms = self.identity.directory().realms.clone();
+        wrong.extend(check(&self.engine, &realms, &parts.files));
         let models = self.models(&parts);
         let policies = policies::read_again(self.taken.policies.as_ref(), parts.policies.as_ref());
-        let read = self.engine.catalog().read_files(&self.realm, &parts.files);
+        let here = parts.files.of(&self.realm);
+        let read = self.engine.catalog().read_files(&self.realm, &here);
         let (models, policies, (files, mut warnings)) = match (models, policies, read) {
             (Ok(models), Ok(policies), Ok(read)) if wrong.is_empty() => (models, policies, read),
             (models, policies, read) => {
@@ -163,8 +168,8 @@ impl Reload {
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
         self.engine.catalog().set_files(&self.realm, files);
-        let (realms, everywhere) = (&self.identity.directory().realms, parts.files.clone());
-        warnings.extend(self.served.replace(&self.engine, realms, everywhere));
+        warnings.extend(self.served.replace(&self.engine, &realms, &parts.files));
+        warnings.extend(parts.files.strangers(&realms));
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
         if parts.principals != self.taken.principals {
@@ -219,9 +224,9 @@ impl Reload {
     /// Warnings of agents whose models are not there, and of the agent that is asked where no one
     /// is named.
     fn idle_agents(&self, parts: &Parts, models: &[String]) -> Vec<Mistake> {
-        let agents = &parts.files.agents;
-        let mut warnings = agents::without_models(agents, models, self.engine.limits());
-        if *agents != self.taken.files.agents {
+        let mut warnings = without_models(&parts.files, models, self.engine.limits());
+        let agents = |parts: &Parts| parts.files.of(&self.realm).agents;
+        if agents(parts) != agents(&self.taken) {
             let known = self.engine.catalog().all_agents(&self.realm).into_iter();
             let known: Vec<Arc<Agent>> = known.map(|known| known.agent).collect();
             warnings.extend(agents::no_default(parts.default.as_ref(), &known));

@@ -11,7 +11,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::{ContentHash, Millis};
 use project::config::Config;
-use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, is_plan};
+use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, is_plan};
 use project::policies::{POLICIES_FOLDER, is_policy};
 use project::realms::PROPERTIES_FILE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,8 @@ const LOOK_MS: u64 = 500;
 const FRESH_MS: i64 = 2_000;
 /// How deep below the watched folders files are looked for.
 const DEPTH_MAX: usize = 3;
+/// The same below the folder of realms, each of which has such folders.
+const REALMS_DEPTH_MAX: usize = DEPTH_MAX + 2;
 /// What is wrong is checked again after so many looks: it may be mended where no one looks, such
 /// as at another server whose tools are wanted.
 const AGAIN_LOOKS: u32 = 8;
@@ -170,6 +172,7 @@ impl Watcher {
         for folder in FOLDERS {
             gather(&self.source.folder.join(folder), DEPTH_MAX, &mut paths);
         }
+        gather(&self.source.folder.join(REALMS_FOLDER), REALMS_DEPTH_MAX, &mut paths);
         let single = SETTINGS.iter().chain([&PRINCIPALS_FILE]);
         paths.extend(single.map(|file| self.source.folder.join(file)));
         let rules = self.reload.taken().rules().iter();

@@ -1,14 +1,15 @@
-//! A project's files in the realms beside the one that every server has. The files are theirs too,
-//! as far as they fit there: the files are right once they fit where the servers behind this one
-//! are, so what does not fit elsewhere is left out there and told, and keeps nothing from being
-//! served.
+//! A project's files in the realms beside the one that every server has. Files of the project's
+//! root are theirs too, as far as they fit there: these are right once they fit where the servers
+//! behind this one are, so what does not fit elsewhere is left out there and told, and keeps nothing
+//! from being served. A realm's own files must fit into that realm.
 
 use crate::gateway::left_out;
 use engine::refusal::Refusal;
-use engine::{Engine, ProjectFiles};
+use engine::{Engine, Filed};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
+use project::folder::RealmFiles;
 use project::realm::default_realm;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,16 +20,16 @@ pub(crate) fn names(realms: &Realms) -> impl Iterator<Item = &RealmId> {
 }
 
 /// The files that are served now. A realm that is made while the server runs gets them as well.
-pub(crate) struct ServedFiles(Mutex<ProjectFiles>);
+pub(crate) struct ServedFiles(Mutex<RealmFiles>);
 
 impl ServedFiles {
     /// Serves these first.
-    pub(crate) fn new(files: ProjectFiles) -> Self {
+    pub(crate) fn new(files: RealmFiles) -> Self {
         Self(Mutex::new(files))
     }
 
     /// Locked as long as realms get them, so that none is left with what was served before.
-    fn held(&self) -> MutexGuard<'_, ProjectFiles> {
+    fn held(&self) -> MutexGuard<'_, RealmFiles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,35 +38,67 @@ impl ServedFiles {
         &self,
         engine: &Engine,
         realms: &Realms,
-        files: ProjectFiles,
+        files: &RealmFiles,
     ) -> Vec<Mistake> {
         let mut held = self.held();
-        *held = files;
-        names(realms).flat_map(|realm| take_files(engine, realm, &held)).collect()
+        *held = files.clone();
+        let told = |realm: &RealmId| {
+            let (warnings, wrong) = take(engine, realm, files);
+            warnings.into_iter().chain(wrong.into_iter().map(left_out))
+        };
+        names(realms).flat_map(told).collect()
     }
 
     /// Gives a realm that was made just now what the files bring and what is stored for it: a realm
-    /// of that name may have been configured before.
+    /// of that name may have been configured before. Gives warnings of all that does not fit.
     pub(crate) async fn bring(
         &self,
         engine: &Engine,
         realm: &RealmId,
     ) -> Result<Vec<Mistake>, Refusal> {
         // Twice: what is stored may name what the files bring, and the other way round.
-        take_files(engine, realm, &self.held());
+        take(engine, realm, &self.held());
         engine.catalog().load_stored_agents(realm).await?;
         engine.catalog().load_stored_plans(realm).await?;
-        Ok(take_files(engine, realm, &self.held()))
+        let (warnings, wrong) = take(engine, realm, &self.held());
+        Ok(warnings.into_iter().chain(wrong.into_iter().map(left_out)).collect())
     }
 }
 
-/// A realm has these files from now on, in place of those before. Gives warnings of the files that
-/// are left out; what is stored stays.
-pub(crate) fn take_files(engine: &Engine, realm: &RealmId, files: &ProjectFiles) -> Vec<Mistake> {
-    let (filed, wrong) = engine.catalog().read_fitting_files(realm, files);
-    engine.catalog().set_files(realm, filed);
+/// What files bring to a realm.
+struct Fitting {
+    filed: Filed,
+    /// Warnings of files of the project's root that do not fit there.
+    left_out: Vec<Mistake>,
+    /// What is wrong with the realm's own files.
+    mistakes: Vec<Mistake>,
+}
+
+fn fitting(engine: &Engine, realm: &RealmId, files: &RealmFiles) -> Fitting {
+    let (filed, wrong) = engine.catalog().read_fitting_files(realm, &files.of(realm));
+    let is_own = |mistake: &Mistake| files.is_own(realm, mistake.file.as_deref());
+    let (mistakes, others): (Vec<_>, Vec<_>) = wrong.into_iter().partition(is_own);
     let left = |mistake: Mistake| left_out(said_of(realm, "left out in", mistake));
-    wrong.into_iter().map(left).collect()
+    Fitting { filed, left_out: others.into_iter().map(left).collect(), mistakes }
+}
+
+/// What is wrong with the own files of these realms.
+pub(crate) fn check(engine: &Engine, realms: &Realms, files: &RealmFiles) -> Vec<Mistake> {
+    let with_own = names(realms).filter(|realm| files.own.contains_key(*realm));
+    with_own.flat_map(|realm| fitting(engine, realm, files).mistakes).collect()
+}
+
+/// A realm has these files from now on, in place of those before; what is stored stays. Gives
+/// warnings of files that are left out, and what is wrong with the realm's own, which are left out
+/// too.
+pub(crate) fn take(
+    engine: &Engine,
+    realm: &RealmId,
+    files: &RealmFiles,
+) -> (Vec<Mistake>, Vec<Mistake>) {
+    let Fitting { filed, left_out, mistakes } = fitting(engine, realm, files);
+    engine.catalog().set_files(realm, filed);
+    (left_out, mistakes)
 }
 
 /// The same mistake, with the realm that it is made in.

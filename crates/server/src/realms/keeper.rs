@@ -3,13 +3,14 @@
 //! left.
 
 use super::files::ServedFiles;
-use engine::{Engine, ProjectFiles};
+use engine::Engine;
 use identity::Identity;
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
 use kernel::contracts::realms::{RealmRecord, StoredRealms};
 use kernel::contracts::{Blobs, Spawn, StoreError};
 use kernel::values::ids::RealmId;
+use project::folder::RealmFiles;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -22,7 +23,7 @@ pub(crate) struct OfRealms {
     pub(crate) store: Arc<dyn StoredRealms>,
     pub(crate) blobs: Arc<dyn Blobs>,
     /// What the project's files bring.
-    pub(crate) files: ProjectFiles,
+    pub(crate) files: RealmFiles,
 }
 
 /// Who makes and removes realms.

@@ -2,12 +2,13 @@
 //! restart, and the project's files are its too, as far as they fit there.
 
 use crate::api_keys::{ADMIN, get, send};
-use crate::house::{ADDRESS, House, approval, assembled, refused};
+use crate::house::{ADDRESS, House, approval, assembled, refused, setup};
 use axum::http::Method;
-use engine::PlanFile;
+use engine::{PlanFile, ProjectFiles};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::json;
+use server::{AssembleError, ProjectPart, Setup, assemble};
 
 const ACME: &str = "[realms.acme]\nmax_find_limit = 100\n";
 const PLAN: &str = "/api/v1/plans/it%2Fapproval";
@@ -98,4 +99,61 @@ async fn files_are_every_realms_as_far_as_they_fit() {
         assert_eq!(get(&house, ADMIN, &in_acme(&path)).await.status, there, "{id}");
     }
     stopper.stop().await;
+}
+
+/// A plan of one step that answers with this.
+fn saying(file: &str, id: &str, message: &str) -> PlanFile {
+    let text =
+        format!("planId: {id}\nsteps: [{{id: end, type: final_response, message: {message}}}]");
+    PlanFile { file: file.to_owned(), text, default_id: id.into() }
+}
+
+/// The demo with a plan, which the realm `acme` has otherwise, beside one of its own.
+fn with_own() -> Project {
+    let mut project = project(ACME);
+    project.plans.push(saying("plans/it/word.yaml", "it/word", "all"));
+    let own = ProjectFiles {
+        plans: vec![
+            saying("realms/acme/plans/it/word.yaml", "it/word", "acme"),
+            saying("realms/acme/plans/it/own.yaml", "it/own", "own"),
+        ],
+        ..ProjectFiles::default()
+    };
+    project.of_realms.insert("acme".into(), own);
+    project
+}
+
+#[tokio::test]
+async fn files_of_a_realm_are_there_alone_and_take_precedence() {
+    let house = House::build(with_own(), Some(ADMIN)).await;
+    let said = async |realm: &str, plan: &str| {
+        let path = format!("/api/v1/runs?realm={realm}");
+        let run = send(&house, ADMIN, Method::POST, &path, json!({"planId": plan})).await;
+        run.body["answer"].clone()
+    };
+    assert_eq!(said("default", "it/word").await, "all");
+    assert_eq!(said("acme", "it/word").await, "acme");
+    assert_eq!(said("acme", "it/own").await, "own");
+    assert_eq!(get(&house, ADMIN, "/api/v1/plans/it%2Fown").await.status, 404);
+    let made = send(&house, ADMIN, Method::POST, "/api/v1/realms", json!({"name": "shop"})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(said("shop", "it/word").await, "all");
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_file_of_a_realm_is_told_at_the_start() {
+    let mut project = with_own();
+    let broken = saying("realms/acme/plans/it/broken.yaml", "it/broken", "{jsonPath: nowhere}");
+    let own = project.of_realms.values_mut().next().unwrap();
+    own.plans.push(broken);
+    let data = tempfile::tempdir().unwrap();
+    let setup = setup(project, &data, ADDRESS.parse().unwrap());
+    let setup = Setup { admin_key: Some(ADMIN.to_owned()), ..setup };
+    match assemble(setup).await.map(|_| ()) {
+        Err(AssembleError::Mistakes { part: ProjectPart::Realms, mistakes }) => {
+            let told = mistakes[0].to_string();
+            assert!(told.starts_with("realms/acme/plans/it/broken.yaml:2:"), "{told}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

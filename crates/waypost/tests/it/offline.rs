@@ -131,6 +131,22 @@ fn a_plan_that_calls_a_tool_of_the_demo_is_told_the_switch() {
 }
 
 #[test]
+fn plans_of_single_realms_are_checked_among_those_of_the_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, bad) = ("realms/acme/plans/x/caller.yaml", "realms/acme/plans/x/bad.yaml");
+    let plans = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), (own, CALLER)];
+    write(folder.path(), &plans);
+    waypost(folder.path(), &["plan", "validate"]).code(0).says("2 plans, 0 errors");
+    waypost(folder.path(), &["plan", "validate", own]).code(0).says("1 plans, 0 errors");
+    write(folder.path(), &[(bad, SPELLING)]);
+    for arguments in [&["plan", "validate"][..], &["plan", "validate", bad], &["config", "check"]] {
+        let ended = waypost(folder.path(), arguments);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(&format!("{bad}:6:13: error: ")), "{said}");
+    }
+}
+
+#[test]
 fn a_plan_is_checked_with_the_plans_around_it() {
     let folder = tempfile::tempdir().unwrap();
     let plans = [DEMO_TOOLS, ("plans/x/caller.yaml", CALLER), ("plans/x/callee.yaml", CALLEE)];

@@ -194,8 +194,8 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     };
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
-    let (engine, identity) = (assembled.engine.clone(), assembled.identity());
-    let mut reload = Reload::new(engine, identity, None, Parts::default());
+    let (engine, keeper) = (assembled.engine.clone(), &assembled.doors.realms);
+    let mut reload = Reload::new(engine, keeper, None, Parts::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
         let plans = catalog.plans(&Caller::new(realm, "ann"));
