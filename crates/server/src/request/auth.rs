@@ -158,8 +158,14 @@ impl Entrance {
             _ => credential(headers)?,
         };
         match (&self.rule, sent) {
-            (Rule::Local(local), None) => Ok(Some(local.visitor())),
-            (Rule::Local(local), Some(_)) => local.administrator(headers).map(Some),
+            (Rule::Local(local), sent) => {
+                // What the query names is the concern of who reads it.
+                realms::only_usual(&Uri::default(), headers)?;
+                match sent {
+                    None => Ok(Some(local.visitor())),
+                    Some(_) => local.administrator(headers).map(Some),
+                }
+            }
             (Rule::Credentials(checked), Some(sent)) => {
                 let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
                 checked.visitor(arrival, verified, from).map(Some)

@@ -3,7 +3,7 @@
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::doors::{Doors, Shared};
-use crate::request::realms::without_realm;
+use crate::request::realms::{only_usual, without_realm};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use engine::refusal::Refusal;
@@ -22,13 +22,15 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _doors: &Shared) -> Result<Self> {
-        let query = Query::try_from_uri(&parts.uri).or_else(|rejection| {
-            // The realm was the frame's concern, where everybody has a credential.
-            let visitor = parts.extensions.get::<Visitor>();
-            let is_checked = visitor.is_some_and(|visitor| visitor.verified.is_some());
-            let rest = if is_checked { without_realm(&parts.uri) } else { None };
-            rest.map_or(Err(rejection), |rest| Query::try_from_uri(&rest))
-        });
+        let mut query = Query::try_from_uri(&parts.uri);
+        // The realm is the frame's concern, or no one's in local mode.
+        let visitor = parts.extensions.get::<Visitor>().filter(|_| query.is_err());
+        if let Some((visitor, rest)) = visitor.zip(without_realm(&parts.uri)) {
+            if visitor.verified.is_none() {
+                only_usual(&parts.uri, &parts.headers)?;
+            }
+            query = Query::try_from_uri(&rest);
+        }
         match query {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {

@@ -8,7 +8,7 @@ use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::realm::Wish;
 use kernel::values::ids::RealmId;
-use project::realm::default_realm;
+use project::realm::{DEFAULT_REALM, default_realm};
 
 const HEADER: &str = "x-realm";
 const PARAMETER: &str = "realm";
@@ -39,6 +39,19 @@ pub(crate) fn not_allowed() -> Failure {
     let message = "the credential may not enter this realm";
     Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
         .hint("`waypost whoami` lists the realms that it may enter")
+}
+
+/// Refuses a request that names another realm than the one that every server has: in local mode
+/// there is no other, and what is meant for it must not be done here.
+pub(crate) fn only_usual(uri: &Uri, headers: &HeaderMap) -> Result<()> {
+    match asked(uri, headers)? {
+        Some(name) if name != DEFAULT_REALM => {
+            let message = "a local server serves the realm `default` alone";
+            Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+                .hint("`waypost serve` asks for credentials and serves every realm"))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The area of an endpoint.
@@ -140,6 +153,28 @@ mod tests {
             ("/?realm=a", &["a"], &own, "403 realm_not_allowed"),
         ] {
             assert_eq!(told(uri, header, grants), answer, "{uri} {header:?}");
+        }
+    }
+
+    #[test]
+    fn a_local_server_has_one_realm() {
+        let told = |uri: &'static str, header: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in header {
+                headers.append(HEADER, HeaderValue::from_static(value));
+            }
+            let checked = only_usual(&Uri::from_static(uri), &headers);
+            checked.err().map(|failure| failure.status().as_u16())
+        };
+        for (uri, header, status) in [
+            ("/", &[] as &[&'static str], None),
+            ("/", &["default"], None),
+            ("/?realm=default", &["default"], None),
+            ("/", &["acme"], Some(403)),
+            ("/?realm=acme", &[], Some(403)),
+            ("/", &["default", "default"], Some(400)),
+        ] {
+            assert_eq!(told(uri, header), status, "{uri} {header:?}");
         }
     }
 

@@ -129,7 +129,7 @@ async fn files_of_a_realm_are_there_alone_and_take_precedence() {
     let said = async |realm: &str, plan: &str| {
         let path = format!("/api/v1/runs?realm={realm}");
         let run = send(&house, ADMIN, Method::POST, &path, json!({"planId": plan})).await;
-        run.body["answer"].clone()
+        run.body["run"]["answer"].clone()
     };
     assert_eq!(said("default", "it/word").await, "all");
     assert_eq!(said("acme", "it/word").await, "acme");
