@@ -27,7 +27,7 @@ pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{Watch, Watching};
 pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldKeys, HeldVault, ProjectPart, Setup, Stopper,
-    ToCheck, assemble, check_project,
+    ToCheck, assemble, check_project, good_keys,
 };
 pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};

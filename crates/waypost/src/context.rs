@@ -28,20 +28,24 @@ pub(crate) struct Context {
     pub(crate) project: Option<PathBuf>,
     /// Where the server is, as the command line or a variable says it; else the default.
     pub(crate) server: Located,
+    /// The realm that the command line names.
+    pub(crate) realm: Option<String>,
     /// What continues on the server when this command ends, and how to follow and end it.
     continues: Arc<Mutex<Option<String>>>,
 }
 
 impl Context {
-    /// The context of a command about this project; `server` is what the command line names.
+    /// The context of a command about this project; `server` and `realm` are what the command line
+    /// names.
     pub(crate) fn new(
         output: Output,
         project: Option<PathBuf>,
         server: Option<String>,
+        realm: Option<String>,
     ) -> Result<Self> {
         let environment = Environment::of(project.as_deref())?;
         let server = named_server(server, &environment);
-        Ok(Self { output, environment, project, server, continues: Arc::default() })
+        Ok(Self { output, environment, project, server, realm, continues: Arc::default() })
     }
 
     /// Whether the command line or a variable names the server.
@@ -67,7 +71,7 @@ impl Context {
 
     /// A client of the server at this address, which sends the API key, where there is one.
     pub(crate) fn client_at(&self, url: &str) -> Result<Client> {
-        let client = Client::new(url)?;
+        let client = Client::new(url)?.in_realm(self.realm.clone());
         // Settings of the folder may lead to another machine, too.
         let is_meant = client.is_on_this_machine() || self.has_named_server();
         let is_of_shell = |name: &&str| {
@@ -168,12 +172,16 @@ impl Context {
         Failure { hint: self.continuing(), ..failure }
     }
 
-    /// A command of ours, `waypost ..`, so that it reaches the same server as this one does.
+    /// A command of ours, `waypost ..`, so that it reaches the same server, and the same realm
+    /// there, as this one does.
     pub(crate) fn command(&self, command: &str) -> String {
-        match (&self.server.origin, command.strip_prefix("waypost ")) {
-            (Origin::Flag(_), Some(rest)) => format!("waypost --server {} {rest}", self.server.url),
-            _ => command.to_owned(),
-        }
+        let Some(rest) = command.strip_prefix("waypost ") else { return command.to_owned() };
+        let server = match &self.server.origin {
+            Origin::Flag(_) => format!("--server {} ", self.server.url),
+            _ => String::new(),
+        };
+        let realm = self.realm.as_ref().map(|realm| format!("--realm {realm} "));
+        format!("waypost {server}{}{rest}", realm.unwrap_or_default())
     }
 
     /// The admin key to send to that server, where there is one and no API key overrides it.
@@ -231,8 +239,8 @@ mod tests {
         let environment = Environment::of_test(process, file);
         let server = named_server(flag.map(str::to_owned), &environment);
         let output = Output::new(false);
-        let (project, continues) = (None, Arc::default());
-        Context { output, environment, project, server, continues }
+        let (project, realm, continues) = (None, None, Arc::default());
+        Context { output, environment, project, server, realm, continues }
     }
 
     #[test]
@@ -252,6 +260,8 @@ mod tests {
         assert_eq!(flagged, "waypost --server http://a inbox ls");
         let variable = context(None, &[(SERVER, "http://b")], "");
         assert_eq!(variable.command("waypost inbox ls"), "waypost inbox ls");
+        let placed = Context { realm: Some("acme".to_owned()), ..variable };
+        assert_eq!(placed.command("waypost inbox ls"), "waypost --realm acme inbox ls");
     }
 
     #[test]

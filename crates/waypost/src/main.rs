@@ -33,6 +33,7 @@ use context::Context;
 use environment::place::project_folder;
 use exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::meant;
+use kernel::identity::grants::check_realm;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::path::PathBuf;
@@ -78,8 +79,18 @@ struct Cli {
     #[arg(long, global = true, value_name = "URL", help = SERVER_HELP)]
     server: Option<String>,
 
+    // `key create` has one of the same name, which says what the new key may enter: clap takes both
+    // for one, so that this is ignored there.
+    /// The realm to work in, of those that the credential may enter
+    #[arg(long, global = true, value_name = "NAME", value_parser = realm_name)]
+    realm: Option<String>,
+
     #[command(subcommand)]
     command: Command,
+}
+
+fn realm_name(text: &str) -> Result<String, String> {
+    check_realm(text).map(|()| text.to_owned()).map_err(|bad| bad.to_string())
 }
 
 #[derive(Debug, Subcommand)]
@@ -169,7 +180,7 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
-    let context = |project| Context::new(output, project, cli.server.clone());
+    let context = |project| Context::new(output, project, cli.server.clone(), cli.realm.clone());
     let here = || context(Some(project_folder(None)));
     match cli.command {
         Command::Help { topic } => help(&topic, output),
@@ -207,7 +218,13 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             let context = context(args.project())?;
             logging(&context, "warn", mcp::run(args, &context))
         }
-        Command::Key(args) => as_client(here()?, async |ctx| key::run(args, ctx).await),
+        Command::Key(args) => {
+            let mut context = here()?;
+            if args.creates() {
+                context.realm = None;
+            }
+            as_client(context, async |ctx| key::run(args, ctx).await)
+        }
         Command::Principal(args) => as_client(here()?, async |ctx| principal::run(args, ctx).await),
         Command::Realm(args) => as_client(here()?, async |ctx| realm::run(args, ctx).await),
         Command::Whoami(args) => as_client(here()?, async |ctx| whoami::run(args, ctx).await),

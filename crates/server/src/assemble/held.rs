@@ -2,7 +2,7 @@
 //! can use the folder while they are held.
 
 use super::access::{Known, known};
-use super::error::AssembleError;
+use super::error::{AssembleError, stored};
 use super::ground::{store_parts, system};
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
@@ -12,6 +12,7 @@ use identity::Identity;
 use identity::keys::Maker;
 use kernel::contracts::{Clock, Vault};
 use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::ApiKey;
 use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
 use kernel::limits::Limits;
@@ -40,6 +41,22 @@ impl HeldVault {
         let vault = Arc::new(FileVault::open(data, &keys, system()));
         Ok(Some(Self { vault, _hold: hold }))
     }
+}
+
+/// The keys of a data folder that are good now, by id; the folder is let go of again. Whoever puts
+/// a folder back must know them.
+pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
+    let (system, limits) = (system(), Arc::new(Limits::default()));
+    let fatal = Arc::new(|why: String| tracing::error!("{why}"));
+    let place = Place::Folder(data.to_owned());
+    let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
+    let keys = opened.api_keys.all().await;
+    let closed = opened.store.close().await;
+    let keys = keys.and_then(|keys| closed.map(|()| keys));
+    let keys = keys.map_err(|error| stored(error.into()))?;
+    let now = system.clock.now();
+    let good = keys.into_iter().map(|stored| stored.key).filter(|key| key.check(now).is_ok());
+    Ok(good.collect())
 }
 
 /// The keys of a data folder: the first key of a server is made before it starts.

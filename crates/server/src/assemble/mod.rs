@@ -53,7 +53,7 @@ use upstreams::{LoginPlaces, RemoteParts};
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
-pub use held::{HeldKeys, HeldVault};
+pub use held::{HeldKeys, HeldVault, good_keys};
 pub use setup::{Extra, Setup};
 
 /// A server that is ready to serve.

@@ -49,6 +49,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("POST /run says something new in it", "`waypost run --thread` says something new in it"),
 ];
 
+/// The header that names the realm of a request.
+const REALM: &str = "X-Realm";
+
 /// A client of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -56,6 +59,8 @@ pub(crate) struct Client {
     base: Url,
     /// The API key that goes with every request, where there is one.
     key: Option<Secret>,
+    /// The realm that every request is in, where one is named.
+    realm: Option<String>,
 }
 
 /// One request: a path below `/api/v1`, each segment as it is before encoding.
@@ -121,13 +126,18 @@ impl Client {
         let http = options.build().map_err(|error| {
             Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
         })?;
-        Ok(Self { http, base, key: None })
+        Ok(Self { http, base, key: None, realm: None })
     }
 
     /// The same, which sends this API key with every request, where there is one. What a stranger
     /// may ask, whether it is ready and which server it is, is asked without it.
     pub(crate) fn keyed(self, key: Option<String>) -> Self {
         Self { key: key.map(Secret::from), ..self }
+    }
+
+    /// The same, whose requests are in this realm, where one is named.
+    pub(crate) fn in_realm(self, realm: Option<String>) -> Self {
+        Self { realm, ..self }
     }
 
     /// Whether only this machine can be meant.
@@ -296,13 +306,22 @@ impl Client {
             builder = builder.header(*header, value);
         }
         match &request.key {
-            Some(key) if self.key.is_none() => builder.bearer_auth(key),
+            Some(key) if self.key.is_none() => self.placed(builder).bearer_auth(key),
             _ => self.identified(builder),
         }
     }
 
-    /// The same request with the API key, where there is one.
+    /// The same request in the realm that is named.
+    fn placed(&self, builder: RequestBuilder) -> RequestBuilder {
+        match &self.realm {
+            Some(realm) => builder.header(REALM, realm),
+            None => builder,
+        }
+    }
+
+    /// The same request with the API key, where there is one, in the realm that is named.
     fn identified(&self, builder: RequestBuilder) -> RequestBuilder {
+        let builder = self.placed(builder);
         match &self.key {
             Some(key) => builder.bearer_auth(key.expose()),
             None => builder,
@@ -472,6 +491,23 @@ mod tests {
         assert_eq!(read(&keyed, Some("admin")), bearer("wp_key"));
         assert_eq!(sent(&keyed, keyed.mcp(Method::POST)), bearer("wp_key"));
         assert_eq!(sent(&client, client.mcp(Method::POST)), None);
+    }
+
+    #[test]
+    fn every_request_is_in_the_realm_that_is_named() {
+        let client = Client::new("http://127.0.0.1:1").unwrap();
+        let realm = |builder: RequestBuilder| {
+            let request = builder.build().unwrap();
+            request.headers().get(REALM).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let request = Request::to(&["tools"]).keyed(Some("admin".to_owned()));
+        assert_eq!(realm(client.builder(Method::GET, &request)), None);
+        let placed = client.in_realm(Some("acme".to_owned()));
+        for client in [placed.clone(), placed.keyed(Some("wp_key".to_owned()))] {
+            let acme = Some("acme".to_owned());
+            assert_eq!(realm(client.builder(Method::GET, &request)), acme);
+            assert_eq!(realm(client.mcp(Method::POST)), acme);
+        }
     }
 
     #[test]

@@ -76,3 +76,20 @@ fn what_is_no_data_or_no_backup_is_told() {
     waypost(&shop, &["restore", "../half"]).code(1).says("it has no `backup.json`");
     assert!(!shop.join(".waypost").exists());
 }
+
+#[test]
+fn keys_that_work_again_are_listed_and_can_be_revoked() {
+    let (_around, shop) = project();
+    waypost(&shop, &["key", "create", "--name", "ci"]).code(0);
+    waypost(&shop, &["backup", "../copy"]).code(0);
+    let restored = waypost(&shop, &["restore", "../copy", "--data", "../one"]).code(0);
+    let restored = restored.says("these API keys work again");
+    assert!(restored.stderr.contains("  ci\n"), "{restored:#?}");
+    let arguments = ["--json", "restore", "../copy", "--data", "../two", "--revoke-keys"];
+    let revoked = waypost(&shop, &arguments).code(0).json();
+    assert_eq!((&revoked["keys"][0]["name"], &revoked["revoked"]), (&json!("ci"), &json!(true)));
+    // None of them works in what was made of it.
+    waypost(&shop, &["backup", "../again", "--data", "../two"]).code(0);
+    let last = waypost(&shop, &["--json", "restore", "../again", "--data", "../three"]).code(0);
+    assert_eq!(last.json()["keys"], json!([]));
+}

@@ -34,6 +34,13 @@ pub(crate) struct KeyArgs {
     command: KeyCommand,
 }
 
+impl KeyArgs {
+    /// Whether a key is made: then `--realm` says what it may enter.
+    pub(crate) fn creates(&self) -> bool {
+        matches!(self.command, KeyCommand::Create(_))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
     /// Make a key and print it, this once; also in a folder that no server holds
