@@ -30,7 +30,9 @@ pub use catalog::check::{Around, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
-pub use catalog::{AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles};
+pub use catalog::{
+    AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, UpstreamRealms,
+};
 pub use gate::breakers::BreakerState;
 pub use gate::judged::ListVersion;
 pub use gate::rights::AllowAll;

@@ -1,8 +1,8 @@
 //! What all parts of the engine share, and how an engine is built.
 
-use crate::catalog::Catalog;
 use crate::catalog::models::Models;
 use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
+use crate::catalog::{Catalog, UpstreamRealms};
 use crate::closed_realms::ClosedRealms;
 use crate::command::Command;
 use crate::gate::Gate;
@@ -58,9 +58,9 @@ pub struct Parts {
     pub rules: ToolRules,
     /// Beginnings of the names of tools that may come later, from other servers.
     pub awaited: Vec<String>,
-    /// The only realm that other servers, and what they bring, are there for; none where they are
-    /// there for all.
-    pub upstreams_of: Option<RealmId>,
+    /// The realms that other servers, and what they bring, are there for; none where they are there
+    /// for all.
+    pub upstreams_of: Option<UpstreamRealms>,
     /// The tools that the settings leave out.
     pub switched_off: SwitchedOff,
     /// The models that agents name.
@@ -159,8 +159,8 @@ impl Engine {
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
         let (tools, rules, off) = (parts.tools, parts.rules, parts.switched_off);
         let registry = Registry::new(tools, rules, parts.awaited, off, parts.schemas.as_ref())?;
-        let (schemas, owner) = (parts.schemas.clone(), parts.upstreams_of);
-        let catalog = Arc::new(Catalog::new(registry, schemas, limits.clone(), owner));
+        let (schemas, owners) = (parts.schemas.clone(), parts.upstreams_of);
+        let catalog = Arc::new(Catalog::new(registry, schemas, limits.clone(), owners));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),
             policy: parts.policy,

@@ -340,8 +340,9 @@ fn follow(
                 let now = upstream.changed();
                 let before = seen.replace(now);
                 if before.is_none_or(|before| before.tools != now.tools) {
-                    let tools = upstream.tools();
-                    let mistakes = taken_in(&engine, spawn.as_ref(), &source, tools).await;
+                    let tools = ToolSource::new(source.as_str(), upstream.tools());
+                    let tools = tools.of_upstream(upstream.name());
+                    let mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
                     for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
                         tracing::warn!(upstream = upstream.name(), "{mistake}");
                     }
@@ -350,14 +351,15 @@ fn follow(
                     // Those who wait are woken when it goes.
                     drop(here.take());
                 }
-                engine.catalog().tell_lists(since(now, before.unwrap_or_default()));
+                let lists = since(now, before.unwrap_or_default());
+                engine.catalog().tell_lists(upstream.name(), lists);
             }
             match select(pin!(changes.changed()), pin!(stop.changed())).await {
                 Either::Left((Ok(()), _)) => {}
                 Either::Left((Err(_), _)) | Either::Right(_) => break,
             }
         }
-        engine.tools().replace(ToolSource::new(source, Vec::new()));
+        engine.tools().replace(ToolSource::new(source, Vec::new()).of_upstream(upstream.name()));
         // No one waits for the end of what is configured.
         let _ = left.send(());
     };
@@ -388,15 +390,8 @@ fn is_quick(tools: &[Arc<dyn Tool>]) -> bool {
 
 /// Puts the tools of a source into the catalog, and gives back what is wrong with those that are
 /// left out. Many schemas take their time to be compiled: not on a worker that serves others.
-async fn taken_in(
-    engine: &Engine,
-    spawn: &dyn Spawn,
-    source: &str,
-    tools: Vec<Arc<dyn Tool>>,
-) -> Vec<Mistake> {
-    let quick = is_quick(&tools);
-    let tools = ToolSource::new(source, tools);
-    if quick {
+async fn taken_in(engine: &Engine, spawn: &dyn Spawn, tools: ToolSource) -> Vec<Mistake> {
+    if is_quick(&tools.tools) {
         return engine.tools().replace(tools);
     }
     let (done, mistakes) = oneshot::channel();

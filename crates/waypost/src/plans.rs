@@ -19,6 +19,7 @@ use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::values::names::may_come;
 use project::folder::{CONFIG_FILE, Project, ProjectError, REALMS_FOLDER};
 use project::realm::default_realm;
+use project::upstream_entries::Upstreams;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -136,11 +137,10 @@ impl Selection {
             let project = Project { config, plans, agents, pipelines, ..Project::default() };
             let is_named = |plan: &&PlanFile| self.named.contains(&plan.file);
             let named = own.plans.iter().filter(is_named).map(|plan| plan.file.clone()).collect();
-            let mut known = Known { plans: ids_of(&project), ..self.known.clone() };
-            if *realm != default_realm() {
-                // The servers behind this one are not there.
-                known.awaited.clear();
-            }
+            let awaited = self.known.upstreams.as_ref();
+            let awaited = awaited.map(|upstreams| upstreams.prefixes_for(realm));
+            let (plans, awaited) = (ids_of(&project), awaited.unwrap_or_default());
+            let known = Known { plans, awaited, ..self.known.clone() };
             Self { project, named, known }
         };
         files.own.iter().map(in_realm).collect()
@@ -205,6 +205,8 @@ pub(crate) struct Known {
     switched_off: SwitchedOff,
     /// How the tools of upstreams begin: which there are is known only to a server.
     awaited: Vec<String>,
+    /// The upstreams, where nothing is wrong with them.
+    upstreams: Option<Upstreams>,
     plans: Vec<PlanId>,
 }
 
@@ -219,9 +221,10 @@ impl Known {
         let (tools, withheld) = specs.partition(|(name, _)| rules.allows(name.as_str()));
         // What is wrong with upstreams is reported where they are used, and keeps nothing from a
         // check.
-        let upstreams = project.upstreams(&|name: &str| environment.any(name));
-        let awaited = upstreams.map(|upstreams| upstreams.prefixes()).unwrap_or_default();
-        Self { tools, withheld, switched_off, awaited, plans: ids_of(project) }
+        let upstreams = project.upstreams(&|name: &str| environment.any(name)).ok();
+        let awaited = upstreams.as_ref().map(|known| known.prefixes_for(&default_realm()));
+        let awaited = awaited.unwrap_or_default();
+        Self { tools, withheld, switched_off, awaited, upstreams, plans: ids_of(project) }
     }
 
     /// Whether there is such a tool, or may be once other servers are heard.

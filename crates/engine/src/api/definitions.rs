@@ -32,10 +32,10 @@ impl Catalog<'_> {
         self.shared.catalog.list_changes(realm)
     }
 
-    /// What is not in the catalog changed as well: prompts and resources of other servers. Clients
-    /// in the realms that these are there for are told.
-    pub fn tell_lists(self, changes: ListChanges) {
-        self.shared.catalog.tell_lists(changes);
+    /// What is not in the catalog changed as well: prompts and resources of another server. Clients
+    /// in the realms that it is there for are told.
+    pub fn tell_lists(self, upstream: &str, changes: ListChanges) {
+        self.shared.catalog.tell_lists(upstream, changes);
     }
 
     /// The plans of the caller's realm.

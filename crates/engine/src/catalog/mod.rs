@@ -29,6 +29,7 @@ pub mod schema;
 pub mod models;
 pub mod registry;
 pub mod roster;
+mod owners;
 mod versions;
 mod agents;
 mod pipelines;
@@ -39,6 +40,7 @@ pub(crate) mod check;
 pub use agents::AgentFile;
 pub use changes::ListChanges;
 pub use files::{Filed, ProjectFiles};
+pub use owners::UpstreamRealms;
 pub use pipelines::PipelineFile;
 use rules::rule_plans;
 
@@ -87,8 +89,8 @@ pub(crate) struct Catalog {
     pub(crate) registry: Registry,
     schemas: Arc<dyn Schemas>,
     limits: Arc<Limits>,
-    /// The only realm that the servers behind this one are there for; none where they are for all.
-    upstreams_of: Option<RealmId>,
+    /// The realms that the servers behind this one are there for; none where they are for all.
+    upstreams_of: Option<UpstreamRealms>,
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
     /// Grows with every change in any realm: lists that were judged before it are not kept.
     version: AtomicU64,
@@ -130,15 +132,10 @@ impl Catalog {
         registry: Registry,
         schemas: Arc<dyn Schemas>,
         limits: Arc<Limits>,
-        upstreams_of: Option<RealmId>,
+        upstreams_of: Option<UpstreamRealms>,
     ) -> Self {
         let (realms, version) = (RwLock::default(), AtomicU64::new(1));
         Self { registry, schemas, limits, upstreams_of, realms, version }
-    }
-
-    /// Whether the servers behind this one are there for a realm.
-    pub(crate) fn has_upstreams(&self, realm: &RealmId) -> bool {
-        self.upstreams_of.as_ref().is_none_or(|owner| owner == realm)
     }
 
     /// What this finds of a realm; nothing where the realm has nothing.
@@ -185,15 +182,6 @@ impl Catalog {
         let book = self.registry.book();
         let own = book.tools.values().filter(|listed| self.is_for(realm, listed));
         own.map(|listed| listed.tool.spec().clone()).collect()
-    }
-
-    /// Whether a tool of this name may come later to a realm.
-    pub(crate) fn awaits(&self, realm: &RealmId, name: &str) -> bool {
-        self.has_upstreams(realm) && self.registry.awaits(name)
-    }
-
-    fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
-        !listed.is_remote || self.has_upstreams(realm)
     }
 
     /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.

@@ -22,12 +22,20 @@ pub struct ToolSource {
     pub name: String,
     /// They.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The server behind this one that they are of, also where it has none now.
+    pub upstream: Option<String>,
 }
 
 impl ToolSource {
     /// Tools from there.
     pub fn new(name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { name: name.into(), tools }
+        Self { name: name.into(), tools, upstream: None }
+    }
+
+    /// The same, of this server.
+    #[must_use]
+    pub fn of_upstream(self, name: &str) -> Self {
+        Self { upstream: Some(name.to_owned()), ..self }
     }
 }
 
@@ -35,8 +43,8 @@ impl ToolSource {
 pub(crate) struct Listed {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) spec_hash: ContentHash,
-    /// Whether it is of a server behind this one.
-    pub(crate) is_remote: bool,
+    /// The server behind this one that it is of, where it is of one.
+    pub(crate) upstream: Option<Arc<str>>,
     /// What its calls may cost.
     pub(crate) limits: ToolLimits,
     /// One permit for each of its calls that runs, where they are counted.
@@ -115,7 +123,7 @@ struct Looked {
 impl Looked {
     /// Looks at the tools of a source. Their schemas are compiled here, which takes its time.
     fn at(source: ToolSource, rules: &ToolRules, schemas: &dyn Schemas) -> Self {
-        let ToolSource { name, tools } = source;
+        let ToolSource { name, tools, .. } = source;
         let looked = |tool: Arc<dyn Tool>| {
             let spec = tool.spec();
             let mut wrong: Vec<Mistake> = misnamed(spec, &name).into_iter().collect();
@@ -183,7 +191,8 @@ impl Registry {
     pub(crate) fn brings_own(&self, source: &str) -> bool {
         let book = self.book();
         let mut brought = book.brought.iter().filter(|(_, from)| &***from == source);
-        brought.any(|(name, _)| book.tools.get(name).is_some_and(|listed| !listed.is_remote))
+        brought
+            .any(|(name, _)| book.tools.get(name).is_some_and(|listed| listed.upstream.is_none()))
     }
 
     /// How many tools of a source can be called.
@@ -210,7 +219,12 @@ impl Registry {
 
     /// Whether a tool of this name may come later.
     pub(crate) fn awaits(&self, name: &str) -> bool {
-        self.awaited.iter().any(|beginning| may_come(name, beginning))
+        self.awaits_of(name, |_| true)
+    }
+
+    /// The same of those whose beginnings fit.
+    pub(crate) fn awaits_of(&self, name: &str, fits: impl Fn(&str) -> bool) -> bool {
+        self.awaited.iter().any(|beginning| may_come(name, beginning) && fits(beginning))
     }
 
     /// What the operator says of tools.
@@ -253,16 +267,17 @@ pub(crate) fn bad_name(name: &str) -> Option<String> {
 }
 
 fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
-    let (spec_hash, is_remote) = (tool.spec().hash(), tool.upstream().is_some());
+    let spec_hash = tool.spec().hash();
+    let upstream = tool.upstream().map(|upstream| upstream.name);
     let places = limits.concurrency.map(|places| {
         let places = usize::try_from(places.get()).unwrap_or(usize::MAX);
         Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
     });
     let guarded = match limits.breaker_failures {
         Some(_) => Some(Guarded::Tool(tool.spec().name.clone())),
-        None => tool.upstream().map(|upstream| Guarded::Upstream(upstream.name)),
+        None => upstream.clone().map(Guarded::Upstream),
     };
-    Listed { tool, spec_hash, is_remote, limits, places, guarded }
+    Listed { tool, spec_hash, upstream, limits, places, guarded }
 }
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {

@@ -33,18 +33,18 @@ impl Catalog {
         self.known(realm, |known| known.tell(changes));
     }
 
-    /// Wakes those who wait for a change of these lists where the servers behind this one are, if
+    /// Wakes those who wait for a change of these lists where this server behind this one is, if
     /// there is one.
-    pub(crate) fn tell_lists(&self, changes: ListChanges) {
+    pub(crate) fn tell_lists(&self, upstream: &str, changes: ListChanges) {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        for (_, known) in realms.iter().filter(|(realm, _)| self.has_upstreams(realm)) {
+        for (_, known) in realms.iter().filter(|(realm, _)| self.has_upstream(realm, upstream)) {
             known.tell_lists(changes);
         }
     }
 
     /// What a source brings now, in place of what it brought before; what of it is left out.
     pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
-        let name = source.name.clone();
+        let (name, upstream) = (source.name.clone(), source.upstream.clone().unwrap_or_default());
         let had_own = self.registry.brings_own(&name);
         let mistakes = self.registry.replace(source, self.schemas.as_ref());
         // A server behind this one changes nothing for the realms that it is not there for.
@@ -52,7 +52,7 @@ impl Catalog {
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         self.version.fetch_add(1, Ordering::AcqRel);
         for (realm, known) in realms.iter_mut() {
-            if is_for_all || self.has_upstreams(realm) {
+            if is_for_all || self.has_upstream(realm, &upstream) {
                 // A plan reaches as far as its tools do.
                 known.specs = self.as_tools(realm, &known.plans);
                 known.tell(ListChanges::TOOLS);

@@ -1,6 +1,6 @@
 //! What a caller may do: the scopes of its credential first, then policy, for every act on every
 //! resource. Handles ask here before they do anything. Where policy allows everything this is a
-//! branch, and nothing is looked up for it. The servers behind this one are there for one realm:
+//! branch, and nothing is looked up for it. The servers behind this one are there for some realms:
 //! in the others nobody may do anything with them, whatever policy says, and the catalog does not
 //! find their tools.
 
@@ -42,11 +42,6 @@ fn covers(caller: &Caller, act: Act) -> bool {
     caller.scopes.is_none_or(|scopes| scopes.allow(act))
 }
 
-/// Whether it is a server behind this one.
-fn is_upstream(resource: &Resource<'_>) -> bool {
-    matches!(resource, Resource::Upstream(_))
-}
-
 /// What is said of a server behind this one that is not there for the caller's realm.
 fn of_another_realm() -> Decision {
     Verdict::Deny("the server belongs to another realm".to_owned()).into()
@@ -57,7 +52,7 @@ impl Gate {
     pub(crate) fn is_free(&self, caller: &Caller, act: Act) -> bool {
         self.policy.allows_everything()
             && covers(caller, act)
-            && self.catalog.has_upstreams(&caller.realm)
+            && self.catalog.has_all_upstreams(&caller.realm)
     }
 
     /// What is said of one request. The scopes are a ceiling: they forbid, and grant nothing.
@@ -67,7 +62,7 @@ impl Gate {
             let why = format!("the credential does not have the scope `{needed}`");
             return Verdict::Deny(why).into();
         }
-        if is_upstream(&request.resource) && !self.catalog.has_upstreams(&request.subject.realm) {
+        if self.is_elsewhere(request.subject, &request.resource) {
             return of_another_realm();
         }
         self.policy.decide(request)
@@ -79,13 +74,18 @@ impl Gate {
             return Vec::new();
         }
         let mut said = self.policy.decide_all(caller, act, resources);
-        if !self.catalog.has_upstreams(&caller.realm) {
+        if !self.catalog.has_all_upstreams(&caller.realm) {
             let judged = said.iter_mut().zip(resources);
-            for (decision, _) in judged.filter(|(_, resource)| is_upstream(resource)) {
-                *decision = of_another_realm();
-            }
+            let judged = judged.filter(|(_, resource)| self.is_elsewhere(caller, resource));
+            judged.for_each(|(decision, _)| *decision = of_another_realm());
         }
         said
+    }
+
+    /// Whether it is a server behind this one that is not there for the caller's realm.
+    fn is_elsewhere(&self, caller: &Caller, resource: &Resource<'_>) -> bool {
+        let is_there = |name: &str| self.catalog.has_upstream(&caller.realm, name);
+        matches!(resource, Resource::Upstream(name) if !is_there(name))
     }
 
     /// What is said of a call of this tool.

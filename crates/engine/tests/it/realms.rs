@@ -4,12 +4,13 @@
 use crate::world::{WAIT_MS, caller, files, parts};
 use engine::{
     AllowAll, CallReport, Engine, ListChanges, Parts, Refusal, RefusalCode, RunReport, RunRequest,
-    RunSession, RunTarget, ToolSource,
+    RunSession, RunTarget, ToolSource, UpstreamRealms,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::contracts::policy::Resource;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
 use kernel::limits::Limits;
 use kernel::tool::call::{
     Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
@@ -74,7 +75,7 @@ fn engine(folder: &Path, is_free: bool) -> Engine {
     let ours = ToolSource::new("us", vec![echo("math::echo", None)]);
     let parts = Parts {
         awaited: vec!["shop.".to_owned()],
-        upstreams_of: Some(caller().realm),
+        upstreams_of: Some(UpstreamRealms::only(caller().realm)),
         ..parts(folder, Limits::default(), vec![ours])
     };
     let parts = match is_free {
@@ -238,8 +239,49 @@ async fn a_realm_hears_only_of_what_is_there_for_it() {
     let lists = || [&here, &there].map(|who| *catalog.list_changes(&who.realm).borrow());
     let before = lists();
     let prompts = ListChanges { prompts: 1, ..ListChanges::default() };
-    catalog.tell_lists(prompts);
+    catalog.tell_lists("shop", prompts);
     let now = lists();
     assert_eq!(now[0].since(before[0]), prompts);
     assert_eq!(now[1], before[1], "the server is there for one realm");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_there_for_the_realms_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = ToolSource::new("us", vec![echo("math::echo", None)]);
+    let acme = [RealmPattern::parse("acme*").unwrap()];
+    let owners = UpstreamRealms::only(caller().realm).with("shop", "shop.".to_owned(), &acme);
+    let parts = Parts {
+        awaited: vec!["shop.".to_owned(), "far.".to_owned()],
+        upstreams_of: Some(owners),
+        policy: Arc::new(AllowAll),
+        ..parts(folder.path(), Limits::default(), vec![ours])
+    };
+    let engine = Engine::start(parts).unwrap();
+    for name in ["shop", "far"] {
+        let tool = echo(&format!("{name}.find"), Some(name));
+        let source = ToolSource::new(format!("upstream `{name}`"), vec![tool]).of_upstream(name);
+        assert_eq!(engine.tools().replace(source), []);
+    }
+    let (here, there) = (caller(), stranger());
+    let listed = |who: &Caller| -> Vec<String> {
+        engine.tools().list(who).iter().map(|spec| spec.name.to_string()).collect()
+    };
+    assert_eq!(listed(&here), ["far.find", "math::echo"]);
+    assert_eq!(listed(&there), ["math::echo", "shop.find"]);
+    let may = |who: &Caller, name: &str| {
+        engine.admin().permit(who, Act::Operate, Resource::Upstream(name)).is_ok()
+    };
+    assert!(may(&here, "far") && !may(&here, "shop"));
+    assert!(may(&there, "shop") && !may(&there, "far"));
+    let is_sound =
+        |who: &Caller, tool: &str| engine.catalog().validate_plan(who, &calling(tool)).is_ok();
+    assert!(is_sound(&there, "shop.later") && !is_sound(&there, "far.later"));
+    assert!(is_sound(&here, "far.later") && !is_sound(&here, "shop.later"));
+
+    // Who is elsewhere does not hear of it, also where no tool is left.
+    let mut versions = [&here, &there].map(|who| engine.catalog().version(&who.realm));
+    let gone = ToolSource::new("upstream `shop`", Vec::new()).of_upstream("shop");
+    assert_eq!(engine.tools().replace(gone), []);
+    assert_eq!(versions.each_mut().map(|version| version.has_changed().unwrap()), [false, true]);
 }

@@ -7,8 +7,10 @@ use super::oauth::Oauth;
 use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use crate::layer::{NAME_CHARS_MAX, Place};
+use crate::realm::default_realm;
 use crate::settings::{Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::values::ids::RealmId;
 use std::path::Path;
 use upstreams::{EraSetting, UpstreamConfig, UpstreamKind};
 
@@ -152,6 +154,14 @@ impl Entry {
     /// Whether it is left alone.
     pub fn is_disabled(&self) -> bool {
         self.own.disabled == Some(true)
+    }
+
+    /// Whether it is there for a realm.
+    pub fn is_for(&self, realm: &RealmId) -> bool {
+        match &self.own.realms {
+            Some(realms) => realms.iter().any(|pattern| pattern.fits(realm)),
+            None => *realm == default_realm(),
+        }
     }
 
     /// What may be shown of it.

@@ -1,8 +1,10 @@
 //! The keys of an upstream's entry, in the words of each file that may hold one.
 
 use super::oauth::{Oauth, TheirLogin};
-use crate::settings::{IfTable, Located, Named, Number, Text, limited, named};
+use crate::settings::{IfTable, Located, Named, Number, Text, checked_list, limited, named};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// The keys that only we know.
@@ -15,6 +17,8 @@ pub struct Own {
     pub timeout_ms: Option<u64>,
     pub era: Option<Text>,
     pub disabled: Option<bool>,
+    /// The realms that it is there for, where that is not the one that every server has.
+    pub realms: Option<Vec<RealmPattern>>,
     /// Clients have it too; ours adds to theirs.
     pub oauth: Option<Oauth>,
 }
@@ -30,6 +34,7 @@ impl Own {
             timeout_ms: self.timeout_ms.or(below.timeout_ms),
             era: self.era.or(below.era),
             disabled: self.disabled.or(below.disabled),
+            realms: self.realms.or(below.realms),
             oauth: match (self.oauth, below.oauth) {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
@@ -60,6 +65,8 @@ pub struct ServerKeys {
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
+    #[serde(deserialize_with = "realms")]
+    pub(super) realms: Option<Vec<RealmPattern>>,
 }
 
 impl ServerKeys {
@@ -73,6 +80,7 @@ impl ServerKeys {
             timeout_ms: self.timeout_ms,
             era: self.era.take(),
             disabled: self.disabled,
+            realms: self.realms.take(),
             oauth: self.oauth.take(),
         }
     }
@@ -101,6 +109,8 @@ pub struct ProviderKeys {
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
+    #[serde(deserialize_with = "realms")]
+    pub(super) realms: Option<Vec<RealmPattern>>,
 }
 
 impl ProviderKeys {
@@ -114,6 +124,7 @@ impl ProviderKeys {
             timeout_ms: self.timeout_ms,
             era: self.era.take(),
             disabled: self.disabled,
+            realms: self.realms.take(),
             oauth: self.oauth.take(),
         }
     }
@@ -136,6 +147,21 @@ pub struct AuthKeys {
 
 fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     limited(deserializer, "timeout_ms", "call_timeout_ms")
+}
+
+fn realms<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<RealmPattern>>, D::Error> {
+    let realms = checked_list(deserializer, |text| {
+        let hint = "write the name of a realm, or its beginning and `*`: `acme`, `acme-*`";
+        RealmPattern::parse(text).map_err(|bad| Mistake::error(bad.to_string()).hint(hint))
+    })?;
+    if realms.is_empty() {
+        let what = "`realms` is empty, so it would be there for no one";
+        let hint = "leave it out: it is there for `default`";
+        return Err(D::Error::custom(format_args!("{what}; hint: {hint}")));
+    }
+    Ok(Some(realms))
 }
 
 /// A server in a client's JSON: `serverUrl` is Windsurf's word, `httpUrl` Gemini's, and `auth`

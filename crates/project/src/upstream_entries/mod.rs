@@ -17,6 +17,7 @@ mod ourselves;
 use crate::layer::Place;
 use expand::Around;
 use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
@@ -92,6 +93,11 @@ impl Upstreams {
     /// What stands before the names of the tools that are still to come.
     pub fn prefixes(&self) -> Vec<String> {
         self.active().map(Entry::prefix).collect()
+    }
+
+    /// The same of those that are there for a realm.
+    pub fn prefixes_for(&self, realm: &RealmId) -> Vec<String> {
+        self.active().filter(|entry| entry.is_for(realm)).map(Entry::prefix).collect()
     }
 
     /// What to connect to, with everything looked up, or all that is wrong.

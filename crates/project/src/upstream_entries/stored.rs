@@ -69,6 +69,7 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         timeout_ms: provider.timeout_ms,
         era: provider.era.as_deref().map(text),
         disabled: Some(provider.disabled),
+        realms: None,
     };
     let name = text(name);
     Entry::of_provider(&name, keys).map_err(|mistake| name.mistake_below(mistake))

@@ -161,6 +161,10 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
             "[mcp.servers.a]\ncommand = \"x\"\nprefix = \"a b\"\n",
             "waypost.toml:3:10: error: `a b` cannot stand before the name of a tool",
         ),
+        (
+            "[mcp.servers.a]\ncommand = \"x\"\nrealms = [\"Acme\"]\n",
+            "waypost.toml:3:11: error: `Acme` is not the name of a realm",
+        ),
         ("[mcp]\nservers = 1\n", "waypost.toml:2:11: error: `servers` must be a table"),
         ("[providers.a]\nbase_url = \"x\"\n", "waypost.toml:1:12: error: `a`: `type` is missing"),
         (
@@ -325,4 +329,19 @@ fn a_variable_names_one_upstream_by_its_url() {
     assert_eq!((facts.kind, facts.target.as_str()), ("http", "http://127.0.0.1:8000/mcp"));
     let unset = |name: &str| (name == ASSISTANT_URL).then(String::new);
     assert!(Upstreams::combine(Path::new(""), nothing, &unset).unwrap().entries().is_empty());
+}
+
+#[test]
+fn an_upstream_is_there_for_the_realms_that_it_names() {
+    let toml = "[mcp.servers.a]\ncommand = \"x\"\n[mcp.servers.b]\ncommand = \"x\"\n\
+        realms = [\"acme\", \"shop-*\"]\n[providers.c]\ntype = \"mcp\"\n\
+        base_url = \"https://c.example\"\nrealms = [\"default\", \"acme\"]\n";
+    let config = Config::parse("waypost.toml", toml).unwrap();
+    let written = WrittenEntries { ours: &config.upstreams, theirs: &[] };
+    let upstreams = Upstreams::combine(Path::new("/shop"), written, &|_| None).unwrap();
+    let prefixes = |realm: &str| upstreams.prefixes_for(&realm.into());
+    assert_eq!(prefixes("default"), ["a.", "c."]);
+    assert_eq!(prefixes("acme"), ["b.", "c."]);
+    assert_eq!(prefixes("shop-eu"), ["b."]);
+    assert_eq!(prefixes("other"), Vec::<String>::new());
 }

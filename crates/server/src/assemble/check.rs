@@ -10,6 +10,7 @@ use crate::secrets::secret::wrong_secret;
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
+use kernel::values::ids::RealmId;
 use project::config::Config;
 use project::folder::{Project, RealmFiles, readable};
 use project::realm::default_realm;
@@ -114,24 +115,23 @@ fn files(
     // Without models that can be used every agent would seem to lack one.
     let idle = models.map(|models| without_models(&files, models, &config.limits));
     checked.mistakes.extend(idle.into_iter().flatten());
-    // Where upstreams are wrong, any tool may be one of theirs.
-    let awaited = upstreams.map_or_else(|| vec![String::new()], Upstreams::prefixes);
-    let around = |awaited: Vec<String>| Around {
+    let around = |realm: &RealmId| Around {
         tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in.clone()))],
         rules: config.tools.clone(),
         switched_off: tools::switched_off(&built_in),
-        awaited,
+        // Where upstreams are wrong, any tool may be one of theirs.
+        awaited: upstreams
+            .map_or_else(|| vec![String::new()], |upstreams| upstreams.prefixes_for(realm)),
         limits: Arc::new(config.limits.clone()),
     };
     let usual = default_realm();
     let here = files.of(&usual);
-    let found = checked.keep(check_files(&here, around(awaited)));
+    let found = checked.keep(check_files(&here, around(&usual)));
     checked.mistakes.extend(found.into_iter().flatten());
     checked.mistakes.extend(misplaced(&readable(&here.pipelines, &config.limits), models));
     checked.mistakes.extend(misplaced_own(&files, models, &config.limits));
     for realm in files.own.keys().filter(|realm| **realm != usual) {
-        // The servers behind this one are not there.
-        let found = check_files(&files.of(realm), around(Vec::new()));
+        let found = check_files(&files.of(realm), around(realm));
         let is_own = |mistake: &Mistake| files.is_own(realm, mistake.file.as_deref());
         let found = found.unwrap_or_else(|wrong| wrong).into_iter().filter(is_own);
         checked.mistakes.extend(found);

@@ -47,7 +47,7 @@ use project::upstream_entries::Entry;
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use told::{Told, audit_parts, awaited, engine_parts, observing, with_extra};
+use told::{Told, audit_parts, awaited, engine_parts, observing, upstream_realms, with_extra};
 use upstreams::{LoginPlaces, RemoteParts};
 
 pub(crate) use behind::opened;
@@ -154,6 +154,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let told = Told {
         tools: extra.tools,
         awaited: awaited(&upstreams, &providers),
+        upstreams_of: upstream_realms(&upstreams, &realm),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),

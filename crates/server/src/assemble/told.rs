@@ -8,11 +8,11 @@ use crate::request::auth::Entrance;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
 use engine::catalog::schema::JsonSchemas;
-use engine::{AuditParts, AuditRules, Model, Models, SwitchedOff, ToolSource};
+use engine::{AuditParts, AuditRules, Model, Models, SwitchedOff, ToolSource, UpstreamRealms};
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Policy, Tool};
+use kernel::values::ids::RealmId;
 use project::decisions::AuditConfig;
-use project::realm::default_realm;
 use project::upstream_entries::{Entry, Upstreams};
 use std::sync::Arc;
 use stores::Opened;
@@ -25,6 +25,8 @@ pub(super) struct Told {
     pub(super) tools: Vec<Arc<dyn Tool>>,
     /// What stands before the names of tools that are still to come.
     pub(super) awaited: Vec<String>,
+    /// The realms that other servers are there for.
+    pub(super) upstreams_of: UpstreamRealms,
     /// The models that agents name.
     pub(super) models: Models,
     /// Who sees what it does.
@@ -37,7 +39,7 @@ pub(super) struct Told {
 
 /// What the engine is made of.
 pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine::Parts {
-    let Told { tools, awaited, models, observers, policy, audit } = told;
+    let Told { tools, awaited, upstreams_of, models, observers, policy, audit } = told;
     let Opened { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
     let System { clock, entropy, spawn } = ground.system.clone();
     let (config, built_in) = (&setup.project.config, setup.project.built_in());
@@ -50,7 +52,7 @@ pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine
         tools: tool_sources(builtin(setup.only_extra, built_in), tools),
         rules: config.tools.clone(),
         awaited,
-        upstreams_of: Some(default_realm()),
+        upstreams_of: Some(upstreams_of),
         models,
         observers,
         policy,
@@ -85,6 +87,15 @@ fn switched_off(only_extra: bool, settings: &BuiltInSettings) -> SwitchedOff {
 pub(super) fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
     let of_store = providers.iter().filter(|entry| !entry.is_disabled()).map(Entry::prefix);
     upstreams.prefixes().into_iter().chain(of_store).collect()
+}
+
+/// The realms of upstreams: the one that every server has, unless they name others.
+pub(super) fn upstream_realms(upstreams: &Upstreams, usual: &RealmId) -> UpstreamRealms {
+    let entries = upstreams.entries().iter();
+    entries.fold(UpstreamRealms::only(usual.clone()), |known, entry| match &entry.own.realms {
+        Some(realms) => known.with(&entry.name, entry.prefix(), realms),
+        None => known,
+    })
 }
 
 /// These models, and those that code brings.

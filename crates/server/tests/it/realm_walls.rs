@@ -56,21 +56,27 @@ async fn far(Json(asked): Json<Value>) -> Response {
 /// A server that asks for credentials and has the realm `acme`, before `far`, whose tools are
 /// there.
 async fn house() -> House {
+    house_where("", "default").await
+}
+
+/// The same, where this line is said of `far`, so that it is there in this realm.
+async fn house_where(line: &str, realm: &str) -> House {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let router = Router::new().route("/mcp", post(far));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let settings = format!(
         "[server]\nhosts = [\"wp.example.com\"]\n[realms.acme]\nmax_find_limit = 100\n\
-         [mcp.servers.far]\nurl = \"{url}\"\n"
+         [mcp.servers.far]\nurl = \"{url}\"\n{line}\n"
     );
     let config = Config::parse("waypost.toml", &settings).unwrap();
     let house = House::build(Project { config, ..Project::demo() }, Some(ADMIN)).await;
-    let path = "/api/v1/upstreams/far/check";
-    let checked = send(&house, ADMIN, Method::POST, path, json!({})).await;
+    let path = format!("/api/v1/upstreams/far/check?realm={realm}");
+    let checked = send(&house, ADMIN, Method::POST, &path, json!({})).await;
     assert_eq!(checked.body["state"], "ready", "{checked:?}");
     let known = async {
-        while get(&house, ADMIN, "/api/v1/tools/far.echo").await.status != 200 {
+        let path = format!("/api/v1/tools/far.echo?realm={realm}");
+        while get(&house, ADMIN, &path).await.status != 200 {
             sleep(Duration::from_millis(10)).await;
         }
     };
@@ -106,6 +112,23 @@ async fn asked(house: &House, realm: &str, method: &str, params: Value) -> Value
 async fn tools(house: &House, realm: &str) -> Vec<String> {
     let path = format!("/api/v1/tools?limit=100&realm={realm}");
     each(&get(house, ADMIN, &path).await.body["items"], "name")
+}
+
+#[tokio::test]
+async fn an_upstream_belongs_to_the_realms_that_it_names() {
+    let house = house_where("realms = [\"acme*\"]", "acme").await;
+    let made = json!({"name": "acme-eu"});
+    let made = send(&house, ADMIN, Method::POST, "/api/v1/realms", made).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    for (realm, is_there) in [("default", false), ("acme", true), ("acme-eu", true)] {
+        let has_tool = tools(&house, realm).await.contains(&"far.echo".to_owned());
+        assert_eq!(has_tool, is_there, "{realm}");
+        let prompts = asked(&house, realm, "prompts/list", json!({})).await;
+        let prompts = each(&prompts["result"]["prompts"], "name");
+        assert_eq!(prompts.iter().any(|name| name.starts_with("far")), is_there, "{realm}");
+        let shown = get(&house, ADMIN, &format!("/api/v1/upstreams/far?realm={realm}")).await;
+        assert_eq!(shown.status == 200, is_there, "{realm}: {shown:?}");
+    }
 }
 
 #[tokio::test]
