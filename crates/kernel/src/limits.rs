@@ -271,6 +271,9 @@ limits! {
         recover_attempts_max: u32 = 2, 1..=1_000;
         /// How long a rule may wait before it tries a failed step again.
         rule_wait_ms_max: u64 = HOUR_MS, 1..=DAY_MS;
+        /// How often a rule waits for a call that is refused unsent since the calls before it
+        /// failed; such waits use up no try. 0 waits for none.
+        refused_waits_max: u32 = 60, 0..=10_000;
         /// How many corrections one failed step gets before it is a person's; 0 allows none.
         step_corrections_max: u32 = 3, 0..=100;
         /// How many corrections one run gets; 0 allows none.

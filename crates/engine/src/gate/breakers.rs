@@ -7,6 +7,7 @@ use crate::catalog::registry::Listed;
 use crate::system::locks::lock;
 use kernel::tool::breaker::{Breaker, BreakerRule, Guarded};
 use kernel::tool::call::{Caller, HowFar, ToolError, ToolOutput};
+use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -152,7 +153,8 @@ fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
                 .to_owned()
         }
     };
-    let error = ToolError::not_sent(CIRCUIT_OPEN, message).hint(hint).passing();
+    let fault = Fault::new(CIRCUIT_OPEN, message).hint(hint).passing().refused_for(retry_ms);
+    let error = ToolError::new(HowFar::NotSent, fault);
     Held { error, retry_ms: Some(retry_ms) }
 }
 

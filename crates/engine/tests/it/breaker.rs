@@ -2,12 +2,12 @@
 
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
 use engine::{
-    BreakerState, CallReport, Engine, Parts, Refusal, RefusalKind, RunRequest, RunSession,
-    RunTarget, ToolSource,
+    BreakerState, CallReport, Engine, Parts, Refusal, RefusalKind, RunReport, RunRequest,
+    RunSession, RunTarget, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::ask::AskBody;
-use kernel::contracts::{Page, Tool};
+use kernel::contracts::{AskFilter, Page, Tool};
 use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use kernel::tool::breaker::Guarded;
@@ -25,6 +25,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const HOUR_MS: u64 = 3_600_000;
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
     arguments: {}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+/// The same, with one try of a rule.
+const RETRIED: &str = "planId: retried\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
+    arguments: {}, on_error: [{retry: {times: 1, wait_ms: 0, jitter: 0}}, ask], nextStepId: end}, \
+    {id: end, type: final_response, message: ok}]";
 
 /// A tool that does as its arguments say, and counts its calls.
 struct Flaky {
@@ -91,6 +96,17 @@ impl Desk {
         self.call(&caller(), tool, how).await.unwrap_err()
     }
 
+    async fn run(&self, plan: &str) -> RunReport {
+        let request = RunRequest {
+            target: RunTarget::Plan(PlanId::from(plan)),
+            input: json!({}),
+            session: RunSession::New,
+            once: None,
+            about: Default::default(),
+        };
+        self.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap()
+    }
+
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::SeqCst)
     }
@@ -104,7 +120,7 @@ fn start(folder: &Path, limits: Limits, rules: ToolRules, tools: Vec<Arc<dyn Too
     let parts = parts(folder, limits, vec![ToolSource::new("the test", tools)]);
     let engine = Engine::start(Parts { rules, ..parts }).unwrap();
     let realm = RealmId::from("default");
-    engine.catalog().load_plans(&realm, files(&[READ])).unwrap();
+    engine.catalog().load_plans(&realm, files(&[READ, RETRIED])).unwrap();
     // A failed step is asked about at once: the built-in rule would try it again first.
     engine.catalog().set_rules(&realm, Rules { built_in: false, ..Rules::default() }).unwrap();
     engine
@@ -229,16 +245,25 @@ async fn one_call_tries_and_its_answer_lets_all_through() {
 async fn in_a_run_a_refused_call_is_a_failed_step_that_may_pass() {
     let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
     desk.fails("crm.find", "away").await;
-    let request = RunRequest {
-        target: RunTarget::Plan(PlanId::from("read")),
-        input: json!({}),
-        session: RunSession::New,
-        once: None,
-        about: Default::default(),
-    };
-    let report = desk.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    let report = desk.run("read").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("no fix") };
     assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "CircuitOpen"));
     assert!(fault.passing, "{fault:?}");
     assert_eq!(desk.calls(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
+    let desk = Desk::open(limits(1, 1_500), ToolRules::default());
+    desk.fails("crm.find", "away").await;
+    // The first call and the rule's only try come too soon, unless the rule waits.
+    let report = desk.run("retried").await;
+    assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
+    assert_eq!(desk.calls(), 2, "one failed, and one was let through");
+    let page = Page { cursor: None, limit: 10 };
+    let decided = desk.engine.asks().list(&caller(), &AskFilter::default(), &page).await.unwrap();
+    let until = decided.items[0].row.ask.held.as_ref().unwrap().until;
+    let AskBody::Fix { fault, .. } = &decided.items[0].row.ask.body else { panic!("no fix") };
+    let waits = until.0 - decided.items[0].row.ask.created_at.0;
+    assert_eq!(Some(waits.unsigned_abs()), fault.refused_ms, "until calls are let through");
 }

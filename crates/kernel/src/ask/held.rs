@@ -82,9 +82,16 @@ pub struct Tried {
     pub does: Does,
     /// How often.
     pub times: u32,
+    /// How often it waited because the call was refused unsent; that used up no try.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u32,
     /// What a correction found, where it was not acted upon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Box<Found>>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a correction plan came to.

@@ -51,9 +51,9 @@ impl<'e> At<'e> {
                 Act::Fail => return Ruled::Fails,
                 Act::Retry(retry) => {
                     let rule: Arc<str> = format!("{} {number}", list.name()).into();
-                    let used = self.frame.times_tried(&rule);
-                    if failed.may_repeat() && used < retry.times {
-                        return Ruled::Held(self.held_to_retry(rule, used + 1, retry));
+                    if let Some(try_no) = self.next_try(&rule, failed, retry) {
+                        let refused_ms = failed.fault.refused_ms.unwrap_or(0);
+                        return Ruled::Held(self.held_to_retry(rule, try_no, retry, refused_ms));
                     }
                 }
                 Act::Plan(plan) => {
@@ -107,12 +107,27 @@ impl<'e> At<'e> {
         lists.into_iter().flat_map(numbered).collect()
     }
 
-    fn held_to_retry(&self, rule: Arc<str>, try_no: u32, retry: &Retry) -> HeldBy {
+    /// Which try of this rule comes next, if one does. A try that was refused unsent is not used
+    /// up: it is made again, so often and no more.
+    fn next_try(&self, rule: &str, failed: &Failed<'_>, retry: &Retry) -> Option<u32> {
+        if !failed.may_repeat() {
+            return None;
+        }
+        let tried = self.frame.tried_by(rule);
+        let (used, waits) = tried.map_or((0, 0), |tried| (tried.times, tried.waits));
+        match failed.fault.refused_ms {
+            Some(_) if used > 0 => (waits < self.env.limits.refused_waits_max).then_some(used),
+            _ => (used < retry.times).then_some(used + 1),
+        }
+    }
+
+    /// A call that is refused for a while waits for the end of that, too.
+    fn held_to_retry(&self, rule: Arc<str>, try_no: u32, retry: &Retry, refused_ms: u64) -> HeldBy {
         // Chance that a replay gives again: where the step is, and after how many events.
         let seq = self.session.seq.to_be_bytes();
         let chance = AskId::of(&[&self.place(), &seq, b"wait"]).0 as u64;
         let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
-        let until = self.env.now.plus_ms(wait_ms);
+        let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms));
         HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until }
     }
 }

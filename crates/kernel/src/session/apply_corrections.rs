@@ -112,6 +112,6 @@ fn note_found(frame: &mut Frame, plan: Option<PlanId>, found: &Found) {
     let by_rule = frame.tried.iter_mut().find(|tried| tried.does == does && tried.found.is_none());
     match by_rule {
         Some(tried) => tried.found = found,
-        None => frame.tried.push(Tried { rule: PERSON.into(), does, times: 1, found }),
+        None => frame.tried.push(Tried { rule: PERSON.into(), does, times: 1, waits: 0, found }),
     }
 }

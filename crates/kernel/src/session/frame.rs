@@ -294,16 +294,24 @@ impl Frame {
 
     /// How often this rule has held the step that it is at.
     pub fn times_tried(&self, rule: &str) -> u32 {
-        self.tried.iter().find(|tried| *tried.rule == *rule).map_or(0, |tried| tried.times)
+        self.tried_by(rule).map_or(0, |tried| tried.times)
+    }
+
+    /// What this rule did about the step that it is at.
+    pub fn tried_by(&self, rule: &str) -> Option<&Tried> {
+        self.tried.iter().find(|tried| *tried.rule == *rule)
     }
 
     /// A rule holds the step: one of its tries is used.
     pub fn note_try(&mut self, held: &HeldBy) {
         match self.tried.iter_mut().find(|tried| tried.rule == held.rule) {
+            // The try before was refused unsent.
+            Some(tried) if tried.times == held.try_no => tried.waits += 1,
             Some(tried) => tried.times = held.try_no,
             None => {
                 let (rule, does) = (held.rule.clone(), held.does.clone());
-                self.tried.push(Tried { rule, does, times: held.try_no, found: None });
+                let times = held.try_no;
+                self.tried.push(Tried { rule, does, times, waits: 0, found: None });
             }
         }
     }

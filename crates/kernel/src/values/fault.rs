@@ -19,6 +19,10 @@ pub struct Fault {
     /// the name.
     #[serde(default, skip_serializing_if = "is_false")]
     pub passing: bool,
+    /// Nothing was sent, and nothing will be for so long: the calls before it failed. It says
+    /// nothing about this call, so that no rule counts it as a try.
+    #[serde(default, rename = "refusedMs", skip_serializing_if = "Option::is_none")]
+    pub refused_ms: Option<u64>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -34,7 +38,8 @@ impl Fault {
 
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), message: message.into(), hint: None, passing: false }
+        let (name, message) = (name.to_owned(), message.into());
+        Self { name, message, hint: None, passing: false, refused_ms: None }
     }
 
     /// The same fault with a hint.
@@ -48,6 +53,13 @@ impl Fault {
     #[must_use]
     pub fn passing(mut self) -> Self {
         self.passing = true;
+        self
+    }
+
+    /// The same fault, of a call that was refused unsent, as all will be for so long.
+    #[must_use]
+    pub fn refused_for(mut self, ms: u64) -> Self {
+        self.refused_ms = Some(ms);
         self
     }
 
@@ -87,5 +99,8 @@ mod tests {
         let written = json!({"name": "HttpStatus", "message": "it answered 503", "passing": true});
         assert_eq!(json!(passing), written);
         assert_eq!(serde_json::from_value::<Fault>(written).unwrap(), passing);
+        let refused = passing.refused_for(700);
+        assert_eq!(json!(refused)["refusedMs"], 700);
+        assert_eq!(serde_json::from_value::<Fault>(json!(refused)).unwrap(), refused);
     }
 }

@@ -46,6 +46,7 @@ pub fn cleaned(
         message: without_secrets(fault.message, config),
         hint: fault.hint.map(|hint| without_secrets(hint, config)),
         passing: fault.passing,
+        refused_ms: fault.refused_ms,
     }
 }
 

@@ -141,12 +141,13 @@ fn held(by: HeldBy) -> rest::HeldAsk {
 }
 
 fn tried(tried: Tried) -> rest::TriedRule {
-    let Tried { rule, does, times, found } = tried;
+    let Tried { rule, does, times, waits, found } = tried;
     rest::TriedRule {
         rule: rule.to_string(),
         does: does.name().to_owned(),
         plan: does.plan().map(ToString::to_string),
         times,
+        waits: (waits > 0).then_some(waits),
         // What was found is plain data; writing it as JSON cannot fail.
         found: found.and_then(|found| serde_json::to_value(found).ok()),
     }

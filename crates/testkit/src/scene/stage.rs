@@ -478,6 +478,7 @@ fn limits(scene: &Scene) -> Limits {
             "step_corrections_max" => {
                 limits.step_corrections_max = value.parse().expect("a number");
             }
+            "refused_waits_max" => limits.refused_waits_max = value.parse().expect("a number"),
             "run_corrections_max" => limits.run_corrections_max = value.parse().expect("a number"),
             "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),
             _ => {}

@@ -5,8 +5,12 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 
-/// As the line says: `= value`, `! how Name message` (`!~` where that is passing), or `? {what it
-/// wants, by key}`. The state that a tool hands out is the number of its round.
+/// For how long calls are refused that a circuit breaker refuses.
+const REFUSED_MS: u64 = 700;
+
+/// As the line says: `= value`, `! how Name message` (`!~` where that is passing; `CircuitOpen` is
+/// refused for [`REFUSED_MS`]), or `? {what it wants, by key}`. The state that a tool hands out is
+/// the number of its round.
 pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> {
     if let Some(value) = line.strip_prefix("= ") {
         let value = serde_json::from_str(value).expect("tool outputs are JSON");
@@ -31,6 +35,7 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
     };
     let name = words.next().unwrap_or("Failed");
     let fault = Fault::new(name, words.next().unwrap_or("it failed"));
+    let fault = if name == "CircuitOpen" { fault.refused_for(REFUSED_MS) } else { fault };
     let error = ToolError::new(how, fault);
     Err(if passing { error.passing() } else { error })
 }

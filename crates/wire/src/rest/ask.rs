@@ -161,6 +161,9 @@ pub struct TriedRule {
     pub plan: Option<String>,
     /// How often.
     pub times: u32,
+    /// How often it waited because a circuit breaker refused the call. That is no try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<u32>,
     /// What a correction found, where it was not acted upon: a `reply` as a proposal, `why`, or the
     /// `fault` that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

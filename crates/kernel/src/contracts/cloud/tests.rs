@@ -212,7 +212,8 @@ fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
         of: 3,
         until: AT.plus_ms(500),
     };
-    let tried = Tried { rule: "step 1".into(), does: Does::Retry, times: 3, found: None };
+    let (rule, does) = ("step 1".into(), Does::Retry);
+    let tried = Tried { rule, does, times: 3, waits: 0, found: None };
     let told = told(vec![with(Some(held), Vec::new()), with(None, vec![tried])]);
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();
     let expected = ["held", "opened", "escalated"];

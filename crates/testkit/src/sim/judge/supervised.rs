@@ -27,7 +27,10 @@ pub fn supervised(event: &Event, session: &Session) -> Vec<String> {
 fn used_up(ask: &Ask, held: &HeldBy) -> Option<String> {
     let before = ask.tried.iter().find(|tried| tried.rule == held.rule);
     let before = before.map_or(0, |tried| tried.times);
-    let fits = held.try_no == before + 1 && held.try_no <= held.of;
+    // A try that was refused unsent is made again.
+    let again = matches!(&ask.body, AskBody::Fix { fault, .. } if fault.refused_ms.is_some());
+    let next = if again { before.max(1) } else { before + 1 };
+    let fits = held.try_no == next && held.try_no <= held.of;
     (!fits).then(|| format!("rule `{}` holds ask {} after {before} tries", held.rule, ask.id))
 }
 
