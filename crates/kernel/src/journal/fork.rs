@@ -2,20 +2,20 @@
 //! copy has ids of its own, so that no reply, approval or idempotency key reaches from one session
 //! into the other. What was under way is not known here: a fork repeats no write by itself.
 
-use crate::ask::{Ask, AskBody, Decision, Reply, digest};
-use crate::event::{Base, CallRequest, Event, Fact, Outcome, VERSION};
+use crate::ask::AskBody;
+use crate::event::{Event, Fact, VERSION};
 use crate::planted::{Switch, is_on};
-use crate::session::{AgentPhase, CallState, OpenCall, Session};
+use crate::session::{AgentPhase, CallState, Frame, FrameState, OpenCall, Session};
 use crate::tool::call::{HowFar, Judgement};
 use crate::values::caller::Caller;
-use crate::values::datum::{Datum, Held, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{
     AskId, CallId, ContentHash, Millis, PlanId, RunId, SessionId, SessionKey,
 };
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+mod names;
 
 /// The state that a fork begins with, found by reading the journal of its source a first time.
 pub struct Following {
@@ -93,9 +93,16 @@ impl Fork {
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
         };
         let held = || source.asks.iter();
+        // A correction that is under way was chosen by its ask: that is acted upon.
+        let chose = |frame: &Frame| match frame.state {
+            FrameState::Correcting { ask, .. } => Some(ask),
+            _ => None,
+        };
+        let chosen: BTreeSet<AskId> = source.frames.values().filter_map(chose).collect();
         let undecided: BTreeSet<AskId> = held()
             .filter(|(_, open)| open.decision.is_some() && about_calls(&open.ask.body))
             .map(|(id, _)| *id)
+            .filter(|id| !chosen.contains(id))
             .collect();
         let open = held().filter(|(_, open)| open.is_open()).map(|(id, _)| *id);
         let asked = held().flat_map(|(_, open)| calls_of(&open.ask.body)).collect();
@@ -277,188 +284,6 @@ impl Fork {
         CallId::of(&[&self.source.id.0.to_be_bytes(), &id.0.to_be_bytes()])
     }
 
-    /// Gives all that the fact names its new id.
-    fn rename(&self, fact: &mut Fact) {
-        fact.data_mut().into_iter().for_each(|datum| *datum = self.datum(datum));
-        match fact {
-            Fact::SessionCreated { id, key, owner } => {
-                (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner());
-            }
-            Fact::RunStarted { .. } => self.rename_run(fact),
-            Fact::RunEnded { run, outcome: Outcome::Cancelled { unknown, .. } } => {
-                *run = self.run(*run);
-                unknown.iter_mut().for_each(|call| *call = self.call(*call));
-            }
-            Fact::RunMetered { run }
-            | Fact::RunHeld { run, .. }
-            | Fact::RunClaimed { run, .. }
-            | Fact::RunPaused { run, .. }
-            | Fact::RunContinued { run, .. }
-            | Fact::RunClosing { run, .. }
-            | Fact::RunEnded { run, .. } => *run = self.run(*run),
-            Fact::CallRequested(request) => self.rename_request(request),
-            Fact::CallStarted { call, grant: ask }
-            | Fact::CallFinished { call, settled: ask, .. } => {
-                *call = self.call(*call);
-                *ask = ask.map(|ask| self.ask(ask));
-            }
-            Fact::CallJudged { call, .. }
-            | Fact::CallWants { call, .. }
-            | Fact::CallResumed { call, .. }
-            | Fact::CallFailed { call, .. }
-            | Fact::CallLate { call, .. } => *call = self.call(*call),
-            Fact::AskOpened(ask) => self.rename_ask(ask),
-            Fact::AskDecided { ask, decision } => self.rename_decision(ask, decision),
-            Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
-            Fact::CorrectionEntered(entry) => entry.ask = self.ask(entry.ask),
-            Fact::BaseSet(base) => self.rename_base(base),
-            Fact::TurnFinished(end) => {
-                end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
-            }
-            Fact::ResultsGiven { results, .. } => {
-                let renamed = std::mem::take(results).into_iter();
-                *results = renamed.map(|(call, settled)| (self.call(call), settled)).collect();
-            }
-            Fact::SessionForked { .. }
-            | Fact::StepChosen { .. }
-            | Fact::EventPublished { .. }
-            | Fact::StepFailed { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepDiverted { .. }
-            | Fact::StepRetried { .. }
-            | Fact::InputGiven { .. }
-            | Fact::BranchesStarted { .. }
-            | Fact::LoopStarted(_)
-            | Fact::ItemStarted { .. }
-            | Fact::ItemFailing { .. }
-            | Fact::ItemFailed { .. }
-            | Fact::FrameWaits { .. }
-            | Fact::FrameEnded { .. }
-            | Fact::FrameCancelled { .. }
-            | Fact::FramesJoined { .. }
-            | Fact::PlanEntered(_)
-            | Fact::PlanReturned { .. }
-            | Fact::CorrectionEnded(_)
-            | Fact::AnswerGiven { .. }
-            | Fact::AgentEntered(_)
-            | Fact::TurnStarted(_)
-            | Fact::TurnFailed { .. }
-            | Fact::TalkCompacted { .. }
-            | Fact::AgentAnswered { .. }
-            | Fact::TimerSet { .. }
-            | Fact::TimerFired { .. } => {}
-        }
-    }
-
-    /// A run acts for who makes the copy, and names the one that it is a copy of.
-    fn rename_run(&self, fact: &mut Fact) {
-        let Fact::RunStarted { run, about, by, subject, actor, scopes, .. } = fact else { return };
-        about.get_or_insert_default().parent = Some(*run);
-        *run = self.run(*run);
-        (*by, *subject) = (self.maker.subject.clone(), None);
-        (*actor, *scopes) = (self.maker.actor.clone(), self.maker.scopes);
-    }
-
-    fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
-        *ask = self.ask(*ask);
-        match &mut decision.reply {
-            Reply::Approve { decisions } => {
-                decisions.iter_mut().for_each(|one| one.call_id = self.call(one.call_id));
-            }
-            // The answers to an agent's questions, by their calls.
-            Reply::Clarify { answer: Some(Value::Object(answers)) } => {
-                let renamed = std::mem::take(answers).into_iter().map(|(key, answer)| {
-                    let call = key.parse::<CallId>().map(|call| self.call(call).to_string());
-                    (call.unwrap_or(key), answer)
-                });
-                *answers = renamed.collect();
-            }
-            Reply::Clarify { .. }
-            | Reply::Fill { .. }
-            | Reply::Authorize { .. }
-            | Reply::Fix { .. } => {}
-        }
-    }
-
-    fn rename_base(&self, base: &mut Base) {
-        (base.id, base.key) = (self.source.id, self.source.key.clone());
-        base.owner = self.owner().or_else(|| self.source.key.owner.clone());
-        base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
-        base.timers.clear();
-        if let Some((ask, decision)) = &mut base.last_decided {
-            self.rename_decision(ask, decision);
-        }
-    }
-
-    /// An approval covers the call that it was given for, in the session it was given in.
-    fn rename_request(&self, request: &mut CallRequest) {
-        let covered = request.grant.filter(|_| !self.source.calls.contains_key(&request.call));
-        request.grant = covered.map(|ask| self.ask(ask));
-        request.call = self.call(request.call);
-        request.replaces = request.replaces.map(|call| self.call(call));
-        for source in request.sources.values_mut().flatten() {
-            source.from = self.origin(&source.from);
-        }
-    }
-
-    fn rename_ask(&self, ask: &mut Ask) {
-        if self.open.contains(&ask.id) {
-            // It is asked again, so its time begins again.
-            let asked_for = |end: Millis| end.0.saturating_sub(ask.created_at.0).max(0) as u64;
-            let again = |end: Millis| self.now.plus_ms(asked_for(end));
-            ask.expires_at = ask.expires_at.map(again);
-            ask.held.iter_mut().for_each(|held| held.until = again(held.until));
-        }
-        let wanted = ask.wanted.as_mut().map(|wanted| {
-            wanted.call.call_id = self.call(wanted.call.call_id);
-            wanted.digested()
-        });
-        let more = match &mut ask.body {
-            AskBody::Approve { calls } => {
-                let specs = calls.iter().filter_map(|call| self.specs.get(&call.call_id));
-                let more = specs.flat_map(|spec| spec.as_str().bytes()).collect();
-                calls.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
-                more
-            }
-            AskBody::Fix { call, .. } => {
-                call.iter_mut().for_each(|call| call.call_id = self.call(call.call_id));
-                Vec::new()
-            }
-            AskBody::Clarify { questions, .. } => {
-                questions.iter_mut().for_each(|asked| asked.call_id = self.call(asked.call_id));
-                Vec::new()
-            }
-            AskBody::Fill { .. } | AskBody::Authorize { .. } => wanted.unwrap_or_default(),
-        };
-        let by = &*self.maker.subject;
-        ask.id = self.ask(ask.id);
-        ask.run = self.run(ask.run);
-        ask.subject = self.maker.owner();
-        let (realm, session) = (&self.source.key.realm, self.source.id);
-        ask.digest = digest(realm, session, ask.run, &ask.step, &ask.body, &more, by);
-    }
-
-    fn datum(&self, datum: &Datum) -> Arc<Datum> {
-        let held = match &datum.held {
-            Held::Value(_) | Held::Blob(_) => datum.held.clone(),
-            Held::Object(fields) => {
-                let renamed =
-                    |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.datum(datum));
-                Held::Object(fields.iter().map(renamed).collect())
-            }
-            Held::Array(items) => Held::Array(items.iter().map(|item| self.datum(item)).collect()),
-        };
-        Arc::new(Datum { held, from: self.origin(&datum.from), labels: datum.labels.clone() })
-    }
-
-    fn origin(&self, origin: &Origin) -> Origin {
-        match origin {
-            Origin::Call(call) => Origin::Call(self.call(*call)),
-            Origin::Reply(ask) => Origin::Reply(self.ask(*ask)),
-            Origin::Input | Origin::Plan | Origin::Turn(_) | Origin::Join => origin.clone(),
-        }
-    }
-
     /// Calls that were under way and must not be repeated: no one here knows how they end.
     fn unknown_calls(&self) -> impl Iterator<Item = Fact> {
         let started = self.source.calls.iter().filter(|(_, open)| {
@@ -499,11 +324,13 @@ fn begins_anew(open: &OpenCall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{AskedCall, CallDecision, Wanted};
+    use crate::ask::{Ask, AskedCall, CallDecision, Decision, FixAction, Reply, Wanted, digest};
     use crate::conversation::published::Published;
+    use crate::event::{Base, CallRequest, CorrectionEntry};
     use crate::session::Phase;
     use crate::tool::call::{Given, Pins, Reach, Verdict, Want};
     use crate::values::caller::Scope;
+    use crate::values::datum::{Datum, Origin};
     use crate::values::ids::{FrameId, RealmId, Space};
     use serde_json::json;
 
@@ -715,6 +542,49 @@ mod tests {
         let (_, session) = forked(&events);
         let open = session.calls.first_key_value().unwrap().1;
         assert!(matches!(open.state, CallState::Requested), "{:?}", open.state);
+    }
+
+    #[test]
+    fn a_correction_under_way_goes_on_in_the_copy_and_is_not_chosen_again() {
+        let mut events = journal();
+        events.truncate(4);
+        let fault = Fault::new("Boom", "it broke");
+        let (how, plans) = (HowFar::Failed, vec!["fixes/look".into()]);
+        let actions = vec![FixAction::Retry, FixAction::Correct];
+        let body = AskBody::Fix { fault: fault.clone(), call: None, how, actions, plans };
+        let reply = Reply::Fix {
+            action: FixAction::Correct,
+            arguments: None,
+            output: None,
+            plan_id: Some("fixes/look".into()),
+        };
+        let entry = CorrectionEntry {
+            frame: FrameId(1),
+            step: "pay".into(),
+            child: FrameId(2),
+            plan: "fixes/look".into(),
+            input: Arc::new(Datum::inline(json!({}), Origin::Plan)),
+            start: "look".into(),
+            ask: ASK,
+            ends_at: Millis(400),
+        };
+        let facts = [
+            Fact::CallFailed { call: CALL, how, fault, said: None },
+            Fact::AskOpened(Box::new(Ask { body, expires_at: None, ..approval() })),
+            Fact::AskDecided {
+                ask: ASK,
+                decision: Box::new(Decision { by: "supervisor".into(), at: Millis(100), reply }),
+            },
+            Fact::CorrectionEntered(Box::new(entry)),
+        ];
+        let event = |(seq, fact)| Event { seq, at: Millis(100), v: VERSION, fact };
+        events.extend((5..).zip(facts).map(event));
+        let (_, session) = forked(&events);
+        assert_eq!(session.open_asks(RunId(102)).count(), 0, "it was chosen already");
+        assert_eq!(session.frames[&FrameId(2)].corrects, Some(Millis(1_300)));
+        // Before it began the choice is made again.
+        let (_, session) = forked(&events[..7]);
+        assert_eq!(session.open_asks(RunId(102)).count(), 1);
     }
 
     #[test]
