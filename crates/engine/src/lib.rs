@@ -15,14 +15,16 @@ mod suspects;
 mod closed_realms;
 mod shared;
 mod handles;
+mod advice;
 mod driver;
 mod api;
 mod retention;
 mod recovery;
 mod outbox;
 
+pub use advice::drafting::{Draft, DraftWrite, DraftedPlan};
 pub use api::copies::Exported;
-pub use api::drafting::{Draft, DraftRequest, DraftWrite, Drafted, DraftedPlan};
+pub use api::drafting::{DraftRequest, Drafted};
 pub use api::finding::Found;
 pub use api::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
 pub use api::transcript::Transcript;

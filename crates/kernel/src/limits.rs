@@ -278,6 +278,8 @@ limits! {
         step_corrections_max: u32 = 3, 0..=100;
         /// How many corrections one run gets; 0 allows none.
         run_corrections_max: u32 = 10, 0..=10_000;
+        /// How many proposals and drafts one run asks models for about failed steps; 0 allows none.
+        run_proposals_max: u32 = 10, 0..=10_000;
         /// How long one correction may take, what it asks people included.
         correction_ms_max: u64 = 300_000, 1..=DAY_MS;
         /// How long a cancelled call has to end by itself; 0 gives it no time.

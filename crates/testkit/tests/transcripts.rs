@@ -224,8 +224,12 @@ fn reply(rng: &mut Rng, ask: &Ask) -> String {
                 FixAction::Edit => reply["arguments"] = call.as_ref().map(edited).unwrap(),
                 FixAction::Settle => reply["output"] = json!({"id": "found"}),
                 FixAction::Skip if rng.chance(50) => reply["output"] = json!("left out"),
-                // No plan here has rules, so `correct` is never offered.
-                FixAction::Skip | FixAction::Retry | FixAction::Abort | FixAction::Correct => {}
+                // No plan here has rules, so `correct` is never offered, and `propose` to nobody.
+                FixAction::Skip
+                | FixAction::Retry
+                | FixAction::Abort
+                | FixAction::Correct
+                | FixAction::Propose => {}
             }
             reply
         }

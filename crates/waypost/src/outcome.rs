@@ -99,6 +99,7 @@ fn answer_command(ask: &Ask) -> String {
         AskKind::Fill => format!("waypost inbox answer {id} {}", blanks(ask.schema.as_ref())),
         AskKind::Approve => format!("waypost inbox approve {id}"),
         AskKind::Authorize => format!("waypost inbox answer {id} --action done"),
+        AskKind::Fix if ask.proposal.is_some() => format!("waypost inbox answer {id} --proposal"),
         AskKind::Fix => {
             let retry = ask.actions.contains(&FixAction::Retry);
             let action = if retry { "retry" } else { "skip" };

@@ -1,5 +1,6 @@
 //! Tools and plans that fit a text, among those that a caller sees.
 
+use crate::catalog::ranked::{at, of_tool};
 use crate::handles::Catalog;
 use kernel::definition::finding::{Findable, find, find_fitting};
 use kernel::definition::plan::Plan;
@@ -44,30 +45,6 @@ impl Catalog<'_> {
         let plans = self.plans(caller);
         let items: Vec<Findable<'_>> = plans.iter().map(of_plan).collect();
         at(&plans, find_fitting(text, &items, most))
-    }
-}
-
-/// These tools, those that fit a text first, and at most so many.
-pub(crate) fn best_first(tools: &[Arc<ToolSpec>], text: &str, most: usize) -> Vec<Arc<ToolSpec>> {
-    let items: Vec<Findable<'_>> = tools.iter().map(|spec| of_tool(spec)).collect();
-    let mut positions = find(text, &items, most);
-    let others: Vec<usize> =
-        (0..tools.len()).filter(|position| !positions.contains(position)).collect();
-    positions.extend(others);
-    positions.truncate(most);
-    at(tools, positions)
-}
-
-fn at<T: Clone>(items: &[T], positions: Vec<usize>) -> Vec<T> {
-    positions.into_iter().filter_map(|position| items.get(position).cloned()).collect()
-}
-
-fn of_tool(spec: &ToolSpec) -> Findable<'_> {
-    Findable {
-        id: spec.name.as_str(),
-        description: &spec.description,
-        parameters: Some(&spec.input_schema),
-        examples: Vec::new(),
     }
 }
 

@@ -34,6 +34,7 @@ mod versions;
 mod agents;
 mod pipelines;
 mod rules;
+pub(crate) mod ranked;
 mod files;
 pub(crate) mod check;
 

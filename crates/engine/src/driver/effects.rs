@@ -34,6 +34,8 @@ impl Driver {
             Effect::Start(call) => self.start_call(call),
             Effect::Close(run) => self.to_close.push(run),
             Effect::Look(ask, look) => self.to_look.push((ask, look)),
+            Effect::Propose(frame) => self.ask_proposal(frame),
+            Effect::ReadDrafted => self.read_drafted(),
             Effect::DropOrphans => self.drop_orphans(),
             Effect::EndRun => {
                 self.drop_orphans();
@@ -210,6 +212,7 @@ impl Driver {
             wanted
         });
         self.drop_orphan_turns();
+        self.drop_orphan_proposals();
     }
 
     /// What calls wanted that end with this fact will not be given any more: whatever their tools
@@ -244,10 +247,14 @@ impl Driver {
             Done::Call(_, None)
             | Done::Late(_, None)
             | Done::Turned(_, _, None)
+            | Done::Proposed(_, _, None)
             | Done::Kept(Ok(())) => Ok(()),
             Done::Kept(Err(error)) => Err(error.into()),
             Done::Turned(frame, number, Some(answered)) => {
                 self.turn_done(frame, number, *answered).await
+            }
+            Done::Proposed(frame, attempt, Some(proposal)) => {
+                self.proposed(frame, attempt, *proposal).await
             }
             Done::Gathered(frame, said) => {
                 self.gathered(frame, said?);

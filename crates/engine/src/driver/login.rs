@@ -7,7 +7,7 @@
 use super::state::Driver;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Ask, AskBody};
-use kernel::event::{Closing, Fact};
+use kernel::event::{Closing, Fact, TimerStart};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
 use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
@@ -35,7 +35,7 @@ impl Driver {
         if look < LOOKS_MAX {
             let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, look));
             let timer = login_timer(ask, look + 1);
-            self.record(Fact::TimerSet { timer, at }).await?;
+            self.record(Fact::TimerSet(TimerStart { timer, at })).await?;
         }
         let Some(wants) = wants else { return Ok(()) };
         self.expect_pages(ask, call, &wants);

@@ -27,6 +27,7 @@ mod supervise;
 mod record;
 mod late;
 mod turns;
+mod proposals;
 mod login;
 mod effects;
 mod wake;
@@ -190,6 +191,7 @@ impl Driver {
             if let Some(run) = self.to_close.pop() {
                 self.close_calls(run).await?;
                 self.close_turns(run).await?;
+                self.close_proposals(run).await?;
                 continue;
             }
             if let Some((ask, look)) = self.to_look.pop() {
@@ -235,6 +237,7 @@ impl Driver {
     fn env(&self) -> Env<'_> {
         Env {
             closures: &self.closures,
+            drafted: &self.drafted,
             limits: &self.shared.limits,
             fetched: &self.fetched,
             fetching: &self.fetching,

@@ -1,5 +1,6 @@
 //! What a driver holds between two turns.
 
+use crate::advice::proposing::Proposal;
 use crate::command::Answer;
 use crate::driver::said::Said;
 use crate::gate::Started;
@@ -18,7 +19,7 @@ use kernel::conversation::llm::{LlmError, Turn};
 use kernel::decide::TurnNumber;
 use kernel::decide::resolve::Fetched;
 use kernel::definition::pipeline::Tally;
-use kernel::definition::plan::Closure;
+use kernel::definition::plan::{Closure, Plan};
 use kernel::event::{Event, Fact, TurnKind};
 use kernel::expression::pointer::Want;
 use kernel::identity::audit::Entry;
@@ -27,7 +28,9 @@ use kernel::prompt::cards::SeenTools;
 use kernel::session::{OpenCall, Session, login_look};
 use kernel::tool::call::{Caller, Publisher, ToolError, ToolOutput, Wants};
 use kernel::values::entry::{FramePath, HistoryRow};
-use kernel::values::ids::{AskId, CallId, ContentHash, Fence, FrameId, Millis, RunId, SessionKey};
+use kernel::values::ids::{
+    AskId, CallId, ContentHash, Fence, FrameId, Millis, PlanId, RunId, SessionKey,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -46,6 +49,10 @@ pub(super) enum Effect {
     EndRun,
     /// See whether a login is done, for so many times so far.
     Look(AskId, u32),
+    /// Ask a model about this frame's failed step.
+    Propose(FrameId),
+    /// Read the correction that a model wrote and that begins.
+    ReadDrafted,
     /// Nothing.
     None,
 }
@@ -60,6 +67,8 @@ impl Effect {
                 Effect::DropOrphans
             }
             Fact::RunEnded { .. } => Effect::EndRun,
+            Fact::ProposalAsked(start) => Effect::Propose(start.frame),
+            Fact::CorrectionEntered(entry) if entry.drafted.is_some() => Effect::ReadDrafted,
             Fact::AskOpened(ask) if is_login(ask) => Effect::Look(ask.id, 0),
             Fact::TimerFired { timer } => match login_look(timer) {
                 Some((ask, look)) => Effect::Look(ask, look),
@@ -87,6 +96,9 @@ pub(super) enum Done {
     Gathered(FrameId, Result<Said>),
     /// A model answered this turn and attempt, or did not; `None` when it was given up.
     Turned(FrameId, TurnNumber, Option<Box<Answered>>),
+    /// A model said what could be done about a frame's failed step, in this attempt; `None` when it
+    /// was given up.
+    Proposed(FrameId, u32, Option<Box<Proposal>>),
     /// A closing run's calls had time enough.
     GraceOver(RunId),
     /// What had to be in the store is there, or it is not.
@@ -129,6 +141,13 @@ pub(super) struct TurnBegun {
 pub(super) struct Flying {
     /// Which turn and attempt.
     pub(super) number: TurnNumber,
+    pub(super) abort: AbortHandle,
+}
+
+/// A model on its way that is asked about a failed step.
+pub(super) struct Proposing {
+    /// Which attempt.
+    pub(super) attempt: u32,
     pub(super) abort: AbortHandle,
 }
 
@@ -220,6 +239,10 @@ pub(super) struct Driver {
     pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
     pub(super) turns: BTreeMap<FrameId, Flying>,
+    /// Models on their way that are asked about frames' failed steps.
+    pub(super) proposals: BTreeMap<FrameId, Proposing>,
+    /// The corrections under way that models wrote.
+    pub(super) drafted: BTreeMap<PlanId, Arc<Plan>>,
     /// What observers get of these turns once they end, if there are any.
     pub(super) begun: BTreeMap<FrameId, TurnBegun>,
     /// What was said, as far as it is at hand.
@@ -272,6 +295,8 @@ impl Driver {
             aborts: BTreeMap::new(),
             publishers: BTreeMap::new(),
             turns: BTreeMap::new(),
+            proposals: BTreeMap::new(),
+            drafted: BTreeMap::new(),
             begun: BTreeMap::new(),
             said: Said::default(),
             alarm: None,

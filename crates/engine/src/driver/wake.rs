@@ -44,13 +44,14 @@ impl Driver {
         self.shared.unpark(&self.key);
         let (id, moving) = (session.id, session.phase() == Phase::Moving);
         let ended_a_process = session.runs.values().any(|run| run.deaths > 0);
-        let session = self.session.insert(session);
+        self.session = Some(session);
+        self.read_drafted();
         if moving {
             self.take_over(id).await?;
             return Ok(true);
         }
         self.shared.suspects.settle(id);
-        if ended_a_process {
+        if ended_a_process && let Some(session) = &self.session {
             // A person may retry it: if it ends the process again, that counts at once.
             self.shared.suspects.begin(&self.probation, session);
         }
@@ -176,6 +177,8 @@ impl Driver {
             let fault = fault(&format!("step `{step}`"));
             self.record(Fact::StepFailed { frame, step, fault }).await?;
         }
+        let asked = fault("a model that was asked about a failed step");
+        self.end_proposals(run, &asked).await?;
         self.hand_over_agents(run, &fault).await
     }
 

@@ -28,6 +28,7 @@ mod outbox;
 mod outbox_scripted;
 mod outbox_trouble;
 mod observed;
+mod proposals;
 mod threads;
 mod logins;
 mod replies;

@@ -19,7 +19,8 @@ pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
         Ok(reply) => {
             let repeats =
                 matches!(reply, Reply::Fix { action: FixAction::Retry | FixAction::Edit, .. });
-            Found { reply: Some(reply), acts: may_repeat || !repeats, why, fault: None }
+            let acts = may_repeat || !repeats;
+            Found { reply: Some(reply), acts, why, ..Found::default() }
         }
         Err(wrong) => {
             let message = format!("the correction's answer fits no reply: {wrong}");
@@ -44,7 +45,7 @@ fn read(ask: &Ask, answer: &Value) -> Result<Reply, String> {
     let action = members.get("action").cloned().unwrap_or_default();
     let action = serde_json::from_value::<FixAction>(action)
         .ok()
-        .filter(|action| *action != FixAction::Correct)
+        .filter(|action| !matches!(action, FixAction::Correct | FixAction::Propose))
         .ok_or_else(|| "its `action` is missing, or none that it can take".to_owned())?;
     let (arguments, output) = (members.get("arguments"), members.get("output"));
     check_action(actions, action, arguments.is_some(), output.is_some())
@@ -115,6 +116,7 @@ mod tests {
             json!({}),
             json!({"action": "again"}),
             json!({"action": "correct"}),
+            json!({"action": "propose"}),
             json!({"action": "edit"}),
             json!({"action": "settle"}),
             json!({"action": "retry", "output": 1}),

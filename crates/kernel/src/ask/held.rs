@@ -2,9 +2,11 @@
 //! when. And what rules did before a person was asked. Which rule that is, `decide` says.
 
 use crate::ask::{FixAction, Reply};
+use crate::values::datum::value_weight;
 use crate::values::fault::Fault;
 use crate::values::ids::{Millis, PlanId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Who answers an ask that a rule holds.
@@ -40,6 +42,7 @@ impl HeldBy {
                 output: None,
                 plan_id: Some(plan.clone()),
             },
+            Does::Propose(_) | Does::Draft(_) => Reply::fix(FixAction::Propose),
         }
     }
 }
@@ -52,6 +55,21 @@ pub enum Does {
     Retry,
     /// Runs this plan, which finds out what to do.
     Correct(PlanId),
+    /// Asks this model for other arguments.
+    Propose(Arc<str>),
+    /// Has a model write a plan that finds out what to do.
+    Draft(Drafter),
+}
+
+/// Who writes a correction, and whether it runs unasked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Drafter {
+    /// The model, by its name in this project.
+    pub model: Arc<str>,
+    /// One that only reads runs without asking anyone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_reads: bool,
 }
 
 impl Does {
@@ -60,14 +78,24 @@ impl Does {
         match self {
             Does::Retry => "retry",
             Does::Correct(_) => "correct",
+            Does::Propose(_) => "propose",
+            Does::Draft(_) => "draft",
         }
     }
 
     /// The plan that it runs, if it runs one.
     pub fn plan(&self) -> Option<&PlanId> {
         match self {
-            Does::Retry => None,
             Does::Correct(plan) => Some(plan),
+            Does::Retry | Does::Propose(_) | Does::Draft(_) => None,
+        }
+    }
+
+    /// The model that it asks, if it asks one.
+    pub fn model(&self) -> Option<&Arc<str>> {
+        match self {
+            Does::Propose(model) | Does::Draft(Drafter { model, .. }) => Some(model),
+            Does::Retry | Does::Correct(_) => None,
         }
     }
 }
@@ -85,7 +113,7 @@ pub struct Tried {
     /// How often it waited because the call was refused unsent; that used up no try.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waits: u32,
-    /// What a correction found, where it was not acted upon.
+    /// What a correction found that was not acted upon, or what a model proposes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Box<Found>>,
 }
@@ -94,16 +122,19 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a correction plan came to.
+/// What a correction plan, or a model that was asked, came to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Found {
-    /// What it answered, where that fits the failed step.
+    /// What it answered or proposes, where that fits the failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Reply>,
     /// Whether that is acted upon; else it is a proposal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub acts: bool,
-    /// Why, in the plan's words.
+    /// The correction that a model wrote, as JSON, for a `reply` that runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Arc<Value>>,
+    /// Why, in the words of the plan or the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// What went wrong with it.
@@ -112,6 +143,20 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether it is to run this plan.
+    pub fn runs(&self, plan: &PlanId) -> bool {
+        matches!(&self.reply, Some(Reply::Fix { plan_id: Some(named), .. }) if named == plan)
+    }
+
+    /// About how many bytes it takes.
+    pub fn weight(&self) -> u64 {
+        let arguments = match &self.reply {
+            Some(Reply::Fix { arguments: Some(arguments), .. }) => value_weight(arguments),
+            _ => 0,
+        };
+        self.plan.as_deref().map_or(arguments, |plan| arguments + value_weight(plan))
+    }
+
     /// Nothing: this went wrong.
     pub fn nothing(fault: Fault) -> Self {
         Self { fault: Some(fault), ..Self::default() }

@@ -2,6 +2,7 @@
 //! decided in `decide`; who may answer is policy's.
 
 pub mod held;
+pub mod proposal;
 pub mod reply;
 pub mod correction;
 
@@ -204,6 +205,8 @@ pub enum FixAction {
     Settle,
     /// Run a plan that finds out what to do.
     Correct,
+    /// Ask a model what could be done. Only rules do that.
+    Propose,
 }
 
 /// A person's answer, by kind of ask.

@@ -1,5 +1,6 @@
 //! What a reply must be: checked before it is recorded, so that a bad one leaves its ask open.
 
+use crate::ask::proposal::proposed;
 use crate::ask::{Ask, AskBody, CallDecision, FixAction, Question, Reply};
 use crate::tool::call::HowFar;
 use crate::tool::schema::{Misfit, Schemas};
@@ -164,7 +165,9 @@ pub(super) fn check_action(
         FixAction::Edit => has_arguments && !has_output,
         FixAction::Settle => has_output && !has_arguments,
         FixAction::Skip => !has_arguments,
-        FixAction::Retry | FixAction::Abort | FixAction::Correct => !has_arguments && !has_output,
+        FixAction::Retry | FixAction::Abort | FixAction::Correct | FixAction::Propose => {
+            !has_arguments && !has_output
+        }
     };
     if fits {
         return Ok(());
@@ -173,7 +176,7 @@ pub(super) fn check_action(
         FixAction::Edit => "needs `arguments` and nothing else",
         FixAction::Settle => "needs `output` and nothing else",
         FixAction::Skip => "takes `output` only",
-        FixAction::Retry | FixAction::Abort | FixAction::Correct => {
+        FixAction::Retry | FixAction::Abort | FixAction::Correct | FixAction::Propose => {
             "takes neither `arguments` nor `output`"
         }
     };
@@ -207,8 +210,27 @@ pub fn short_form(ask: &Ask, input: Option<&Value>) -> Result<Reply, BadReply> {
             };
             Ok(Reply::Approve { decisions: calls.iter().map(decide).collect() })
         }
-        AskBody::Fix { how, actions, .. } => fix_form(*how, actions, input),
+        AskBody::Fix { how, actions, .. } => match input.filter(|it| it["proposal"] == true) {
+            Some(input) => taken(ask, input),
+            None => fix_form(*how, actions, input),
+        },
     }
+}
+
+/// The ask's own proposal, taken as it is.
+fn taken(ask: &Ask, input: &Value) -> Result<Reply, BadReply> {
+    let action = serde_json::from_value(input["action"].clone()).unwrap_or(FixAction::Edit);
+    let others = ["arguments", "output", "planId"];
+    if let Some(other) = others.into_iter().find(|name| input.get(name).is_some()) {
+        let message = format!("`proposal` takes what is proposed, without `{other}`");
+        return Err(BadReply::Action(message));
+    }
+    proposed(ask, action).ok_or_else(|| no_proposal(action))
+}
+
+/// Nothing is proposed that this action could take.
+pub fn no_proposal(action: FixAction) -> BadReply {
+    BadReply::Action(format!("nothing is proposed for {}", json!(action)))
 }
 
 /// Several calls, each decided by itself.

@@ -1,7 +1,7 @@
 //! `agent`: a model where the path ends. The router first, then turn after turn: questions before
 //! approvals, approvals before calls, and every call with one result.
 
-use super::{At, Decided, Env};
+use super::{At, Decided};
 use crate::conversation::llm::Stop as Ended;
 use crate::conversation::talk::{Guard, Line, Settled};
 use crate::definition::agent::Agent;
@@ -12,7 +12,7 @@ use crate::session::{AgentPhase, AgentState, FrameKind, Session, turn_timer};
 use crate::tool::call::HowFar;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
-use crate::values::ids::{AgentName, ContextKey, FrameId, StepId};
+use crate::values::ids::{AgentName, ContextKey, StepId};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -43,16 +43,7 @@ pub fn turn_to_start(agent: &AgentState) -> TurnNumber {
     }
 }
 
-impl<'e> At<'e> {
-    /// A frame as a decision sees it.
-    pub(super) fn of(env: &'e Env<'e>, session: &'e Session, frame: FrameId) -> Option<Self> {
-        let frame = session.frames.get(&frame)?;
-        let run = session.runs.get(&frame.run)?;
-        let closure = env.closures.get(&run.closure)?;
-        let plan = closure.plans.get(&frame.plan)?;
-        Some(Self { env, session, run, frame, closure, plan })
-    }
-
+impl At<'_> {
     pub(super) fn enter_agent(
         &self,
         step: &Step,

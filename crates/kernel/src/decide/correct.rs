@@ -11,7 +11,7 @@ use crate::expression::pointer::Stop;
 use crate::session::{CallState, Frame, FrameState, OpenAsk, OpenCall};
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
-use crate::values::ids::PlanId;
+use crate::values::ids::{PlanId, StepId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -27,7 +27,10 @@ impl<'e> At<'e> {
 
     /// Whether this frame's step may be corrected, as far as the limits go.
     pub(super) fn may_correct(&self) -> bool {
-        let corrections = |tried: &&Tried| matches!(tried.does, Does::Correct(_));
+        let corrections = |tried: &&Tried| {
+            let acts = tried.found.as_ref().is_some_and(|found| found.acts);
+            matches!(tried.does, Does::Correct(_)) || (matches!(tried.does, Does::Draft(_)) && acts)
+        };
         let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
         self.correction().is_none()
             && of_step < self.env.limits.step_corrections_max
@@ -36,7 +39,10 @@ impl<'e> At<'e> {
 
     /// Begins a correction of this frame's step.
     pub(super) fn correct(&self, ask: &Ask, plan: &PlanId) -> Decided {
-        let Some(entered) = self.closure.plans.get(plan) else {
+        let drafted = self.draft(plan).cloned();
+        let pinned = self.closure.plans.get(plan).map(|plan| plan.start.clone());
+        let first = drafted.as_deref().and_then(first_step).map(StepId::from);
+        let Some(start) = first.or(pinned) else {
             let message = format!("plan `{plan}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));
         };
@@ -49,9 +55,10 @@ impl<'e> At<'e> {
             child: self.new_frame_id(0),
             plan: plan.clone(),
             input: Arc::new(Datum::inline(self.failure(ask), Origin::Plan)),
-            start: entered.start.clone(),
+            start,
             ask: ask.id,
             ends_at: self.env.now.plus_ms(self.env.limits.correction_ms_max),
+            drafted,
         }))))
     }
 
@@ -130,4 +137,10 @@ impl<'e> At<'e> {
             found,
         }))
     }
+}
+
+/// The step that a plan begins with, which is read as JSON.
+fn first_step(source: &Value) -> Option<&str> {
+    let first = &source["steps"][0]["id"];
+    source["startStepId"].as_str().or(first.as_str())
 }

@@ -151,6 +151,7 @@ impl At<'_> {
             Reply::Approve { decisions } => self.approved(open, step, call, decisions),
             Reply::Authorize { .. } => Ok(None),
             Reply::Fix { plan_id: Some(plan), .. } => self.correct(&open.ask, plan),
+            Reply::Fix { action: FixAction::Propose, .. } => self.propose(open),
             Reply::Fix { action, arguments, output, plan_id: None } => {
                 let fixing = Fixing { open, step, call };
                 self.fixed(&fixing, *action, arguments.as_ref(), output.as_ref())
@@ -215,8 +216,8 @@ impl At<'_> {
         let frame = self.frame.id;
         Ok(Some(match (action, fixing.call) {
             (FixAction::Retry, Some(call)) => self.again(call, None, None),
-            // It names a plan, and so never comes here.
-            (FixAction::Correct, _) => return Ok(None),
+            // A correction names a plan, and a proposal is asked for: neither comes here.
+            (FixAction::Correct | FixAction::Propose, _) => return Ok(None),
             (FixAction::Retry | FixAction::Edit, None) => {
                 Fact::StepRetried { frame, step: ask.step.clone() }
             }

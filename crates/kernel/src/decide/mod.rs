@@ -11,14 +11,15 @@ use crate::session::{CallState, Frame, FrameKind, FrameState, Run, Session};
 use crate::tool::call::HowFar;
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, ContentHash, FrameId, Millis, StepId};
-use std::collections::{BTreeSet, HashMap};
+use crate::values::ids::{CallId, ContentHash, FrameId, Millis, PlanId, StepId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 pub mod resolve;
 mod wind_down;
 mod correct;
 mod supervise;
+mod propose;
 mod fix;
 mod steps;
 mod branches;
@@ -35,6 +36,8 @@ pub use turned::{Turned, turn_failed, turned};
 pub struct Env<'e> {
     /// The closures that the active runs pin.
     pub closures: &'e HashMap<ContentHash, Arc<Closure>>,
+    /// The corrections under way that models wrote.
+    pub drafted: &'e BTreeMap<PlanId, Arc<Plan>>,
     /// The limits.
     pub limits: &'e Limits,
     /// What was fetched.
@@ -64,19 +67,16 @@ pub fn next(env: &Env<'_>, session: &Session) -> Next {
         return Next::Fact(Box::new(fact));
     }
     for id in &session.ready {
-        let Some(frame) = session.frames.get(id) else { continue };
-        let Some(run) = session.runs.get(&frame.run) else { continue };
-        if run.closing.is_some() || run.paused || env.fetching.contains(id) {
+        let Some(at) = At::of(env, session, *id) else { continue };
+        if at.run.closing.is_some() || at.run.paused || env.fetching.contains(id) {
             continue;
         }
-        let Some(closure) = env.closures.get(&run.closure) else { continue };
-        let Some(plan) = closure.plans.get(&frame.plan) else { continue };
-        let at = At { env, session, run, frame, closure, plan };
         match at.within_limits() {
             Within::Limits => {}
             Within::Hold => continue,
             Within::Fact(fact) => return Next::Fact(fact),
         }
+        let frame = at.frame;
         if frame.state == FrameState::Agent && frame.answer.is_none() && frame.failing.is_none() {
             match at.agent_next() {
                 AgentNext::Fact(fact) => return Next::Fact(Box::new(fact)),
@@ -140,6 +140,15 @@ enum Within {
 type Decided = Result<Option<Fact>, Stop>;
 
 impl<'e> At<'e> {
+    /// A frame as a decision sees it: the plan is one that its run pins, or that a model wrote.
+    fn of(env: &'e Env<'e>, session: &'e Session, frame: FrameId) -> Option<Self> {
+        let frame = session.frames.get(&frame)?;
+        let run = session.runs.get(&frame.run)?;
+        let closure = env.closures.get(&run.closure)?;
+        let plan = closure.plans.get(&frame.plan).or_else(|| env.drafted.get(&frame.plan))?;
+        Some(Self { env, session, run, frame, closure, plan })
+    }
+
     fn decide(&self) -> Decided {
         if let Some(answer) = &self.frame.answer {
             return self.answered(answer);
@@ -170,6 +179,10 @@ impl<'e> At<'e> {
                 Some(open) if !open.is_open() => self.replied(open),
                 _ => Ok(None),
             },
+            FrameState::Proposing { ask, attempt, lost: true } => {
+                self.propose_again(*ask, *attempt)
+            }
+            FrameState::Proposing { .. } => Ok(None),
             FrameState::Joining(join) => self.joining(join),
             FrameState::InPlan { .. } | FrameState::Correcting { .. } | FrameState::Agent => {
                 Ok(None)

@@ -22,7 +22,7 @@ pub(super) struct Failed<'a> {
 
 impl Failed<'_> {
     /// Whether the same may be done once more without asking anyone.
-    fn may_repeat(&self) -> bool {
+    pub(super) fn may_repeat(&self) -> bool {
         self.how != HowFar::Unknown || self.call.is_none_or(OpenCall::repeatable)
     }
 }
@@ -46,35 +46,44 @@ impl<'e> At<'e> {
             if !rule.when.fits(&failure) {
                 continue;
             }
-            match &rule.act {
+            let name = || -> Arc<str> { format!("{} {number}", list.name()).into() };
+            let held = match &rule.act {
                 Act::Ask => return Ruled::Asks,
                 Act::Fail => return Ruled::Fails,
-                Act::Retry(retry) => {
-                    let rule: Arc<str> = format!("{} {number}", list.name()).into();
-                    if let Some(try_no) = self.next_try(&rule, failed, retry) {
-                        let refused_ms = failed.fault.refused_ms.unwrap_or(0);
-                        return Ruled::Held(self.held_to_retry(rule, try_no, retry, refused_ms));
-                    }
+                Act::Retry(retry) => self.held_to_retry(name(), failed, retry),
+                Act::Plan(plan) if self.has_correction(plan) => {
+                    self.held_once(name(), Does::Correct(plan.clone()))
                 }
-                Act::Plan(plan) => {
-                    let rule: Arc<str> = format!("{} {number}", list.name()).into();
-                    if self.frame.times_tried(&rule) == 0 && self.has_correction(plan) {
-                        let (does, until) = (Does::Correct(plan.clone()), self.env.now);
-                        return Ruled::Held(HeldBy { rule, does, try_no: 1, of: 1, until });
-                    }
+                Act::Propose(model) if self.may_propose(failed) => {
+                    self.held_once(name(), Does::Propose(model.clone()))
                 }
+                Act::Draft(drafter) if self.may_draft() => {
+                    self.held_once(name(), Does::Draft(drafter.clone()))
+                }
+                Act::Plan(_) | Act::Propose(_) | Act::Draft(_) => None,
+            };
+            if let Some(held) = held {
+                return Ruled::Held(held);
             }
         }
         Ruled::Asks
+    }
+
+    /// A rule that acts at once, and once for each visit of a step.
+    fn held_once(&self, rule: Arc<str>, does: Does) -> Option<HeldBy> {
+        let until = self.env.now;
+        let unused = self.frame.times_tried(&rule) == 0;
+        unused.then_some(HeldBy { rule, does, try_no: 1, of: 1, until })
     }
 
     fn has_correction(&self, plan: &PlanId) -> bool {
         self.may_correct() && self.closure.plans.contains_key(plan)
     }
 
-    /// The plans that can correct this frame's step: those that its rules name.
+    /// The plans that can correct this frame's step: those that its rules name, and those that a
+    /// model wrote for it.
     pub(super) fn corrections(&self, failed: &Failed<'_>) -> Vec<PlanId> {
-        let mut plans = Vec::new();
+        let mut plans = self.drafts();
         for plan in self.rules(failed).into_iter().filter_map(|(_, _, rule)| rule.plan()) {
             if self.has_correction(plan) && !plans.contains(plan) {
                 plans.push(plan.clone());
@@ -122,12 +131,14 @@ impl<'e> At<'e> {
     }
 
     /// A call that is refused for a while waits for the end of that, too.
-    fn held_to_retry(&self, rule: Arc<str>, try_no: u32, retry: &Retry, refused_ms: u64) -> HeldBy {
+    fn held_to_retry(&self, rule: Arc<str>, failed: &Failed<'_>, retry: &Retry) -> Option<HeldBy> {
+        let try_no = self.next_try(&rule, failed, retry)?;
         // Chance that a replay gives again: where the step is, and after how many events.
         let seq = self.session.seq.to_be_bytes();
         let chance = AskId::of(&[&self.place(), &seq, b"wait"]).0 as u64;
         let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
+        let refused_ms = failed.fault.refused_ms.unwrap_or(0);
         let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms));
-        HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until }
+        Some(HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until })
     }
 }

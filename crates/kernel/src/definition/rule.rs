@@ -2,12 +2,14 @@
 //! nothing by itself: `decide` asks the rules in their order, and the first one that fits and is
 //! not used up acts.
 
+use crate::ask::held::Drafter;
 use crate::tool::call::HowFar;
 use crate::tool::rules::Pattern;
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, ToolName};
 use crate::values::words::named;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How often one rule may try a step again.
 pub const RETRY_TIMES_MAX: u32 = 100;
@@ -52,6 +54,10 @@ pub enum Act {
     Retry(Retry),
     /// Runs a plan, once, which finds out what to do.
     Plan(PlanId),
+    /// Asks this model, once, for other arguments.
+    Propose(Arc<str>),
+    /// Has a model write a plan, once, that finds out what to do.
+    Draft(Drafter),
     /// Asks a person.
     Ask,
     /// Ends the run as failed.
@@ -125,7 +131,15 @@ impl Rule {
     pub fn plan(&self) -> Option<&PlanId> {
         match &self.act {
             Act::Plan(plan) => Some(plan),
-            Act::Retry(_) | Act::Ask | Act::Fail => None,
+            Act::Retry(_) | Act::Propose(_) | Act::Draft(_) | Act::Ask | Act::Fail => None,
+        }
+    }
+
+    /// The model that it asks, if it asks one.
+    pub fn model(&self) -> Option<&Arc<str>> {
+        match &self.act {
+            Act::Propose(model) | Act::Draft(Drafter { model, .. }) => Some(model),
+            Act::Retry(_) | Act::Plan(_) | Act::Ask | Act::Fail => None,
         }
     }
 
@@ -229,6 +243,8 @@ mod tests {
                     when: When { errors: patterns(&["Timeout"]), ..When::default() },
                     act: Act::Retry(Retry::default()),
                 },
+                Rule::always(Act::Propose("fast".into())),
+                Rule::always(Act::Draft(Drafter { model: "fast".into(), auto_reads: true })),
                 Rule::always(Act::Ask),
             ],
             built_in: false,
@@ -237,5 +253,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Rules>(&text).unwrap(), rules);
         assert_eq!(json!(Rules::default()), json!({"builtIn": true}));
         assert_eq!(json!(Rule::always(Act::Fail)), json!({"act": "fail"}));
+        let models: Vec<Option<&str>> =
+            rules.project.iter().map(|rule| rule.model().map(|model| &**model)).collect();
+        assert_eq!(models, [None, Some("fast"), Some("fast"), None]);
     }
 }

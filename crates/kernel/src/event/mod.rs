@@ -25,8 +25,8 @@ mod values;
 pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
-    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, Route, TurnEnd, TurnKind,
-    TurnStart,
+    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
+    Route, TimerStart, TurnEnd, TurnKind, TurnStart,
 };
 
 /// What happened.
@@ -87,8 +87,7 @@ pub enum Fact {
         /// What it came of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Box<Occasion>>,
-        /// What is done about its failed steps, beside what its plans say. Releases that knew no
-        /// rules leave it out.
+        /// What is done about its failed steps; absent where a release knew no rules.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules: Option<Arc<Rules>>,
     },
@@ -415,6 +414,12 @@ pub enum Fact {
     /// It came to something, or to nothing.
     #[serde(rename = "correction.ended")]
     CorrectionEnded(Box<CorrectionEnd>),
+    /// A model is about to be asked what could be done about a failed step; it may cost money.
+    #[serde(rename = "proposal.asked")]
+    ProposalAsked(Box<ProposalStart>),
+    /// It proposed something, or nothing.
+    #[serde(rename = "proposal.given")]
+    ProposalGiven(Box<ProposalEnd>),
     /// `final_response`: the answer of the run or of the sub-plan.
     #[serde(rename = "answer.given")]
     AnswerGiven {
@@ -480,12 +485,7 @@ pub enum Fact {
     },
     /// A timer runs.
     #[serde(rename = "timer.set")]
-    TimerSet {
-        /// Its name in the session.
-        timer: String,
-        /// When it fires.
-        at: Millis,
-    },
+    TimerSet(TimerStart),
     /// A timer fired.
     #[serde(rename = "timer.fired")]
     TimerFired {

@@ -1,7 +1,7 @@
 //! What facts are made of: requests, starts, endings.
 
 use crate::ask::Decision;
-use crate::ask::held::Found;
+use crate::ask::held::{Does, Found};
 use crate::conversation::llm::{Native, Stop, Usage};
 use crate::conversation::talk::Asked;
 use crate::values::datum::{Datum, Source};
@@ -210,6 +210,9 @@ pub struct CorrectionEntry {
     pub ask: AskId,
     /// Until when it may take.
     pub ends_at: Millis,
+    /// The plan itself, where a model wrote it for this step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafted: Option<Arc<Value>>,
 }
 
 /// A correction as it ends.
@@ -222,6 +225,58 @@ pub struct CorrectionEnd {
     pub child: FrameId,
     /// What it came to.
     pub found: Found,
+}
+
+/// A model as it is asked about a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposalStart {
+    /// The frame whose step failed.
+    pub frame: FrameId,
+    /// That step.
+    pub step: StepId,
+    /// The ask that chose it.
+    pub ask: AskId,
+    /// What is asked for, and of which model.
+    pub does: Does,
+    /// Which attempt, from 1: one that a process did not live to see is made again.
+    pub attempt: u32,
+}
+
+/// What a model said about a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposalEnd {
+    /// The frame whose step failed.
+    pub frame: FrameId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What it came to.
+    pub found: Found,
+    /// How many turns it took.
+    pub turns: u32,
+    /// What they took.
+    pub usage: Usage,
+    /// What that cost, in millionths of a dollar, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+impl ProposalEnd {
+    /// Nothing was proposed, and no model was asked to its end.
+    pub fn nothing(frame: FrameId, attempt: u32, fault: Fault) -> Self {
+        let (found, usage) = (Found::nothing(fault), Usage::default());
+        Self { frame, attempt, found, turns: 0, usage, cost_micros: None }
+    }
+}
+
+/// A timer as it is set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimerStart {
+    /// Its name in the session.
+    pub timer: String,
+    /// When it fires.
+    pub at: Millis,
 }
 
 /// An agent step as it begins.

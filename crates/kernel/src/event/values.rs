@@ -25,7 +25,11 @@ impl Fact {
             | Fact::AgentAnswered { answer: datum, .. } => datum.weight(),
             Fact::LoopStarted(start) => start.items.weight(),
             Fact::PlanEntered(entry) => entry.input.weight(),
-            Fact::CorrectionEntered(entry) => entry.input.weight(),
+            Fact::CorrectionEntered(entry) => {
+                let drafted = entry.drafted.as_deref().map_or(0, value_weight);
+                entry.input.weight().saturating_add(drafted)
+            }
+            Fact::ProposalGiven(end) => end.found.weight(),
             Fact::AgentEntered(entry) => entry.input.weight(),
             Fact::CallRequested(request) => value_weight(&request.arguments),
             Fact::CallWants { state, .. } => value_weight(state),

@@ -203,6 +203,7 @@ fn in_a_word(reply: &Reply) -> &'static str {
             FixAction::Abort => "abort",
             FixAction::Settle => "settle",
             FixAction::Correct => "correct",
+            FixAction::Propose => "propose",
         },
     }
 }

@@ -190,6 +190,14 @@ impl Fork {
             }
             return;
         }
+        if let Fact::ProposalAsked(start) = &event.fact {
+            // No one here waits for what that model says: its rule holds the ask again.
+            let state = self.source.frames.get(&start.frame).map(|frame| &frame.state);
+            if matches!(state, Some(FrameState::Proposing { ask, .. }) if *ask == start.ask) {
+                self.undone.insert(event.seq);
+            }
+            return;
+        }
         let call = match &event.fact {
             Fact::CallStarted { call, .. }
             | Fact::CallWants { call, .. }
@@ -232,7 +240,7 @@ impl Fork {
         match &event.fact {
             Fact::SessionForked { .. }
             | Fact::RunClaimed { .. }
-            | Fact::TimerSet { .. }
+            | Fact::TimerSet(_)
             | Fact::TimerFired { .. } => false,
             Fact::AskDecided { ask, .. }
                 if self.undecided.contains(ask) && !is_on(Switch::ForkKeepsApproval) =>
@@ -567,6 +575,7 @@ mod tests {
             start: "look".into(),
             ask: ASK,
             ends_at: Millis(400),
+            drafted: None,
         };
         let facts = [
             Fact::CallFailed { call: CALL, how, fault, said: None },

@@ -121,7 +121,7 @@ fn is_at_rest(session: &Session) -> bool {
 mod tests {
     use super::*;
     use crate::ask::{Ask, AskBody, Decision, Reply};
-    use crate::event::{CallRequest, Outcome};
+    use crate::event::{CallRequest, Outcome, TimerStart};
     use crate::tool::call::{Judgement, Pins, Reach, Verdict};
     use crate::values::datum::{Datum, Origin};
     use crate::values::ids::{AskId, CallId, ContentHash, FrameId, RunId, Space};
@@ -223,7 +223,8 @@ mod tests {
         facts.extend(run(1));
         let result = Ok(datum(9, Origin::Call(CallId(1))));
         facts.push(Fact::CallLate { call: CallId(1), result });
-        facts.push(Fact::TimerSet { timer: "t".to_owned(), at: Millis(999) });
+        let timer = TimerStart { timer: "t".to_owned(), at: Millis(999) };
+        facts.push(Fact::TimerSet(timer));
         facts.extend(run(2));
         facts.extend(run(3));
         let event =

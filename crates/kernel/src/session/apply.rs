@@ -6,7 +6,7 @@ use super::{
     Behalf, CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
 };
 use crate::conversation::talk::{Line, Talk};
-use crate::event::{Base, Event, Fact, Outcome};
+use crate::event::{Base, Event, Fact, Outcome, TimerStart};
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
@@ -54,7 +54,7 @@ impl Session {
             Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),
             Fact::AskExpired { ask } => self.expire_ask(*ask),
             Fact::AskWithdrawn { ask } => self.withdraw_ask(*ask),
-            Fact::TimerSet { timer, at } => {
+            Fact::TimerSet(TimerStart { timer, at }) => {
                 self.timers.insert(timer.clone(), *at);
             }
             Fact::TimerFired { timer } => {
@@ -89,6 +89,8 @@ impl Session {
             | Fact::AnswerGiven { .. } => self.apply_frames(&event.fact),
             Fact::CorrectionEntered(entry) => self.enter_correction(entry),
             Fact::CorrectionEnded(end) => self.end_correction(end),
+            Fact::ProposalAsked(start) => self.ask_proposal(start),
+            Fact::ProposalGiven(end) => self.give_proposal(end),
         }
         None
     }
@@ -178,6 +180,7 @@ impl Session {
             trace: *trace,
             rules: rules.clone(),
             corrections: 0,
+            proposals: 0,
         };
         self.owner = self.owner_with(&started);
         self.runs.insert(*run, started);
@@ -205,6 +208,7 @@ impl Session {
             open.sent_before |= matches!(open.state, CallState::Started);
         }
         self.restart_turns(id);
+        self.lose_proposals(id);
     }
 
     fn end_run(&mut self, id: RunId, outcome: &Outcome, at: Millis) {
@@ -230,6 +234,7 @@ impl Session {
         self.frames.retain(|_, frame| frame.run != id);
         self.calls.retain(|_, call| call.run != id);
         self.asks.retain(|_, open| open.ask.run != id);
+        self.forget_drafted();
         let frames = &self.frames;
         self.ready.retain(|frame| frames.contains_key(frame));
         self.last_run = Some(run);
@@ -351,11 +356,16 @@ impl Session {
 
     /// An ask that has been acted upon leaves the state; the lists keep it.
     pub(super) fn forget_ask_of(&mut self, frame: FrameId) {
-        let state = self.frames.get(&frame).map(|frame| &frame.state);
-        if let Some(FrameState::Asking(ask) | FrameState::Correcting { ask, .. }) = state {
-            let ask = *ask;
-            self.asks.remove(&ask);
-        }
+        let Some(of) = self.frames.get(&frame) else { return };
+        let (ask, is_asked) = match of.state {
+            FrameState::Asking(ask) | FrameState::Correcting { ask, .. } => (ask, false),
+            FrameState::Proposing { ask, lost, .. } => (ask, !lost),
+            _ => return,
+        };
+        let run = of.run;
+        self.asks.remove(&ask);
+        let asked = u32::from(is_asked);
+        self.with_run(run, |run| run.in_flight = run.in_flight.saturating_sub(asked));
     }
 
     pub(super) fn with_run(&mut self, run: RunId, change: impl FnOnce(&mut Run)) {

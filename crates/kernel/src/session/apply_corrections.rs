@@ -29,6 +29,9 @@ impl Session {
         let state = FrameState::Correcting { child: entry.child, ask: entry.ask };
         self.with_frame(entry.frame, |frame| frame.state = state);
         self.clear_ready(entry.frame);
+        if let Some(source) = &entry.drafted {
+            self.drafted.insert(entry.plan.clone(), source.clone());
+        }
         self.enter(entry.child, Some(entry.start.clone()));
     }
 
@@ -39,6 +42,7 @@ impl Session {
         self.drop_agent(end.child);
         self.clear_ready(end.child);
         let plan = self.frames.remove(&end.child).map(|child| child.plan);
+        self.forget_drafted();
         let state = self.frames.get(&end.frame).map(|frame| &frame.state);
         let Some(FrameState::Correcting { ask, .. }) = state else { return };
         let ask = *ask;
@@ -56,6 +60,7 @@ impl Session {
     /// The correction of this frame's step was cut off: the step is as uncertain as before, and a
     /// write of unknown outcome must be asked about.
     pub(super) fn drop_correction(&mut self, failed: FrameId) {
+        self.forget_drafted();
         let state = self.frames.get(&failed).map(|frame| &frame.state);
         let Some(FrameState::Correcting { ask, .. }) = state else { return };
         let ask = *ask;
@@ -63,13 +68,19 @@ impl Session {
         self.set_ready(failed);
     }
 
-    fn leave_uncorrected(&mut self, failed: FrameId, ask: AskId) {
+    /// Plans that models wrote and that no frame follows any more.
+    pub(super) fn forget_drafted(&mut self) {
+        let frames = &self.frames;
+        self.drafted.retain(|plan, _| frames.values().any(|frame| frame.plan == *plan));
+    }
+
+    pub(super) fn leave_uncorrected(&mut self, failed: FrameId, ask: AskId) {
         let before = self.before_asking(failed, ask);
         self.asks.remove(&ask);
         self.with_frame(failed, |frame| frame.state = before);
     }
 
-    fn take_found(&mut self, ask: AskId, found: &Found) {
+    pub(super) fn take_found(&mut self, ask: AskId, found: &Found) {
         let decision = self.asks.get_mut(&ask).and_then(|open| open.decision.as_mut());
         if let (Some(decision), Some(reply)) = (decision, &found.reply) {
             decision.reply = reply.clone();
@@ -110,8 +121,12 @@ fn note_found(frame: &mut Frame, plan: Option<PlanId>, found: &Found) {
     let found = Some(Box::new(found.clone()));
     let does = Does::Correct(plan);
     let by_rule = frame.tried.iter_mut().find(|tried| tried.does == does && tried.found.is_none());
-    match by_rule {
-        Some(tried) => tried.found = found,
-        None => frame.tried.push(Tried { rule: PERSON.into(), does, times: 1, waits: 0, found }),
+    if let Some(tried) = by_rule {
+        tried.found = found;
+        return;
     }
+    let Does::Correct(plan) = &does else { return };
+    let ran = |tried: &&Tried| tried.found.as_ref().is_some_and(|it| it.acts && it.runs(plan));
+    let rule = frame.tried.iter().find(ran).map_or_else(|| PERSON.into(), |by| by.rule.clone());
+    frame.tried.push(Tried { rule, does, times: 1, waits: 0, found });
 }

@@ -130,6 +130,15 @@ pub enum FrameState {
         /// The ask that chose it.
         ask: AskId,
     },
+    /// A model, asked what could be done about its step.
+    Proposing {
+        /// The ask that chose it.
+        ask: AskId,
+        /// Which attempt.
+        attempt: u32,
+        /// The process that asked is gone.
+        lost: bool,
+    },
     /// Branches or items.
     Joining(Box<Join>),
     /// An agent: its turns and its calls.

@@ -27,12 +27,17 @@ impl RunSpent {
 
     /// One more turn.
     pub fn add(&mut self, usage: Usage, cost_micros: Option<u64>) {
-        self.turns += 1;
+        self.add_turns(1, usage, cost_micros);
+    }
+
+    /// So many more turns, which took this together.
+    pub fn add_turns(&mut self, turns: u32, usage: Usage, cost_micros: Option<u64>) {
+        self.turns += turns;
         self.input = self.input.saturating_add(usage.input);
         self.output = self.output.saturating_add(usage.output);
         match cost_micros {
             Some(cost) => self.cost_micros = self.cost_micros.saturating_add(cost),
-            None => self.unpriced += 1,
+            None => self.unpriced += turns,
         }
     }
 }

@@ -10,7 +10,9 @@ use crate::views::rows;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use engine::RefusalCode;
-use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
+use kernel::ask::proposal::proposed;
+use kernel::ask::reply::no_proposal;
+use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::AskFilter;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{BadId, CallId, PlanId, RunId, SessionId, StepId};
@@ -75,7 +77,7 @@ pub(crate) async fn reply(
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
     let ask = doors.engine.asks().get(&caller, id).await?;
-    let reply = read(&ask.row.ask.body, &body, doors.limits().body_depth_max)?;
+    let reply = read(&ask.row.ask, &body, doors.limits().body_depth_max)?;
     let once = key.once(&body);
     drop(body);
     let report = doors.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
@@ -122,13 +124,13 @@ fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<St
 }
 
 /// The reply that this kind of ask takes.
-fn read(ask: &AskBody, body: &[u8], depth_max: usize) -> Result<Reply> {
-    match ask {
+fn read(ask: &Ask, body: &[u8], depth_max: usize) -> Result<Reply> {
+    match &ask.body {
         AskBody::Clarify { .. } => clarify(parse(body, depth_max)?),
         AskBody::Approve { .. } => approve(parse(body, depth_max)?),
         AskBody::Fill { .. } => fill(parse(body, depth_max)?),
         AskBody::Authorize { .. } => Ok(authorize(&parse(body, depth_max)?)),
-        AskBody::Fix { .. } => Ok(fix(parse(body, depth_max)?)),
+        AskBody::Fix { .. } => fix(ask, parse(body, depth_max)?),
     }
 }
 
@@ -176,7 +178,7 @@ fn authorize(reply: &rest::AuthorizeReply) -> Reply {
     Reply::Authorize { done: reply.action == AuthorizeAction::Done }
 }
 
-fn fix(reply: rest::FixReply) -> Reply {
+fn fix(ask: &Ask, reply: rest::FixReply) -> Result<Reply> {
     let action = match reply.action {
         rest::FixAction::Retry => FixAction::Retry,
         rest::FixAction::Edit => FixAction::Edit,
@@ -184,13 +186,27 @@ fn fix(reply: rest::FixReply) -> Reply {
         rest::FixAction::Abort => FixAction::Abort,
         rest::FixAction::Settle => FixAction::Settle,
         rest::FixAction::Correct => FixAction::Correct,
+        rest::FixAction::Propose => FixAction::Propose,
     };
-    Reply::Fix {
-        action,
-        arguments: reply.arguments.map(Arc::new),
-        output: reply.output,
-        plan_id: reply.plan_id.map(PlanId::from),
+    let rest::FixReply { arguments, output, plan_id, proposal, .. } = reply;
+    if proposal {
+        return taken(ask, action, arguments.is_some() || output.is_some() || plan_id.is_some());
     }
+    let (arguments, plan_id) = (arguments.map(Arc::new), plan_id.map(PlanId::from));
+    Ok(Reply::Fix { action, arguments, output, plan_id })
+}
+
+/// The ask's own proposal, taken as it is: an ask does not change, so that it is what was seen.
+fn taken(ask: &Ask, action: FixAction, says_more: bool) -> Result<Reply> {
+    if says_more {
+        let message = "`proposal` takes what is proposed, and nothing else is said beside it";
+        return Err(Failure::bad_request("contradiction", message)
+            .hint("leave out `arguments`, `output` and `planId`, or `proposal`"));
+    }
+    proposed(ask, action).ok_or_else(|| {
+        Failure::wrong_value("/proposal", no_proposal(action).to_string())
+            .hint("`proposal` of the ask says what is proposed, and which action takes it")
+    })
 }
 
 fn contradiction(key: &str) -> Failure {

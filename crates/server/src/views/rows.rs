@@ -1,9 +1,9 @@
 //! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
 //! may be large.
 
+use super::held::{fix_action, held, proposal, tried};
 use engine::{KnownAgent, ReplyReport, RunReport};
-use kernel::ask::held::{HeldBy, Tried};
-use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, FixAction, Question};
+use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, Question};
 use kernel::contracts::SessionAsk;
 use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
 use kernel::definition::plan::Plan;
@@ -90,6 +90,7 @@ pub(crate) fn reply_answer(report: ReplyReport) -> rest::ReplyAnswer {
 /// An ask.
 pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
     let SessionAsk { session, key, row } = asked;
+    let proposal = proposal(&row.ask);
     let mut shown = rest::Ask {
         id: row.ask.id.to_string(),
         kind: kind(&row.ask.body),
@@ -120,37 +121,13 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         decision: row.decision.map(decision),
         held: row.ask.held.map(held),
         tried: row.ask.tried.into_iter().map(tried).collect(),
+        proposal,
     };
     fill(&mut shown, row.ask.body);
     if let Some(wanted) = row.ask.wanted {
         shown.calls = vec![asked_call(wanted.call)];
     }
     shown
-}
-
-fn held(by: HeldBy) -> rest::HeldAsk {
-    let HeldBy { rule, does, try_no, of, until } = by;
-    rest::HeldAsk {
-        rule: rule.to_string(),
-        does: does.name().to_owned(),
-        plan: does.plan().map(ToString::to_string),
-        try_no,
-        of,
-        until: until.rfc3339(),
-    }
-}
-
-fn tried(tried: Tried) -> rest::TriedRule {
-    let Tried { rule, does, times, waits, found } = tried;
-    rest::TriedRule {
-        rule: rule.to_string(),
-        does: does.name().to_owned(),
-        plan: does.plan().map(ToString::to_string),
-        times,
-        waits: (waits > 0).then_some(waits),
-        // What was found is plain data; writing it as JSON cannot fail.
-        found: found.and_then(|found| serde_json::to_value(found).ok()),
-    }
 }
 
 /// Who may answer: those of the only list, or of each of several.
@@ -402,17 +379,6 @@ fn ask_status(status: AskStatus) -> rest::AskStatus {
         AskStatus::Decided => rest::AskStatus::Decided,
         AskStatus::Expired => rest::AskStatus::Expired,
         AskStatus::Withdrawn => rest::AskStatus::Withdrawn,
-    }
-}
-
-fn fix_action(action: FixAction) -> rest::FixAction {
-    match action {
-        FixAction::Retry => rest::FixAction::Retry,
-        FixAction::Edit => rest::FixAction::Edit,
-        FixAction::Skip => rest::FixAction::Skip,
-        FixAction::Abort => rest::FixAction::Abort,
-        FixAction::Settle => rest::FixAction::Settle,
-        FixAction::Correct => rest::FixAction::Correct,
     }
 }
 

@@ -12,8 +12,10 @@ use std::sync::Arc;
 mod around;
 mod tools;
 mod outline;
+mod options;
 mod stage;
 mod turns;
+mod proposals;
 mod improvised;
 
 pub use improvised::{Improvised, Waits};
@@ -42,6 +44,9 @@ pub struct Scene {
     /// The project's rules for failed steps, as YAML. With `built_in: on` among the options the
     /// built-in rule holds too.
     pub rules: String,
+    /// What models propose about failed steps, in order, each one JSON object as `proposal.given`
+    /// has it in `found`.
+    pub proposals: Vec<String>,
     /// `finish: last` lets the call that started last come back first; `cancel: N` cancels after N
     /// events; `tick_ms: N` is how long an event takes; `space: case:trades` is where it plays;
     /// `step_visits_max: N` and other limits.
@@ -65,6 +70,7 @@ impl Scene {
                 "tools" => scene.tools = lines().map(str::to_owned).collect(),
                 "replies" => scene.replies = lines().map(str::to_owned).collect(),
                 "rules" => scene.rules = body.to_owned(),
+                "proposals" => scene.proposals = lines().map(str::to_owned).collect(),
                 "options" => {
                     for line in lines() {
                         let (name, value) =

@@ -78,6 +78,10 @@ pub(super) fn outline(fact: &Fact) -> String {
         }
         Fact::CorrectionEntered(entry) => words.push(entry.plan.to_string()),
         Fact::CorrectionEnded(end) => words.push(shown(&end.found)),
+        Fact::ProposalAsked(start) => {
+            words.push(format!("{} {}", start.does.name(), start.attempt));
+        }
+        Fact::ProposalGiven(end) => words.push(shown(&end.found)),
         Fact::InputGiven { value, .. } => words.push(shown(&value.to_value())),
         Fact::AnswerGiven { answer, .. } | Fact::PlanReturned { answer, .. } => {
             words.push(shown(&answer.to_value()));

@@ -1,6 +1,7 @@
 //! What a scene plays on: the kernel, driven by hand.
 
 use super::around::{SmallSchemas, reach, read_agent, read_plan, spec, talk_plan};
+use super::options::{limits, rules};
 use super::outline::{outline, shown};
 use super::tools::{natural, scripted};
 use super::{Scene, reply_of};
@@ -10,9 +11,6 @@ use kernel::conversation::llm::Prompt;
 use kernel::decide::resolve::Fetched;
 use kernel::decide::{Env, Next, next};
 use kernel::definition::agent::Agent;
-use kernel::definition::plan::read::Origin as PlanOrigin;
-use kernel::definition::plan::rules::read_rules;
-use kernel::definition::plan::source::Node;
 use kernel::definition::plan::{Closure, Plan};
 use kernel::definition::rule::Rules;
 use kernel::event::{self, Closing, Event, Fact, VERSION};
@@ -40,6 +38,8 @@ pub(super) struct Stage {
     rows: Vec<HistoryRow>,
     closures: HashMap<ContentHash, Arc<Closure>>,
     pub(super) closure: Arc<Closure>,
+    /// The corrections under way that models wrote.
+    pub(super) drafted: BTreeMap<PlanId, Arc<Plan>>,
     fetched: Fetched,
     fetching: BTreeSet<FrameId>,
     pub(super) limits: Limits,
@@ -66,6 +66,7 @@ impl Stage {
             rows: Vec::new(),
             closures: HashMap::from([(closure.hash.clone(), closure.clone())]),
             closure,
+            drafted: BTreeMap::new(),
             fetched: Fetched::default(),
             fetching: BTreeSet::new(),
             limits: limits(scene),
@@ -128,6 +129,7 @@ impl Stage {
                 CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..) => {}
             }
         }
+        self.read_drafted();
         self.go_on_with_turns();
     }
 
@@ -142,7 +144,11 @@ impl Stage {
                 self.in_flight.push(call);
             }
             Fact::TurnStarted(start) => self.asked.push(start.frame),
-            Fact::RunClosing { run, .. } => self.close_turns(run),
+            Fact::RunClosing { run, .. } => {
+                self.close_turns(run);
+                self.close_proposals(run);
+            }
+            Fact::CorrectionEntered(_) | Fact::CorrectionEnded(_) => self.read_drafted(),
             _ => {}
         }
     }
@@ -213,6 +219,7 @@ impl Stage {
     fn something_happens(&mut self) -> bool {
         self.finish_one()
             || self.answer_one()
+            || self.propose_one()
             || self.reply_one()
             || self.act_one()
             || self.fire_one()
@@ -222,6 +229,7 @@ impl Stage {
     pub(super) fn env(&self) -> Env<'_> {
         Env {
             closures: &self.closures,
+            drafted: &self.drafted,
             limits: &self.limits,
             fetched: &self.fetched,
             fetching: &self.fetching,
@@ -443,48 +451,6 @@ fn closure(scene: &Scene) -> Arc<Closure> {
         .collect();
     let agents = names.into_iter().zip(agents).collect();
     Arc::new(Closure::new(plans[&ids[0]].clone(), plans, agents))
-}
-
-/// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases,
-/// where the scene says nothing of it.
-fn rules(scene: &Scene) -> Option<Rules> {
-    let built_in = scene.options.get("built_in").is_some_and(|word| word == "on");
-    if scene.rules.is_empty() {
-        return built_in.then(Rules::default);
-    }
-    let limits = Limits::default();
-    let node = Node::parse(&scene.rules, &limits).expect("rules are YAML");
-    let (project, _) =
-        read_rules(&node, &PlanOrigin::default(), &limits).expect("the rules are right");
-    Some(Rules { project, built_in })
-}
-
-fn limits(scene: &Scene) -> Limits {
-    let mut limits = Limits::default();
-    for (name, value) in &scene.options {
-        match name.as_str() {
-            "step_visits_max" => limits.step_visits_max = value.parse().expect("a number"),
-            "run_calls_max" => limits.run_calls_max = value.parse().expect("a number"),
-            "frames_max" => limits.frames_max = value.parse().expect("a number"),
-            "loop_items_max" => limits.loop_items_max = value.parse().expect("a number"),
-            "plan_depth_max" => limits.plan_depth_max = value.parse().expect("a number"),
-            "context_keys_max" => limits.context_keys_max = value.parse().expect("a number"),
-            "event_bytes_max" => limits.event_bytes_max = value.parse().expect("a number"),
-            "call_wants_max" => limits.call_wants_max = value.parse().expect("a number"),
-            "case_requests_read_max" => {
-                limits.case_requests_read_max = value.parse().expect("a number");
-            }
-            "turn_attempts_max" => limits.turn_attempts_max = value.parse().expect("a number"),
-            "step_corrections_max" => {
-                limits.step_corrections_max = value.parse().expect("a number");
-            }
-            "refused_waits_max" => limits.refused_waits_max = value.parse().expect("a number"),
-            "run_corrections_max" => limits.run_corrections_max = value.parse().expect("a number"),
-            "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),
-            _ => {}
-        }
-    }
-    limits
 }
 
 fn named(text: &str) -> PlanId {

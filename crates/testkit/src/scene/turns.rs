@@ -86,7 +86,10 @@ impl Stage {
         let runs = self.session.runs.values();
         let closing: Vec<RunId> =
             runs.filter(|run| run.closing.is_some()).map(|run| run.id).collect();
-        closing.into_iter().for_each(|run| self.close_turns(run));
+        for run in closing {
+            self.close_turns(run);
+            self.close_proposals(run);
+        }
     }
 
     /// A closing run asks no model any more.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use wire::rest::{
     ApproveReply, Ask, AskKind, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
     CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, HeldAsk, Page,
-    ReplyAnswer, TriedRule,
+    Proposal, ProposedChange, ReplyAnswer, TriedRule,
 };
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,7 @@ Examples:
   waypost inbox answer ask_.. --json-input @form.json           # a form from a file
   waypost inbox answer ask_.. --action retry                    # a failed step
   waypost inbox answer ask_.. --action edit --arguments '{\"a\": 1, \"b\": 2}'
+  waypost inbox answer ask_.. --proposal                        # what a model proposes
   waypost inbox approve ask_..
   waypost inbox approve ask_.. --call call_1.. --feedback 'one is enough'
   waypost inbox approve ask_.. --edit call_1..='{\"a\": 1}'       # with other arguments
@@ -89,6 +90,9 @@ struct AnswerArgs {
     /// For `--action correct`: the plan that finds out what to do
     #[arg(long, requires = "action")]
     plan: Option<String>,
+    /// Take what the ask of a failed step proposes
+    #[arg(long, conflicts_with_all = ["text", "json_input", "action"])]
+    proposal: bool,
     /// How many seconds to wait for the run to end or pause again
     #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
     wait: u64,
@@ -224,6 +228,7 @@ fn fields(ask: &Ask) -> Fields {
         });
         fields.add("tried", format!("{times} x {does} by rule `{rule}`{found}"));
     }
+    ask.proposal.iter().for_each(|proposal| propose(&mut fields, proposal));
     fields.add("url", exposed(ask.url.as_deref().unwrap_or_default()));
     for asked in &ask.questions {
         let about = match asked.context.as_str() {
@@ -243,6 +248,23 @@ fn fields(ask: &Ask) -> Fields {
         fields.add("decision", outcome::pretty(&decision.reply));
     }
     fields
+}
+
+/// What is proposed: other arguments as what changes, a plan as a whole.
+fn propose(fields: &mut Fields, proposal: &Proposal) {
+    let Proposal { action, why, changes, plan_id, plan, .. } = proposal;
+    let why = why.as_ref().map(|why| format!(": {}", exposed(why))).unwrap_or_default();
+    fields.add("proposal", format!("{}{why}", plain_name(&json!(action))));
+    let shown = |value: &Option<Value>| match value {
+        Some(value) => exposed_json(&value.to_string()),
+        None => "(nothing)".to_owned(),
+    };
+    for ProposedChange { path, before, after } in changes {
+        let change = format!("{}: {} -> {}", exposed(path), shown(before), shown(after));
+        fields.add("change", change);
+    }
+    fields.add("correction", exposed(plan_id.as_deref().unwrap_or_default()));
+    fields.add("plan", plan.as_ref().map(outcome::pretty).unwrap_or_default());
 }
 
 /// A word out of its JSON form, without the quotes.
@@ -292,6 +314,8 @@ fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
         (AskKind::Authorize, Some(Action::Decline)) => {
             json!(AuthorizeReply { action: AuthorizeAction::Decline })
         }
+        (AskKind::Fix, None) if args.proposal => taken(ask)?,
+        (_, None) if args.proposal => return Err(misfit(ask, "proposes nothing")),
         (AskKind::Fix, Some(action)) => fix(ask, action, args)?,
         (AskKind::Approve, _) => return Err(misfit(ask, "needs a decision")),
         (AskKind::Clarify | AskKind::Fill | AskKind::Authorize, Some(_)) => {
@@ -353,7 +377,15 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
     };
     let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
     let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
-    Ok(json!(FixReply { action, arguments, output, plan_id: args.plan.clone() }))
+    let (plan_id, proposal) = (args.plan.clone(), false);
+    Ok(json!(FixReply { action, arguments, output, plan_id, proposal }))
+}
+
+/// What the ask proposes, as it is.
+fn taken(ask: &Ask) -> Result<Value> {
+    let Some(proposed) = &ask.proposal else { return Err(misfit(ask, "proposes nothing")) };
+    let (action, proposal) = (proposed.action, true);
+    Ok(json!(FixReply { action, arguments: None, output: None, plan_id: None, proposal }))
 }
 
 fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {

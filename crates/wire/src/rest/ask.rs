@@ -127,6 +127,46 @@ pub struct Ask {
     /// Fix: what rules did about the failed step before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedRule>,
+    /// Fix: what a model, or a plan that may not act itself, proposes. `{"action": "..",
+    /// "proposal": true}` takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Proposal>,
+}
+
+/// What is proposed about a failed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Proposal {
+    /// The action that takes it.
+    pub action: FixAction,
+    /// Why, in the words of the model or the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Edit: the whole proposed arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Edit: how they differ from those of the failed call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ProposedChange>,
+    /// Correct: the plan that a model wrote, by its id in `plans`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
+    /// Correct: that plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+}
+
+/// One value that proposed arguments change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProposedChange {
+    /// Where, as a JSON Pointer.
+    pub path: String,
+    /// What stood there; absent where it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What would stand there; absent where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
 }
 
 /// The rule that holds an ask.
@@ -134,11 +174,14 @@ pub struct Ask {
 pub struct HeldAsk {
     /// Which rule: where it is written, and its number there, such as `step 1`.
     pub rule: String,
-    /// What it does: `retry` or `correct`.
+    /// What it does: `retry`, `correct`, `propose` or `draft`.
     pub does: String,
     /// The plan, for `correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The model, for `propose` and `draft`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Which try of this rule, from 1.
     #[serde(rename = "try")]
     pub try_no: u32,
@@ -154,18 +197,21 @@ pub struct HeldAsk {
 pub struct TriedRule {
     /// Which rule; `person` for a correction that a person ran.
     pub rule: String,
-    /// What it did: `retry` or `correct`.
+    /// What it did: `retry`, `correct`, `propose` or `draft`.
     pub does: String,
     /// The plan, for `correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The model, for `propose` and `draft`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// How often.
     pub times: u32,
     /// How often it waited because a circuit breaker refused the call. That is no try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<u32>,
-    /// What a correction found, where it was not acted upon: a `reply` as a proposal, `why`, or the
-    /// `fault` that ended it.
+    /// What a correction found that was not acted upon, or what a model proposed: a `reply` as a
+    /// proposal (`acts` where it was acted upon), a `plan`, `why`, or the `fault` that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
 }
@@ -234,6 +280,8 @@ pub enum FixAction {
     Settle,
     /// Run a plan that finds out what to do.
     Correct,
+    /// Ask a model what could be done. Only rules do that.
+    Propose,
 }
 
 /// To a question; `decline` gives no answer.
@@ -328,6 +376,9 @@ pub struct FixReply {
     /// One of the ask's `plans`, for `correct`.
     #[serde(default, rename = "planId", skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
+    /// Whether to take what the ask proposes, for `edit` and `correct`, without the other members.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proposal: bool,
 }
 
 /// `POST /asks/{id}`: the reply, by kind of ask.

@@ -22,7 +22,7 @@ pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
     ApproveReply, Ask, AskKind, AskReply, AskSession, AskStatus, AskedCall, AskedQuestion,
     AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply,
-    FixAction, FixReply, HeldAsk, TriedRule,
+    FixAction, FixReply, HeldAsk, Proposal, ProposedChange, TriedRule,
 };
 pub use audit::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict};
 pub use backup::{BackupAnswer, BackupBody};

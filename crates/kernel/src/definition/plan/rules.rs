@@ -4,6 +4,7 @@
 use super::mistake::{Checked, Mistake, checked, did_you_mean};
 use super::read::{Origin, Reader, Spot, listed};
 use super::source::{Node, NodeKind};
+use crate::ask::held::Drafter;
 use crate::definition::rule::{
     Act, FACTOR_PERCENT_MAX, RETRY_TIMES_MAX, RULES_MAX, Retry, Rule, When,
 };
@@ -12,9 +13,15 @@ use crate::tool::call::HowFar;
 use crate::tool::rules::Pattern;
 use crate::values::ids::PlanId;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// The key of rules, in both spellings.
 pub(crate) const ON_ERROR: [&str; 2] = ["on_error", "onError"];
+
+/// What a rule can do, by its key.
+const ACTS: [&str; 4] = ["retry", "plan", "propose", "draft"];
+/// The model that a rule asks where it names none.
+const DEFAULT_MODEL: &str = "default";
 
 /// Names of faults that Waypost itself gives; tools have others of their own.
 const FAULTS: &[&str] = &[
@@ -71,34 +78,64 @@ impl Reader<'_> {
         if let Some(word) = spot.node.text() {
             if !["ask", "fail"].contains(&word) {
                 let mistake = Mistake::error(format!("a rule cannot be `{word}`"));
-                let hint = "write `ask`, `fail`, or a map with `retry` or `plan`";
-                self.note(spot, mistake.hint(hint));
+                let acts = listed(&ACTS, "or");
+                self.note(spot, mistake.hint(format!("write `ask`, `fail`, or a map with {acts}")));
                 return None;
             }
             return Some(Rule::always(ending(word == "fail")));
         }
-        if !self.object(spot, "a rule", &["when", "retry", "plan"]) {
+        if !self.object(spot, "a rule", &["when", "retry", "plan", "propose", "draft"]) {
             return None;
         }
         let when = match spot.field("when") {
             Some(field) => self.when(&field)?,
             None => When::default(),
         };
-        let act = match (spot.field("retry"), spot.field("plan")) {
-            (Some(field), None) => Act::Retry(self.retry(&field)?),
-            (None, Some(field)) => Act::Plan(PlanId::from(self.name(&field)?)),
+        let mut acts = ACTS.iter().filter_map(|key| Some((*key, spot.field(key)?)));
+        let act = match (acts.next(), acts.next()) {
+            (Some((key, field)), None) => self.act(key, &field)?,
             (Some(_), Some(_)) => {
-                let mistake = Mistake::error("a rule does one thing: `retry` or `plan`");
+                let acts = listed(&ACTS, "or");
+                let mistake = Mistake::error(format!("a rule does one thing: {acts}"));
                 self.note(spot, mistake.hint("write two rules, one below the other"));
                 return None;
             }
-            (None, None) => {
+            (None, _) => {
                 let mistake = Mistake::error("the rule does nothing");
                 self.note(spot, mistake.hint("add `retry: {}`, or `plan: ` with a plan's id"));
                 return None;
             }
         };
         Some(Rule { when, act })
+    }
+
+    fn act(&mut self, key: &str, field: &Spot<'_>) -> Option<Act> {
+        match key {
+            "retry" => self.retry(field).map(Act::Retry),
+            "plan" => self.name(field).map(|id| Act::Plan(PlanId::from(id))),
+            "propose" => self.propose(field).map(Act::Propose),
+            _ => self.draft(field).map(Act::Draft),
+        }
+    }
+
+    fn propose(&mut self, spot: &Spot<'_>) -> Option<Arc<str>> {
+        self.object(spot, "`propose`", &["model"]).then(|| self.model_of(spot))?
+    }
+
+    fn draft(&mut self, spot: &Spot<'_>) -> Option<Drafter> {
+        if !self.object(spot, "`draft`", &["model", "auto"]) {
+            return None;
+        }
+        let auto = self.one_of(spot, &["auto"], &[("reads", true)]);
+        Some(Drafter { model: self.model_of(spot)?, auto_reads: auto.unwrap_or(false) })
+    }
+
+    /// The model that a rule asks; one is named `default`, or should be.
+    fn model_of(&mut self, spot: &Spot<'_>) -> Option<Arc<str>> {
+        match spot.field("model") {
+            Some(field) => self.name(&field).map(Arc::from),
+            None => Some(DEFAULT_MODEL.into()),
+        }
     }
 
     fn when(&mut self, spot: &Spot<'_>) -> Option<When> {
@@ -250,6 +287,8 @@ mod tests {
                     retry: {times: 5, wait_ms: 100, factor: 1.5, jitter: 0}\n\
                     - {when: {passing: true}, retry: {}}\n\
                     - {plan: fixes/look}\n\
+                    - {propose: {model: fast}}\n\
+                    - {draft: {auto: reads}}\n\
                     - ask\n";
         let (rules, warnings) = read(text).unwrap();
         let pattern = |text: &str| Pattern::new(text).unwrap();
@@ -265,6 +304,8 @@ mod tests {
             Rule { when: first, act: Act::Retry(retry) },
             Rule { when: second, act: Act::Retry(Retry::default()) },
             Rule::always(Act::Plan("fixes/look".into())),
+            Rule::always(Act::Propose("fast".into())),
+            Rule::always(Act::Draft(Drafter { model: "default".into(), auto_reads: true })),
             Rule::always(Act::Ask),
         ];
         assert_eq!((rules, warnings), (expected, Vec::new()));
@@ -278,6 +319,9 @@ mod tests {
             ("- {rety: {}}\n", "1:4: error: unknown key `rety` in a rule"),
             ("- {when: {passing: true}}\n", "1:3: error: the rule does nothing"),
             ("- {retry: {}, plan: a/b}\n", "1:3: error: a rule does one thing"),
+            ("- {propose: {model: ''}}\n", "error: this text cannot be a name"),
+            ("- {propose: {modle: a}}\n", "unknown key `modle` in `propose`"),
+            ("- {draft: {auto: writes}}\n", "`auto` cannot be `writes`"),
             ("- {retry: {times: 0}}\n", "`times` must be a whole number from 1 to 100"),
             ("- {retry: {wait_ms: -1}}\n", "`wait_ms` must be a whole number from 0"),
             ("- {retry: {factor: 0.5}}\n", "`factor` must be a number from 1 to 10"),

@@ -43,6 +43,7 @@ impl Fork {
             Fact::AskDecided { ask, decision } => self.rename_decision(ask, decision),
             Fact::AskExpired { ask } | Fact::AskWithdrawn { ask } => *ask = self.ask(*ask),
             Fact::CorrectionEntered(entry) => self.rename_correction(entry),
+            Fact::ProposalAsked(start) => start.ask = self.ask(start.ask),
             Fact::BaseSet(base) => self.rename_base(base),
             Fact::TurnFinished(end) => {
                 end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
@@ -71,13 +72,14 @@ impl Fork {
             | Fact::PlanEntered(_)
             | Fact::PlanReturned { .. }
             | Fact::CorrectionEnded(_)
+            | Fact::ProposalGiven(_)
             | Fact::AnswerGiven { .. }
             | Fact::AgentEntered(_)
             | Fact::TurnStarted(_)
             | Fact::TurnFailed { .. }
             | Fact::TalkCompacted { .. }
             | Fact::AgentAnswered { .. }
-            | Fact::TimerSet { .. }
+            | Fact::TimerSet(_)
             | Fact::TimerFired { .. } => {}
         }
     }

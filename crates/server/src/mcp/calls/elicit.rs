@@ -241,7 +241,7 @@ fn fixing(fault: &Fault, how: HowFar, call: Option<&AskedCall>, actions: &[FixAc
         );
     }
     // `edit` needs the whole arguments as an object, which no form can hold, and `correct` a plan.
-    let elsewhere = [FixAction::Edit, FixAction::Correct];
+    let elsewhere = [FixAction::Edit, FixAction::Correct, FixAction::Propose];
     let offered: Vec<&FixAction> =
         actions.iter().filter(|action| !elsewhere.contains(action)).collect();
     let schema = json!({

@@ -52,6 +52,8 @@ const TYPES: &[(&str, Again)] = &[
     ("Decision", again::<rest::Decision>),
     ("HeldAsk", again::<rest::HeldAsk>),
     ("TriedRule", again::<rest::TriedRule>),
+    ("Proposal", again::<rest::Proposal>),
+    ("ProposedChange", again::<rest::ProposedChange>),
     ("AskPage", again::<rest::Page<rest::Ask>>),
     ("ClarifyReply", again::<rest::ClarifyReply>),
     ("ApproveReply", again::<rest::ApproveReply>),

@@ -1,0 +1,92 @@
+//! Turns of a model that is asked for one thing, and asked again where that cannot be used.
+
+use crate::observe::counts::{add, count};
+use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::shared::Shared;
+use crate::system::zones::here;
+use kernel::conversation::llm::{
+    LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage,
+};
+use std::sync::Arc;
+
+/// How much of an answer a model is shown again.
+const SHOWN_CHARS_MAX: usize = 60_000;
+
+/// A model, and what was said.
+pub(crate) struct Asking<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) model: String,
+    messages: Vec<Message>,
+    pub(crate) took: Took,
+}
+
+/// What turns took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Took {
+    pub(crate) turns: u32,
+    pub(crate) usage: Usage,
+    /// What they cost, as far as prices are known.
+    pub(crate) cost_micros: Option<u64>,
+}
+
+impl<'a> Asking<'a> {
+    pub(crate) fn new(shared: &'a Arc<Shared>, model: String, messages: Vec<Message>) -> Self {
+        Self { shared, model, messages, took: Took::default() }
+    }
+
+    /// One turn. A model that cannot answer, or refuses, is not asked again.
+    pub(crate) async fn turn(&mut self) -> Result<Turn> {
+        let now = self.shared.clock.now();
+        let (zone, _) = here(self.shared.zones.as_ref(), now, None);
+        let prompt = Prompt {
+            messages: self.messages.clone(),
+            tools: Vec::new(),
+            choice: ToolChoice::None,
+            answer: None,
+            now,
+            zone,
+            trace: None,
+        };
+        let counters = &self.shared.counters;
+        count(&counters.turns_started);
+        self.took.turns += 1;
+        let asked = self.shared.one_turn(&self.model, &prompt, &Unheard).await;
+        let turn = asked.result.map_err(|error| {
+            count(&counters.turns_failed);
+            model_failed(&self.model, &error)
+        })?;
+        count(&counters.turns_finished);
+        add(&counters.tokens_read, turn.usage.input);
+        add(&counters.tokens_written, turn.usage.output);
+        add(&counters.cost_micros, asked.cost_micros.unwrap_or(0));
+        let Took { usage, cost_micros, .. } = &mut self.took;
+        usage.input += turn.usage.input;
+        usage.cached += turn.usage.cached;
+        usage.output += turn.usage.output;
+        if let Some(cost) = asked.cost_micros {
+            *cost_micros.get_or_insert(0) += cost;
+        }
+        if turn.stop == Stop::Refused {
+            let message = format!("model `{}` refuses to answer", self.model);
+            return Err(Refusal::new(RefusalCode::ModelFailed, message)
+                .hint("say otherwise what is wanted, or ask another model"));
+        }
+        Ok(turn)
+    }
+
+    /// What it said cannot be used: it is told why, and asked again with the next turn.
+    pub(crate) fn object(&mut self, turn: &Turn, why: Message) {
+        let text = match turn.text.trim() {
+            "" => "(no answer)".to_owned(),
+            text => text.chars().take(SHOWN_CHARS_MAX).collect(),
+        };
+        self.messages.push(Message::Assistant { text, calls: Vec::new(), native: None });
+        self.messages.push(why);
+    }
+}
+
+fn model_failed(model: &str, error: &LlmError) -> Refusal {
+    let message = format!("model `{model}` did not answer: {error}");
+    let refusal = Refusal::new(RefusalCode::ModelFailed, message);
+    Refusal { hint: error.hint.clone(), ..refusal }
+}

@@ -1,0 +1,31 @@
+//! Tools in the order in which they fit a text.
+
+use kernel::definition::finding::{Findable, find};
+use kernel::tool::call::ToolSpec;
+use std::sync::Arc;
+
+/// These tools, those that fit a text first, and at most so many.
+pub(crate) fn best_first(tools: &[Arc<ToolSpec>], text: &str, most: usize) -> Vec<Arc<ToolSpec>> {
+    let items: Vec<Findable<'_>> = tools.iter().map(|spec| of_tool(spec)).collect();
+    let mut positions = find(text, &items, most);
+    let others: Vec<usize> =
+        (0..tools.len()).filter(|position| !positions.contains(position)).collect();
+    positions.extend(others);
+    positions.truncate(most);
+    at(tools, positions)
+}
+
+/// The items at these positions.
+pub(crate) fn at<T: Clone>(items: &[T], positions: Vec<usize>) -> Vec<T> {
+    positions.into_iter().filter_map(|position| items.get(position).cloned()).collect()
+}
+
+/// A tool as it is looked for.
+pub(crate) fn of_tool(spec: &ToolSpec) -> Findable<'_> {
+    Findable {
+        id: spec.name.as_str(),
+        description: &spec.description,
+        parameters: Some(&spec.input_schema),
+        examples: Vec::new(),
+    }
+}

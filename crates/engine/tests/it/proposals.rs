@@ -1,0 +1,292 @@
+//! What models propose about failed steps: a read goes on with it, for all else a person takes it.
+
+use crate::model::{Says, Scripted, text, told};
+use crate::world::{WAIT_MS, World, caller};
+use engine::{Models, Parts, RunReport, ToolSource};
+use futures::future::BoxFuture;
+use kernel::ask::proposal::proposed;
+use kernel::ask::{Ask, FixAction};
+use kernel::contracts::Tool;
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A tool that wants a number and counts what it is sent.
+struct Strict {
+    spec: Arc<ToolSpec>,
+    sent: Arc<AtomicU32>,
+}
+
+impl Strict {
+    fn tool(name: &str, reach: Reach, sent: &Arc<AtomicU32>) -> Arc<dyn Tool> {
+        let properties = json!({"n": {"type": "integer"}, "token": {"type": "string"}});
+        let schema = json!({"type": "object", "properties": properties, "required": ["n"]});
+        let spec = ToolSpec {
+            name: name.into(),
+            title: name.into(),
+            description: "wants a number above zero".into(),
+            input_schema: Arc::new(schema),
+            output_schema: None,
+            reach,
+            idempotent: false,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
+        };
+        Arc::new(Self { spec: Arc::new(spec), sent: sent.clone() })
+    }
+}
+
+impl Tool for Strict {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        let number = call.arguments["n"].as_i64().unwrap_or_default();
+        Box::pin(async move {
+            match number > 0 {
+                true => Ok(ToolOutput::Value(json!({"n": number}))),
+                false => Err(ToolError::failed("TooSmall", "it must be above zero")),
+            }
+        })
+    }
+}
+
+/// A world with such tools, a model that says this, and plans whose one step has this rule.
+struct Desk {
+    world: World,
+    model: Arc<Scripted>,
+    sent: Arc<AtomicU32>,
+}
+
+impl Desk {
+    async fn open(folder: &Path, rule: &str, says: impl IntoIterator<Item = Says>) -> Self {
+        let (model, sent) = (Scripted::new(says), Arc::new(AtomicU32::new(0)));
+        let [read, write] = ["read", "write"].map(|name| plan(name, rule));
+        let (models, counter) = (model.models(), sent.clone());
+        let world = World::changed(folder, &[&read, &write], |mut parts: Parts| {
+            let tools = vec![
+                Strict::tool("strict::read", Reach::Reads, &counter),
+                Strict::tool("strict::write", Reach::Writes, &counter),
+            ];
+            parts.tools.push(ToolSource::new("a strict server", tools));
+            Parts { models, ..parts }
+        })
+        .await;
+        Self { world, model, sent }
+    }
+
+    async fn run(&self, plan: &str, input: Value) -> RunReport {
+        self.world.run(plan, input, "s").await
+    }
+
+    async fn take(&self, ask: &Ask, action: FixAction) -> RunReport {
+        let reply = proposed(ask, action).expect("something is proposed");
+        let taken = self.world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await;
+        taken.unwrap().run
+    }
+
+    fn sent(&self) -> u32 {
+        self.sent.load(Ordering::SeqCst)
+    }
+}
+
+fn plan(name: &str, rule: &str) -> String {
+    format!(
+        "planId: {name}\nsteps: [{{id: call, type: tool_call, toolId: 'strict::{name}', arguments: \
+         {{n: {{jsonPath: $.promptInput.n}}, token: hush-hush}}, saveAs: out, on_error: [{rule}], \
+         nextStepId: end}}, {{id: end, type: final_response, message: {{jsonPath: \
+         $.context.out}}}}]"
+    )
+}
+
+const PROPOSE: &str = "{propose: {}}, ask";
+
+fn arguments(number: Value) -> Says {
+    let hidden = json!({"n": number, "token": "(hidden)"});
+    text(&json!({"arguments": hidden, "why": "a number"}).to_string())
+}
+
+fn only_ask(report: &RunReport) -> &Ask {
+    let [asked] = report.asks.as_slice() else { panic!("{:?}", report.asks) };
+    &asked.row.ask
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_goes_on_with_what_a_model_proposes() {
+    let folder = tempfile::tempdir().unwrap();
+    let says = [arguments(json!("seven")), arguments(json!(7))];
+    let desk = Desk::open(folder.path(), PROPOSE, says).await;
+    let report = desk.run("read", json!({"n": "x"})).await;
+    assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
+    assert_eq!((report.run.answer, desk.sent()), (Some(json!({"n": 7})), 1));
+    assert_eq!((report.run.spent.turns, report.run.spent.cost_micros), (2, 24));
+    // What did not fit went back with the exact fault, and no secret left the house.
+    let last = told(&desk.model.prompt(1)).pop().unwrap();
+    assert!(last.contains("do not fit its schema"), "{last}");
+    let prompt = format!("{:?}", desk.model.prompt(1));
+    assert!(prompt.contains("(hidden)") && !prompt.contains("hush-hush"), "{prompt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_waits_for_a_person_who_takes_what_is_proposed() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), PROPOSE, [arguments(json!(3))]).await;
+    let report = desk.run("write", json!({"n": 0})).await;
+    assert_eq!((report.run.status.name(), desk.sent()), ("stuck", 1));
+    let ask = only_ask(&report).clone();
+    assert!(ask.held.is_none(), "it is a person's");
+    let done = desk.take(&ask, FixAction::Edit).await;
+    assert_eq!((done.run.answer, desk.sent()), (Some(json!({"n": 3})), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_asked_so_often_and_then_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let says = [
+        text("I would rather not."),
+        arguments(json!("y")),
+        arguments(json!("z")),
+        arguments(json!(1)),
+    ];
+    let desk = Desk::open(folder.path(), PROPOSE, says).await;
+    let report = desk.run("read", json!({"n": "x"})).await;
+    assert_eq!((report.run.status.name(), desk.model.asked(), desk.sent()), ("stuck", 3, 0));
+    let ask = only_ask(&report);
+    let fault = ask.tried[0].found.as_ref().unwrap().fault.as_ref().unwrap();
+    assert_eq!(fault.name, "NoProposal");
+    assert!(fault.message.contains("do not fit its schema"), "{fault}");
+    assert_eq!(proposed(ask, FixAction::Edit), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_process_ended_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
+    let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
+    let asked = desk.model.clone();
+    desk.world.until("the model to be asked", |_| asked.asked() == 1).await;
+    desk.world.crash().await;
+
+    let desk = Desk::open(folder.path(), PROPOSE, [arguments(json!(5))]).await;
+    desk.world.engine.admin().keep_recovering();
+    let report = desk.world.until_status(run, "completed").await;
+    assert_eq!((report.run.answer, desk.model.asked()), (Some(json!({"n": 5})), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_run_gives_its_model_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
+    let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
+    let model = desk.model.clone();
+    desk.world.until("the model to be asked", |_| model.asked() == 1).await;
+    let cancelled = desk.world.engine.runs().cancel(&caller(), run).await.unwrap();
+    assert_eq!(cancelled.run.status.name(), "cancelled");
+    desk.world.until("the model to be given up", |_| model.dropped() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_model_of_its_rule_a_step_is_a_persons() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), "{propose: {model: gone}}", []).await;
+    let report = desk.run("read", json!({"n": "x"})).await;
+    let fault = only_ask(&report).tried[0].found.as_ref().unwrap().fault.clone().unwrap();
+    assert!(fault.message.contains("no model `gone`"), "{fault}");
+    desk.world.engine.catalog().replace_models(Models::default());
+    let report = desk.world.run("write", json!({"n": "x"}), "t").await;
+    assert_eq!(report.run.status.name(), "stuck");
+}
+
+/// A correction that calls this tool and settles with what it says.
+fn correction(tool: &str) -> Says {
+    let steps = json!([
+        {"id": "look", "type": "tool_call", "toolId": tool, "arguments": {"n": 4},
+         "saveAs": "seen", "nextStepId": "say"},
+        {"id": "say", "type": "final_response",
+         "message": {"action": "settle", "output": {"jsonPath": "$.context.seen"}}}]);
+    text(&json!({"planId": "fix/it", "description": "Looks first.", "steps": steps}).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drafted_correction_runs_once_a_person_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), "{draft: {}}", [correction("strict::read")]).await;
+    let report = desk.run("write", json!({"n": 0})).await;
+    assert_eq!((report.run.status.name(), desk.sent()), ("stuck", 1));
+    let ask = only_ask(&report).clone();
+    let drafted = ask.tried[0].found.clone().unwrap();
+    assert_eq!(drafted.plan.as_ref().unwrap()["steps"][0]["toolId"], "strict::read");
+    let done = desk.take(&ask, FixAction::Correct).await;
+    assert_eq!((done.run.answer, desk.sent()), (Some(json!({"n": 4})), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_says_so() {
+    let auto = "{draft: {auto: reads}}";
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), auto, [correction("strict::read")]).await;
+    let report = desk.run("write", json!({"n": 0})).await;
+    assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
+    assert_eq!(report.run.answer, Some(json!({"n": 4})));
+
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), auto, [correction("strict::write")]).await;
+    let report = desk.run("read", json!({"n": 0})).await;
+    assert_eq!((report.run.status.name(), desk.sent()), ("stuck", 1));
+    // What it would write asks a person once more, when it runs.
+    let ask = only_ask(&report).clone();
+    let asked = desk.take(&ask, FixAction::Correct).await;
+    assert_eq!((asked.run.status.name(), desk.sent()), ("waiting", 1));
+    assert_eq!(only_ask(&asked).body.kind(), "approve");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drafted_correction_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), "{draft: {}}", [correction("strict::write")]).await;
+    let report = desk.run("read", json!({"n": 0})).await;
+    let asked = desk.take(&only_ask(&report).clone(), FixAction::Correct).await;
+    let approval = only_ask(&asked).clone();
+    desk.world.crash().await;
+
+    let desk = Desk::open(folder.path(), "{draft: {}}", []).await;
+    let input = json!({"approve": true});
+    let reply = kernel::ask::reply::short_form(&approval, Some(&input)).unwrap();
+    let asks = desk.world.engine.asks();
+    let done = asks.reply(&caller(), approval.id, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(done.run.run.answer, Some(json!({"n": 4})), "{:?}", done.run.asks);
+    assert_eq!((desk.sent(), desk.model.asked()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_that_cannot_be_used_is_none() {
+    let steps = json!([{"id": "sub", "type": "plan", "planId": "read", "nextStepId": "end"},
+                       {"id": "end", "type": "final_response", "message": "x"}]);
+    let runs_a_plan = || text(&json!({"planId": "a/b", "steps": steps}).to_string());
+    let says = [
+        text("{\"planId\": "),
+        correction("strict::raed"),
+        correction("secret::write"),
+        runs_a_plan(),
+        correction("strict::read"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), "{draft: {auto: reads}}", says).await;
+    let report = desk.run("write", json!({"n": 0})).await;
+    assert_eq!((report.run.status.name(), desk.model.asked(), desk.sent()), ("stuck", 4, 1));
+    let ask = only_ask(&report);
+    assert_eq!(proposed(ask, FixAction::Correct), None);
+    let fault = ask.tried[0].found.as_ref().unwrap().fault.clone().unwrap();
+    assert!(fault.message.contains("runs a plan or an agent"), "{fault}");
+}

@@ -1,0 +1,77 @@
+//! What time does to a session: when it should be driven, and what has happened by then without
+//! anyone: asks that expire, rules that act, corrections that take too long, timers.
+
+use super::{Frame, OpenAsk, Phase, Session};
+use crate::ask::held::{HeldBy, SUPERVISOR};
+use crate::ask::{Ask, Decision};
+use crate::event::Fact;
+use crate::values::fault::Fault;
+use crate::values::ids::{FrameId, Millis, RunId};
+
+impl Session {
+    /// When it should be driven: now, at its next deadline, or when someone comes.
+    pub fn wake_at(&self, now: Millis) -> Option<Millis> {
+        match self.phase() {
+            Phase::Moving => Some(now),
+            Phase::Waiting | Phase::Stuck | Phase::Done => self.next_deadline(),
+        }
+    }
+
+    /// The nearest of its timers, of its open asks' ends, and of the times at which rules act.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        let asks = self.asks.values().filter(|open| open.is_open());
+        let ends = asks.filter_map(|open| open.ask.expires_at);
+        let corrections = self.corrections().map(|(_, ends_at)| ends_at);
+        let others = ends.chain(self.next_act()).chain(corrections);
+        self.timers.values().copied().chain(others).min()
+    }
+
+    /// The corrections that are under way, each with its end.
+    fn corrections(&self) -> impl Iterator<Item = (FrameId, Millis)> {
+        let works = |frame: &&Frame| frame.failing.is_none() && frame.answer.is_none();
+        let all = self.frames.values().filter(works);
+        all.filter_map(|frame| Some((frame.id, frame.corrects?)))
+    }
+
+    /// When the next rule acts that holds an ask.
+    pub fn next_act(&self) -> Option<Millis> {
+        self.held_asks().map(|(_, held)| held.until).min()
+    }
+
+    /// The asks that rules hold and may act on: while someone paused a run, its rules wait too.
+    fn held_asks(&self) -> impl Iterator<Item = (&Ask, &HeldBy)> {
+        let moves = |ask: &Ask| {
+            self.runs.get(&ask.run).is_some_and(|run| !run.paused && run.closing.is_none())
+        };
+        let open = self.asks.values().filter(|open| open.is_open()).map(|open| &open.ask);
+        open.filter(move |ask| moves(ask)).filter_map(|ask| Some((ask, ask.held.as_ref()?)))
+    }
+
+    /// Whether rules hold all that the run asks, so that it goes on without anyone.
+    pub fn is_held(&self, run: RunId) -> bool {
+        let mut asks = self.open_asks(run).peekable();
+        asks.peek().is_some() && asks.all(|ask| ask.held.is_some())
+    }
+
+    /// What time says has happened by now: an ask that no one answered, a rule that acts, a
+    /// correction that took too long, or a timer.
+    pub fn due(&self, now: Millis) -> Option<Fact> {
+        let is_due =
+            |open: &&OpenAsk| open.is_open() && open.ask.expires_at.is_some_and(|end| end <= now);
+        if let Some(open) = self.asks.values().find(is_due) {
+            return Some(Fact::AskExpired { ask: open.ask.id });
+        }
+        if let Some((ask, held)) = self.held_asks().find(|(_, held)| held.until <= now) {
+            let decision = Decision { by: SUPERVISOR.into(), at: now, reply: held.reply() };
+            return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
+        }
+        if let Some((frame, _)) = self.corrections().find(|(_, ends_at)| *ends_at <= now) {
+            let message = "the correction took too long";
+            let fault = Fault::new("CorrectionTimeout", message)
+                .hint("`correction_ms_max` in [limits] says how long one may take");
+            return Some(Fact::ItemFailing { frame, fault });
+        }
+        let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
+        Some(Fact::TimerFired { timer: timer.0.clone() })
+    }
+}
