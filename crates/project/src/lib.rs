@@ -20,5 +20,6 @@ pub mod event_sinks;
 pub mod config;
 pub mod agents;
 pub mod policies;
+pub mod rules;
 pub mod folder;
 pub mod two_teams;

@@ -112,7 +112,7 @@ fn files(
 ) {
     let (files, built_in) = (project.realm_files(), project.built_in());
     let config = project.config;
-    // Without models that can be used every agent would seem to lack one.
+    // Without models that can be used every agent and rule would seem to lack one.
     let idle = models.map(|models| without_models(&files, models, &config.limits));
     checked.mistakes.extend(idle.into_iter().flatten());
     let around = |realm: &RealmId| Around {

@@ -15,6 +15,7 @@ use kernel::values::ids::{AgentName, RealmId};
 use project::agents;
 use project::folder::{RealmFiles, readable};
 use project::realm::default_realm;
+use project::rules;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.
@@ -85,14 +86,20 @@ pub(super) async fn load(
     Ok(warnings)
 }
 
-/// Warnings of agents of files whose models are not there, those of single realms included.
+/// Warnings of agents and rules of files whose models are not there, those of single realms
+/// included.
 pub(super) fn without_models(
     files: &RealmFiles,
     models: &[String],
     limits: &Limits,
 ) -> Vec<Mistake> {
     let all = std::iter::once(&files.all).chain(files.own.values());
-    all.flat_map(|files| agents::without_models(&files.agents, models, limits)).collect()
+    let of = |files: &ProjectFiles| {
+        let mut found = agents::without_models(&files.agents, models, limits);
+        found.extend(rules::without_models(&files.rules, &files.plans, models, limits));
+        found
+    };
+    all.flat_map(of).collect()
 }
 
 /// Brings realms what is theirs.

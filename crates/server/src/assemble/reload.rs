@@ -221,8 +221,8 @@ impl Reload {
         Ok(models)
     }
 
-    /// Warnings of agents whose models are not there, and of the agent that is asked where no one
-    /// is named.
+    /// Warnings of agents and rules whose models are not there, and of the agent that is asked
+    /// where no one is named.
     fn idle_agents(&self, parts: &Parts, models: &[String]) -> Vec<Mistake> {
         let mut warnings = without_models(&parts.files, models, self.engine.limits());
         let agents = |parts: &Parts| parts.files.of(&self.realm).agents;
