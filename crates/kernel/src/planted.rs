@@ -30,6 +30,18 @@ pub enum Switch {
     DeathsForgotten,
     /// A session that cannot be read is tried again at once, again and again.
     UnreadableNotParked,
+    /// Rules repeat writes of unknown outcome.
+    UnknownWriteRetried,
+    /// A rule that is used up acts again.
+    UsedUpRuleActs,
+    /// What a run's first correction found is not taken, and it runs once more.
+    CorrectionRunTwice,
+    /// A rule holds an ask and acts in a year: nobody sees it until then.
+    HeldByNobody,
+    /// No one is woken when a rule has waited long enough.
+    BackoffForgotten,
+    /// A rule acts before its time.
+    RuleActsEarly,
 }
 
 thread_local! {

@@ -34,6 +34,8 @@ const BUDGET: Duration = Duration::from_secs(20);
 const TALKING_SEEDS_MIN: u64 = 40;
 /// The same for two realms on one machine.
 const SHARED_SEEDS_MIN: u64 = 40;
+/// The same for plans with rules for their failed steps.
+const HEALING_SEEDS_MIN: u64 = 40;
 /// Within how many seeds a planted fault must be caught.
 const PLANTED_SEEDS: u64 = 150;
 
@@ -83,6 +85,11 @@ fn shared(seed: u64) -> Knobs {
 #[test]
 fn realms_share_a_machine_and_nothing_else_while_policies_change_and_subjects_vanish() {
     hunt(shared, SHARED_SEEDS_MIN, &Seen::SHARED);
+}
+
+#[test]
+fn rules_act_once_in_their_time_whoever_answers_and_dies_beside_them() {
+    hunt(|seed| mixed(seed).healing(), HEALING_SEEDS_MIN, &Seen::HEAL);
 }
 
 /// Simulates seed after seed, at least so many; all of these must be seen.
@@ -170,8 +177,10 @@ fn every_event_gets_out_at_least_once_and_in_order() {
 #[test]
 fn a_seed_is_the_same_simulation_every_time() {
     let talking = Knobs::new(5).talking();
-    let shared = shared(7);
-    for knobs in [Knobs::new(3), Knobs::new(11).rough(), talking, talking.rough(), shared] {
+    let (shared, healing) = (shared(7), Knobs::new(7).healing());
+    let talks = [talking, talking.rough()];
+    let others = [Knobs::new(3), Knobs::new(11).rough(), shared, healing];
+    for knobs in talks.into_iter().chain(others) {
         let (one, other) = (simulate(knobs), simulate(knobs));
         assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
         assert_eq!(one.coverage, other.coverage);
@@ -350,4 +359,34 @@ fn deaths_that_count_for_nothing_are_caught() {
 #[test]
 fn an_unreadable_session_that_is_not_parked_is_caught() {
     is_caught(Planted::Inside(Switch::UnreadableNotParked));
+}
+
+#[test]
+fn a_rule_that_repeats_an_unknown_write_is_caught() {
+    is_caught(Planted::Inside(Switch::UnknownWriteRetried));
+}
+
+#[test]
+fn a_used_up_rule_that_acts_again_is_caught() {
+    is_caught(Planted::Inside(Switch::UsedUpRuleActs));
+}
+
+#[test]
+fn a_correction_that_runs_twice_is_caught() {
+    is_caught(Planted::Inside(Switch::CorrectionRunTwice));
+}
+
+#[test]
+fn an_ask_that_nobody_holds_and_nobody_sees_is_caught() {
+    is_caught(Planted::Inside(Switch::HeldByNobody));
+}
+
+#[test]
+fn a_back_off_that_is_forgotten_is_caught() {
+    is_caught(Planted::Inside(Switch::BackoffForgotten));
+}
+
+#[test]
+fn a_rule_that_acts_early_is_caught() {
+    is_caught(Planted::Inside(Switch::RuleActsEarly));
 }

@@ -4,6 +4,7 @@ use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::ask::AskBody;
 use crate::ask::held::{Does, Found, PERSON, Tried};
 use crate::event::{CorrectionEnd, CorrectionEntry};
+use crate::planted::{Switch, is_on};
 use crate::values::entry::{Mode, PathSegment};
 use crate::values::ids::{AskId, FrameId, PlanId};
 
@@ -47,7 +48,11 @@ impl Session {
         let Some(FrameState::Correcting { ask, .. }) = state else { return };
         let ask = *ask;
         if end.found.acts {
-            self.take_found(ask, &end.found);
+            let run = self.frames.get(&end.frame).and_then(|frame| self.runs.get(&frame.run));
+            let is_first = run.is_some_and(|run| run.corrections == 1);
+            if !(is_first && is_on(Switch::CorrectionRunTwice)) {
+                self.take_found(ask, &end.found);
+            }
             self.with_frame(end.frame, |frame| frame.state = FrameState::Asking(ask));
         } else {
             self.leave_uncorrected(end.frame, ask);

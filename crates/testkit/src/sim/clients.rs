@@ -3,7 +3,7 @@
 
 use super::neighbours::Neighbour;
 use super::realms::ANN;
-use super::replies::{reply_to, yes_to};
+use super::replies::yes_to;
 use super::rng::Rng;
 use super::troubles::Troubles;
 use crate::sim::judge::oracle::Oracle;
@@ -55,6 +55,8 @@ pub struct Clients {
     pub busy: AtomicU64,
     /// What they must put up with.
     pub troubles: Arc<Troubles>,
+    /// Whether some of them answer just when rules act.
+    pub heals: bool,
 }
 
 /// Locks.
@@ -114,7 +116,7 @@ impl Clients {
         self.executor.sleep_until(then).await;
     }
 
-    fn below(&self, end: u64) -> u64 {
+    pub(super) fn below(&self, end: u64) -> u64 {
         locked(&self.rng).below(end)
     }
 
@@ -217,7 +219,7 @@ impl Clients {
         }
     }
 
-    async fn open_asks(&self) -> Vec<SessionAsk> {
+    pub(super) async fn open_asks(&self) -> Vec<SessionAsk> {
         self.asks_that_are("open").await
     }
 
@@ -244,6 +246,9 @@ impl Clients {
             if found.is_some() {
                 return found;
             }
+        }
+        if let Some(held) = self.held_ask().await {
+            return Some(held);
         }
         // Most people wait until there is something to answer.
         for _ in 0..8 {
@@ -278,16 +283,13 @@ impl Clients {
 
     async fn reply(&self) {
         let Some(ask) = self.some_ask().await else { return };
-        let reply = reply_to(&ask.row.ask, &mut locked(&self.rng));
+        let reply = self.reply_to(&ask.row.ask);
         self.send(&ask, reply).await;
     }
 
     async fn reply_twice(&self) {
         let Some(ask) = self.some_ask().await else { return };
-        let (one, other) = {
-            let mut rng = locked(&self.rng);
-            (reply_to(&ask.row.ask, &mut rng), reply_to(&ask.row.ask, &mut rng))
-        };
+        let (one, other) = (self.reply_to(&ask.row.ask), self.reply_to(&ask.row.ask));
         futures::future::join(self.send(&ask, one), self.send(&ask, other)).await;
     }
 
@@ -451,8 +453,10 @@ impl Clients {
                 Err(refusal) => self.refused(&refusal),
             }
         }
-        let asks = self.open_asks().await;
-        for ask in asks.iter().filter(|ask| ask.session == row.id) {
+        let mut asks = self.open_asks().await;
+        // What a rule holds is not in the inbox: who helps does not see it.
+        asks.retain(|ask| ask.session == row.id && ask.row.ask.held.is_none());
+        for ask in &asks {
             self.send(ask, yes_to(&ask.row.ask)).await;
         }
     }

@@ -71,6 +71,16 @@ pub enum Seen {
     StarterGone,
     /// Someone tried an id of another realm.
     OtherRealmTried,
+    /// A rule acted on a failed step.
+    RuleActed,
+    /// Somebody answered an ask that a rule held.
+    RuleBeaten,
+    /// A correction's answer was acted upon.
+    CorrectionActed,
+    /// A correction came to nothing.
+    CorrectionLeft,
+    /// A process was gone while a correction was under way.
+    CorrectionClaimed,
 }
 
 impl Seen {
@@ -112,6 +122,15 @@ impl Seen {
     /// What only realms that share a machine can meet.
     pub const SHARED: [Seen; 3] = [Seen::PolicyChanged, Seen::StarterGone, Seen::OtherRealmTried];
 
+    /// What only plans with rules can meet.
+    pub const HEAL: [Seen; 5] = [
+        Seen::RuleActed,
+        Seen::RuleBeaten,
+        Seen::CorrectionActed,
+        Seen::CorrectionLeft,
+        Seen::CorrectionClaimed,
+    ];
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
@@ -146,6 +165,11 @@ impl Seen {
             Seen::PolicyChanged => "policy changed, or a subject vanished or came back",
             Seen::StarterGone => "call or turn refused because its starter vanished",
             Seen::OtherRealmTried => "id of another realm tried",
+            Seen::RuleActed => "rule acted on a failed step",
+            Seen::RuleBeaten => "ask answered that a rule held",
+            Seen::CorrectionActed => "correction acted upon",
+            Seen::CorrectionLeft => "correction came to nothing",
+            Seen::CorrectionClaimed => "correction went on after a power cut",
         }
     }
 }

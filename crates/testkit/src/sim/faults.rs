@@ -75,6 +75,22 @@ impl Planted {
         )
     }
 
+    /// Whether it takes rules for failed steps to meet it.
+    pub fn heals(self) -> bool {
+        let switch = self.switch();
+        matches!(
+            switch,
+            Some(
+                Switch::UnknownWriteRetried
+                    | Switch::UsedUpRuleActs
+                    | Switch::CorrectionRunTwice
+                    | Switch::HeldByNobody
+                    | Switch::BackoffForgotten
+                    | Switch::RuleActsEarly
+            )
+        )
+    }
+
     /// Whether only a rough seed can meet it.
     pub fn is_rough(self) -> bool {
         let switch = self.switch();

@@ -16,6 +16,8 @@ pub struct Knobs {
     pub crashes: u64,
     /// Whether plans have agents, and tell the world something.
     pub talks: bool,
+    /// Whether plans have rules and corrections for their failed steps.
+    pub heals: bool,
     /// What is wrong on purpose.
     pub planted: Option<Planted>,
     /// Whether events go out.
@@ -38,6 +40,7 @@ impl Knobs {
             commands: 14,
             crashes: 3,
             talks: false,
+            heals: false,
             planted: None,
             sink: false,
             elsewhere: false,
@@ -67,12 +70,20 @@ impl Knobs {
         self
     }
 
+    /// The same with rules for failed steps, and with clients that answer just when rules act.
+    #[must_use]
+    pub fn healing(mut self) -> Self {
+        self.heals = true;
+        self
+    }
+
     /// The same with a planted fault, and with what it takes to meet it.
     #[must_use]
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
         self.elsewhere |= planted.takes_two();
+        self.heals |= planted.heals();
         if planted.takes_two_realms() {
             self = self.shared();
         }

@@ -24,6 +24,7 @@ mod replies;
 pub mod neighbours;
 pub mod clients;
 mod meddling;
+mod rivals;
 pub mod judging;
 pub mod sides;
 pub mod world;

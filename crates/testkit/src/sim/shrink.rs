@@ -42,12 +42,14 @@ fn smaller(knobs: Knobs) -> Vec<Knobs> {
 
 /// What to say of a failure, with all that is needed to see it again.
 pub fn story(outcome: &Outcome) -> String {
-    let Knobs { seed, plans, commands, crashes, talks, planted, sink, elsewhere, rough, shared } =
+    let Knobs { seed, plans, commands, crashes, talks, heals, planted, sink, elsewhere, .. } =
         outcome.knobs;
+    let Knobs { rough, shared, .. } = outcome.knobs;
     let mut text = format!(
         "seed {seed} fails with {plans} plans, {commands} commands per life, {crashes} crashes, \
-         talks {talks}, rough {rough}, with a sink: {sink}, another writer: {elsewhere}, \
-         two realms: {shared}, planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
+         talks {talks}, heals {heals}, rough {rough}, with a sink: {sink}, another writer: \
+         {elsewhere}, two realms: {shared}, planted {planted:?}; see it again with \
+         WAYPOST_SIM_SEED={seed} \
          WAYPOST_SIM_KNOBS={plans},{commands},{crashes}\n"
     );
     for wrong in &outcome.wrong {

@@ -10,6 +10,7 @@ use super::rng::Rng;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::machine::blobs::{Shelf, Syncing};
 use crate::sim::outside::policy::SimPolicy;
+use crate::sim::programs::healing::corrections;
 use crate::sim::programs::plans::SimPlan;
 use crate::sim::programs::source::agents;
 use engine::{AgentFile, Engine, PlanFile};
@@ -93,12 +94,15 @@ impl Side {
                 .set_agents_from_files(realm, agents().into_iter().map(agent).collect())
                 .map_err(|mistakes| format!("the agents do not load: {mistakes:?}"))?;
         }
-        let file = |plan: &SimPlan| PlanFile {
-            file: format!("{}.yaml", plan.id),
-            text: plan.source().to_string(),
-            default_id: PlanId::from(plan.id.as_str()),
+        let file = |id: &str, source: &Value| PlanFile {
+            file: format!("{id}.yaml"),
+            text: source.to_string(),
+            default_id: PlanId::from(id),
         };
-        let plans = files.plans.iter().map(file).collect();
+        let healing = if files.heals { corrections() } else { Vec::new() };
+        let mut plans: Vec<PlanFile> =
+            healing.iter().map(|(id, source)| file(id, source)).collect();
+        plans.extend(files.plans.iter().map(|plan| file(&plan.id, &plan.source())));
         match (engine.catalog().load_plans(realm, plans), files.are_admitted) {
             (Ok(_), true) | (Err(_), false) => Ok(()),
             (Err(mistakes), true) => Err(format!("the plans do not load: {mistakes:?}")),
@@ -123,6 +127,8 @@ pub struct Files<'f> {
     pub plans: &'f [SimPlan],
     /// Whether there are agents.
     pub talks: bool,
+    /// Whether there are corrections.
+    pub heals: bool,
     /// Whether the limits admit plans.
     pub are_admitted: bool,
 }

@@ -186,7 +186,8 @@ impl Machine {
         if knobs.shared {
             policy = policy.shared(knobs.planted == Some(Planted::OldPolicyDecides));
         }
-        let plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
+        let mut plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
+        plans.iter_mut().for_each(|plan| plan.heals = knobs.heals);
         let mut kinds = BTreeMap::new();
         for plan in &plans {
             kinds.extend(types(&plan.nodes));
@@ -340,6 +341,7 @@ impl Machine {
         let files = Files {
             plans: &self.plans,
             talks: self.knobs.talks,
+            heals: self.knobs.heals,
             are_admitted: admit_plans(&self.limits),
         };
         for side in &self.sides {
@@ -362,6 +364,7 @@ impl Machine {
                 oracle: side.oracle.clone(),
                 busy: AtomicU64::new(0),
                 troubles: self.troubles.clone(),
+                heals: self.knobs.heals,
             })
         };
         self.sides.iter().zip(neighbours).map(of).collect()

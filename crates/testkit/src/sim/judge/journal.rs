@@ -1,8 +1,9 @@
 //! What a session's journal tells, read event by event by someone who knows the rules but shares no
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
+use super::calls::{CallNow, CallStory};
 use super::recovery::Recovery;
-use super::supervised::supervised;
+use super::supervised::Supervised;
 use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
 use kernel::event::{CallRequest, Event, Fact, Outcome};
@@ -11,7 +12,7 @@ use kernel::session::Session;
 use kernel::tool::call::{Given, HowFar, Judgement, Verdict, Wants};
 use kernel::values::datum::Datum;
 use kernel::values::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub struct Story {
     /// Its recoveries.
     pub recovery: Recovery,
     turns: Turns,
+    supervised: Supervised,
 }
 
 /// A run as it began.
@@ -58,61 +60,6 @@ pub struct AskStory {
     elsewhere: bool,
 }
 
-/// A call and what became of it.
-pub struct CallStory {
-    /// Its run.
-    pub run: RunId,
-    /// How far it is.
-    pub state: CallNow,
-    /// How often it was started.
-    pub starts: u32,
-    /// How often a start came to nothing: policy denied it, or nothing could be sent.
-    pub unsent: u32,
-    /// How often it wanted something first.
-    pub wants: u32,
-    /// How often it was sent again with what it wanted.
-    pub resumes: u32,
-    /// How often a person had it repeated after an unknown outcome.
-    pub repeats: u32,
-    /// Whether it may be repeated without asking.
-    pub repeatable: bool,
-    /// Whether someone learned what became of it, or that no one knows.
-    pub told: bool,
-    /// The call that it stands in for.
-    replaces: Option<CallId>,
-    /// The plan wants a person's approval.
-    needs_approval: bool,
-    /// What policy said when it was judged last.
-    verdict: Verdict,
-    /// Its outcome is unknown and no one has learned of it yet.
-    untold: bool,
-    /// What it wanted last, and what came of that so far.
-    wanted: Option<Wants>,
-    answers: BTreeMap<String, Value>,
-}
-
-impl CallStory {
-    /// How often it may have happened: one that wanted something, or was not sent, did nothing.
-    pub fn done_at_most(&self) -> u32 {
-        (self.starts + self.resumes).saturating_sub(self.unsent + self.wants)
-    }
-}
-
-/// How far a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallNow {
-    /// Not sent.
-    Requested,
-    /// Sent.
-    Started,
-    /// It wants something first.
-    Wanting,
-    /// Over.
-    Finished,
-    /// Failed.
-    Failed,
-}
-
 impl Story {
     /// Reads a whole journal.
     pub fn read(id: SessionId, key: SessionKey, events: &[Event]) -> Self {
@@ -125,6 +72,7 @@ impl Story {
             wrong: Vec::new(),
             recovery: Recovery::default(),
             turns: Turns::default(),
+            supervised: Supervised::default(),
         };
         for event in events {
             story.event(event);
@@ -145,7 +93,8 @@ impl Story {
         }
         let turn = self.turns.event(&event.fact, &self.session);
         let recovery = self.recovery.event(event, &self.session);
-        let wrong = turn.into_iter().chain(recovery).chain(supervised(event, &self.session));
+        let supervised = self.supervised.event(event, &self.session);
+        let wrong = turn.into_iter().chain(recovery).chain(supervised);
         self.wrong.extend(wrong.map(|wrong| format!("event {}: {wrong}", event.seq)));
         match &event.fact {
             Fact::AskOpened(_)

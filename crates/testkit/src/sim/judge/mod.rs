@@ -5,6 +5,7 @@ pub mod tally;
 pub mod turns;
 pub mod recovery;
 pub mod supervised;
+pub mod calls;
 pub mod journal;
 pub mod values;
 pub mod oracle;

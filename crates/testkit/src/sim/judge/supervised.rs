@@ -3,23 +3,40 @@
 
 use kernel::ask::held::{HeldBy, SUPERVISOR};
 use kernel::ask::{Ask, AskBody, Decision, FixAction, Reply};
-use kernel::event::{Event, Fact};
+use kernel::event::{CorrectionEntry, Event, Fact};
 use kernel::session::{FrameState, OpenCall, Session};
+use kernel::values::ids::AskId;
+use std::collections::BTreeSet;
 
-/// What is wrong with an event, seen with the session before it.
-pub fn supervised(event: &Event, session: &Session) -> Vec<String> {
-    match &event.fact {
-        Fact::AskOpened(ask) => ask.held.iter().filter_map(|held| used_up(ask, held)).collect(),
-        Fact::AskDecided { ask, decision } if *decision.by == *SUPERVISOR => {
-            session.asks.get(ask).map_or_else(Vec::new, |open| acted(&open.ask, decision, session))
+/// What a journal told of rules so far.
+#[derive(Debug, Default)]
+pub struct Supervised {
+    /// The asks whose corrections began.
+    entered: BTreeSet<AskId>,
+}
+
+impl Supervised {
+    /// What is wrong with an event, seen with the session before it.
+    pub fn event(&mut self, event: &Event, session: &Session) -> Vec<String> {
+        match &event.fact {
+            Fact::AskOpened(ask) => ask.held.iter().filter_map(|held| used_up(ask, held)).collect(),
+            Fact::AskDecided { ask, decision } if *decision.by == *SUPERVISOR => {
+                let open = session.asks.get(ask);
+                open.map_or_else(Vec::new, |open| acted(&open.ask, decision, session))
+            }
+            Fact::CorrectionEntered(entry) => self.entered(entry, session),
+            _ => Vec::new(),
         }
-        Fact::CorrectionEntered(entry) => {
-            let frame = session.frames.get(&entry.frame).map(|frame| &frame.state);
-            let is_chosen = matches!(frame, Some(FrameState::Asking(ask)) if *ask == entry.ask);
-            let wrong = || format!("a correction begins that ask {} did not choose", entry.ask);
-            (!is_chosen).then(wrong).into_iter().collect()
-        }
-        _ => Vec::new(),
+    }
+
+    fn entered(&mut self, entry: &CorrectionEntry, session: &Session) -> Vec<String> {
+        let frame = session.frames.get(&entry.frame).map(|frame| &frame.state);
+        let is_chosen = matches!(frame, Some(FrameState::Asking(ask)) if *ask == entry.ask);
+        let unchosen = || format!("a correction begins that ask {} did not choose", entry.ask);
+        let twice = || format!("the correction of ask {} runs twice", entry.ask);
+        let is_first = self.entered.insert(entry.ask);
+        let wrong = [(!is_chosen).then(unchosen), (!is_first).then(twice)];
+        wrong.into_iter().flatten().collect()
     }
 }
 

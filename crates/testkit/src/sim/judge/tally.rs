@@ -1,11 +1,12 @@
 //! What a journal went through of what is easily missed, and which blobs it names.
 
 use crate::sim::coverage::{Counts, Seen};
+use kernel::ask::held::SUPERVISOR;
 use kernel::event::{Event, Fact};
 use kernel::tool::call::{Judgement, Verdict};
 use kernel::values::datum::{Datum, Held};
 use kernel::values::fault::Fault;
-use kernel::values::ids::{CallId, ContentHash, FrameId};
+use kernel::values::ids::{AskId, CallId, ContentHash, FrameId};
 use std::collections::BTreeSet;
 
 /// Counts what is easily missed in one session.
@@ -54,6 +55,10 @@ struct Tally {
     called: BTreeSet<FrameId>,
     /// Agents' calls.
     calls: BTreeSet<CallId>,
+    /// Asks that rules hold.
+    held: BTreeSet<AskId>,
+    /// Corrections under way.
+    correcting: BTreeSet<FrameId>,
 }
 
 impl Tally {
@@ -66,6 +71,7 @@ impl Tally {
             self.note(Seen::BlobNamed);
         }
         self.talk(fact);
+        self.heal(fact);
         match fact {
             // What stands before this happened elsewhere, and is counted there.
             Fact::SessionForked { .. } => self.counts.clear(),
@@ -165,6 +171,35 @@ impl Tally {
             }
             Fact::AgentAnswered { frame, stopped: None, .. } if self.commanding.remove(frame) => {
                 self.note(Seen::CommandDone);
+            }
+            _ => {}
+        }
+    }
+
+    /// What rules and corrections did.
+    fn heal(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AskOpened(ask) if ask.held.is_some() => {
+                self.held.insert(ask.id);
+            }
+            Fact::AskDecided { ask, decision } if self.held.remove(ask) => {
+                let by_rule = *decision.by == *SUPERVISOR;
+                self.note(if by_rule { Seen::RuleActed } else { Seen::RuleBeaten });
+            }
+            Fact::CorrectionEntered(entry) => {
+                self.correcting.insert(entry.child);
+            }
+            Fact::CorrectionEnded(end) => {
+                self.correcting.remove(&end.child);
+                let acts = end.found.acts;
+                self.note(if acts { Seen::CorrectionActed } else { Seen::CorrectionLeft });
+            }
+            Fact::FrameCancelled { frame } => {
+                self.correcting.remove(frame);
+            }
+            Fact::RunEnded { .. } => self.correcting.clear(),
+            Fact::RunClaimed { .. } if !self.correcting.is_empty() => {
+                self.note(Seen::CorrectionClaimed);
             }
             _ => {}
         }

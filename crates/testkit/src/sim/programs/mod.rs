@@ -2,6 +2,7 @@
 //! what a run must answer. Who starts them, and when, is in `clients` and `world`.
 
 pub mod plans;
+pub mod healing;
 pub mod source;
 pub mod held;
 pub mod wants;

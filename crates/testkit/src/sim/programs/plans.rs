@@ -180,6 +180,8 @@ pub struct SimPlan {
     pub shown: Vec<Vec<String>>,
     /// What its answer shows of the history.
     pub past: Vec<Past>,
+    /// Whether its calls have rules for failures.
+    pub heals: bool,
 }
 
 /// All plans of a seed; a plan names only plans before it. Those that talk have agents, and tell
@@ -199,7 +201,8 @@ pub fn plans(rng: &mut Rng, count: usize, talks: bool) -> Vec<SimPlan> {
         };
         let nodes = maker.top();
         let past = (0..2).filter_map(|_| maker.past()).collect();
-        made.push(SimPlan { id: plan_id(number), nodes, shown: maker.shown, past });
+        let (id, shown) = (plan_id(number), maker.shown);
+        made.push(SimPlan { id, nodes, shown, past, heals: false });
     }
     made
 }
