@@ -57,6 +57,9 @@ pub struct Ask {
     /// Fix: what can be done.
     #[serde(default)]
     pub actions: Vec<String>,
+    /// Fix: what rules did before a person was asked.
+    #[serde(default)]
+    pub tried: Vec<Value>,
     /// The reply that won.
     pub decision: Option<Decision>,
 }

@@ -4,7 +4,9 @@
 //! Nothing acknowledged may be lost (runs, answers, replies, what an agent was told), no write may
 //! happen twice, and every write whose outcome nobody can know must be asked about. What retention
 //! removes meanwhile is over, and the sink knows its end. A login at an upstream lasts, unless the
-//! kill took its newest token. No run is given up because of kills that did not hit it.
+//! kill took its newest token. No run is given up because of kills that did not hit it. A rule
+//! corrects every write of unknown outcome first: that happens once for each, however often its
+//! server dies meanwhile.
 //! `WAYPOST_KILLS` asks for more kills, `WAYPOST_SEED` for the choices of an earlier run.
 
 mod plans;
@@ -182,7 +184,8 @@ impl Site {
         files.push(login::PLAN);
         let logins = Logins::start();
         let (allow, model, login) = (receiver.allow(), talk::MODEL, logins.settings());
-        let settings = format!("{DEMO_TOOLS}{allow}\n{model}\n{login}\n{}", sink(&hook.url()));
+        let (rules, sink) = (plans::RULES, sink(&hook.url()));
+        let settings = format!("{DEMO_TOOLS}{allow}\n{model}\n{login}\n{rules}\n{sink}");
         let project = Project::write(&folder.path().join("project"), &files, &settings);
         let rules = talk::RULES.replace(plans::RECEIVER, &receiver.address().to_string());
         let secret = format!("HOOK_SECRET={SECRET}\n");

@@ -41,8 +41,13 @@ pub(super) fn named(id: &str) -> &'static Plan {
 /// Paths and texts, with every write going to this receiver.
 pub(super) fn files(receiver: SocketAddr) -> Vec<(&'static str, String)> {
     let text = |plan: &Plan| plan.text.replace(RECEIVER, &receiver.to_string());
-    PLANS.iter().map(|plan| (plan.path, text(plan))).collect()
+    let plans = PLANS.iter().map(|plan| (plan.path, text(plan)));
+    plans.chain([("kill/look.yaml", LOOK.to_owned())]).collect()
 }
+
+/// The settings by which a rule looks at every write of unknown outcome before a person does.
+pub(super) const RULES: &str =
+    "[supervisor]\non_error = [{ when = { how = \"unknown\" }, plan = \"kill/look\" }]\n";
 
 /// The order of this number: a plan by chance, in a session of its own.
 pub(super) fn order(number: u64, rng: &mut Rng) -> Order {
@@ -88,6 +93,15 @@ fn number_of(session: &str) -> u64 {
     let digits = session.strip_prefix(PREFIX).and_then(|digits| digits.parse().ok());
     digits.unwrap_or_else(|| panic!("`{session}` is no session of this load"))
 }
+
+/// A correction that cannot know either: it leaves the write to a person, with what it thinks.
+const LOOK: &str = r#"planId: kill/look
+description: two looks, and no certainty
+steps:
+  - {id: one, type: tool_call, toolId: "math::add", arguments: {a: 1, b: 1}, nextStepId: two}
+  - {id: two, type: tool_call, toolId: "math::add", arguments: {a: 1, b: 2}, nextStepId: end}
+  - {id: end, type: final_response, message: {action: retry, why: nobody can know}}
+"#;
 
 const READ3: &str = r#"planId: kill/read3
 description: three reads, one after the other

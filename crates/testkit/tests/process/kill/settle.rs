@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use testkit::http::Client;
-use testkit::kill::{Ask, Load, Rng};
+use testkit::kill::{Ask, Load, Rng, covers};
 use testkit::servers::receiver::Receiver;
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ pub(super) fn all(
         // In this order: what does not run cannot raise an ask between the two looks.
         let running: Vec<Value> = api::all(client, "/api/v1/sessions?status=running");
         let asks = api::open_asks(client, None);
-        if running.is_empty() && asks.is_empty() {
+        if running.is_empty() && asks.is_empty() && is_over(client) {
             return settled;
         }
         assert!(
@@ -74,11 +74,31 @@ pub(super) fn all(
     }
 }
 
+/// Whether every run is over: one whose ask a rule holds is neither running nor in the inbox.
+fn is_over(client: &mut Client) -> bool {
+    let over = ["completed", "failed", "cancelled"];
+    ["session", "thread"].into_iter().all(|space| {
+        let sessions: Vec<Value> = api::all(client, &format!("/api/v1/sessions?space={space}"));
+        sessions.iter().all(|session| over.iter().any(|status| session["status"] == *status))
+    })
+}
+
+/// The rule looked once, and what it thinks is part of the ask.
+fn was_looked_at(ask: &Ask) {
+    let [tried] = ask.tried.as_slice() else { panic!("not looked at once: {ask:?}") };
+    let expected = json!({
+        "rule": "project 1", "does": "correct", "plan": "kill/look", "times": 1,
+        "found": {"reply": {"kind": "fix", "action": "retry"}, "why": "nobody can know"},
+    });
+    assert!(covers(tried, &expected), "{ask:?}");
+}
+
 impl Settled {
     /// What a person does about a failed step who looks into the receiver's log first.
     fn fix(&mut self, ask: &Ask, effects: &Effects) -> Value {
         let reply = match (ask.how.as_deref(), ask.calls.as_slice()) {
             (Some("unknown"), [call]) => {
+                was_looked_at(ask);
                 let before = self.unknown.insert(call.call_id.clone(), ask.id.clone());
                 assert!(
                     before.is_none_or(|before| before == ask.id),
