@@ -22,6 +22,7 @@ mod attacks;
 mod events_out;
 mod kill;
 mod guarded;
+mod held;
 mod abort;
 mod backup;
 mod children;

@@ -127,7 +127,7 @@ fn paused_count() -> usize {
 }
 
 /// A server that is ready, and how much memory it takes then.
-fn started(project: &Path, data: &Path) -> (Server, u64) {
+pub(crate) fn started(project: &Path, data: &Path) -> (Server, u64) {
     let mut server = Server::start(&StartOptions { project, data, args: &[] });
     server.wait_until_ready();
     let kb = rss_kb(server.pid());
@@ -135,7 +135,7 @@ fn started(project: &Path, data: &Path) -> (Server, u64) {
 }
 
 /// Does this with every item, in several threads with a client each; what came of them, in order.
-fn lanes<T: Sync, R: Send>(
+pub(crate) fn lanes<T: Sync, R: Send>(
     address: SocketAddr,
     items: &[T],
     work: impl Fn(&mut Client, &T) -> R + Sync,
