@@ -6,10 +6,11 @@ use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::ask::correction;
 use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::{AskFilter, Page};
-use kernel::definition::plan::{Example, Expect, Plan};
+use kernel::definition::plan::{Example, ExampleError, Expect, Plan};
 use kernel::journal::projection::RunRow;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -17,7 +18,7 @@ use kernel::tool::schema::sentence;
 use kernel::values::ids::PlanId;
 use project::folder::Project;
 use project::realm::local_caller;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What came of one example.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,14 +73,9 @@ struct Stage {
 impl Stage {
     /// Plays one example; the error is the difference.
     async fn play(&self, plan: &Plan, example: &Example) -> Result<(), String> {
-        // An example without input is a run without input.
-        let input = match &example.input {
-            Value::Null => Value::Object(Map::new()),
-            input => input.clone(),
-        };
         let request = RunRequest {
             target: RunTarget::Plan(plan.id.clone()),
-            input,
+            input: example.begins_with(),
             session: RunSession::New,
             once: None,
             about: Default::default(),
@@ -93,10 +89,9 @@ impl Stage {
                 .await
                 .map_err(|why| format!("reply {number} is not taken: {why}"))?;
         }
-        match differences(&example.expect, &report.run) {
-            found if found.is_empty() => Ok(()),
-            found => Err(found.join("; ")),
-        }
+        let mut found = differences(&example.expect, &report.run);
+        found.extend(example.error.as_ref().and_then(|error| misfit(error, &report.run)));
+        if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
     }
 
     async fn answer(&self, report: &RunReport, given: &Value) -> Result<RunReport, String> {
@@ -149,6 +144,16 @@ fn differences(expect: &Expect, run: &RunRow) -> Vec<String> {
         found.push(format!("expected error {expected}, got {}", error.unwrap_or("none")));
     }
     found
+}
+
+/// Why the answer of a correction fits no reply, if it does not.
+fn misfit(error: &ExampleError, run: &RunRow) -> Option<String> {
+    if run.status != RunStatus::Completed {
+        return None;
+    }
+    let answer = run.answer.as_ref().unwrap_or(&Value::Null);
+    let why = correction::read(&error.actions(), answer).err()?;
+    Some(format!("the answer {answer} of the correction fits no reply: {why}"))
 }
 
 fn standing(run: &RunRow) -> String {
@@ -207,6 +212,19 @@ mod tests {
         let expected = expect(json!({"status": "paused_on_error", "error": "E"}));
         let stuck = run(RunStatus::Stuck, None, Some("E"));
         assert_eq!(differences(&expected, &stuck), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_answer_of_a_correction_must_fit_a_reply() {
+        let error = |value: Value| serde_json::from_value::<ExampleError>(value).unwrap();
+        let call = error(json!({"name": "Boom", "tool": "math::add"}));
+        let step = error(json!({"name": "Boom"}));
+        let edit = Some(json!({"action": "edit", "arguments": {"a": 1}}));
+        let done = run(RunStatus::Completed, edit, None);
+        assert_eq!(misfit(&call, &done), None);
+        assert!(misfit(&step, &done).unwrap().contains("fits no reply"));
+        assert!(misfit(&call, &run(RunStatus::Completed, Some(json!("ok")), None)).is_some());
+        assert_eq!(misfit(&call, &run(RunStatus::Waiting, None, None)), None);
     }
 
     #[test]

@@ -15,7 +15,11 @@ const MEMBERS: [&str; 4] = ["action", "arguments", "output", "why"];
 /// may be sent again without asking anyone.
 pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
     let why = answer.get("why").and_then(Value::as_str).map(str::to_owned);
-    match read(ask, answer) {
+    let read = match &ask.body {
+        AskBody::Fix { actions, .. } => read(actions, answer),
+        _ => Err("nothing failed".to_owned()),
+    };
+    match read {
         Ok(reply) => {
             let repeats =
                 matches!(reply, Reply::Fix { action: FixAction::Retry | FixAction::Edit, .. });
@@ -32,10 +36,8 @@ pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
     }
 }
 
-fn read(ask: &Ask, answer: &Value) -> Result<Reply, String> {
-    let AskBody::Fix { actions, .. } = &ask.body else {
-        return Err("nothing failed".to_owned());
-    };
+/// Reads what a correction answers where these actions can be taken; or why it fits no reply.
+pub fn read(actions: &[FixAction], answer: &Value) -> Result<Reply, String> {
     let Some(members) = answer.as_object() else {
         return Err("it is not an object".to_owned());
     };

@@ -24,7 +24,11 @@ pub(crate) struct InitArgs {
     dir: PathBuf,
 }
 
-const FILES: [(&str, &str); 2] = [("waypost.toml", SETTINGS), ("plans/hello/greet.yaml", GREET)];
+const FILES: [(&str, &str); 3] = [
+    ("waypost.toml", SETTINGS),
+    ("plans/hello/greet.yaml", GREET),
+    ("plans/fixes/number.yaml", NUMBER),
+];
 
 const SETTINGS: &str = r#"# A Waypost project: `waypost up` runs this folder. Every key is optional.
 
@@ -36,6 +40,12 @@ demo = true
 # Hosts that `http::request` may reach, such as "api.example.com" or "127.0.0.1:9000".
 # Without one the tool is not there.
 allow = []
+
+[supervisor]
+# What is done about a failed step before a person is asked: here a plan looks at it.
+on_error = [
+    { when = { error = "InputValidationError", tool = "math::add" }, plan = "fixes/number" },
+]
 
 [limits]
 # How long one tool call may take.
@@ -71,6 +81,38 @@ examples:
     expect: {status: completed, answer: "Hello, Ada! Your number is 2."}
   - name: waits until someone answers
     expect: {status: paused_on_human}
+"#;
+
+const NUMBER: &str = r#"# A correction: a rule in `waypost.toml` runs it when a step fails. It is told which step failed,
+# and how; its answer is what a person would reply.
+description: Counts from 41 where something else than a number was to be added
+steps:
+  - id: known
+    type: conditional_branch
+    condition: {left: {jsonPath: $.promptInput.stepId}, operator: equals, right: next}
+    onTrue: {nextStepId: edit}
+    onFalse: {nextStepId: leave}
+  - id: edit
+    type: final_response
+    message: {action: edit, arguments: {a: 41, b: 1}, why: any number will do here}
+  - id: leave
+    type: final_response
+    message: {action: abort, why: nothing is known about this step}
+# `error` stands for what the correction is told.
+examples:
+  - name: counts from 41
+    error:
+      stepId: next
+      tool: "math::add"
+      name: InputValidationError
+      message: not a number
+      arguments: {a: seven, b: 1}
+    expect:
+      status: completed
+      answer: {action: edit, arguments: {a: 41, b: 1}, why: any number will do here}
+  - name: leaves what it does not know
+    error: {stepId: other, name: Boom, message: it broke}
+    expect: {status: completed, answer: {action: abort, why: nothing is known about this step}}
 "#;
 
 /// The data folder of `waypost up` holds state, not source, and `.env` holds keys.

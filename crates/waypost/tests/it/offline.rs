@@ -63,8 +63,13 @@ examples:
 fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     let folder = tempfile::tempdir().unwrap();
     let first = waypost(folder.path(), &["init", "shop"]).code(0);
-    assert_eq!(first.stdout, "shop/waypost.toml\nshop/plans/hello/greet.yaml\nshop/.gitignore\n");
+    assert_eq!(
+        first.stdout,
+        "shop/waypost.toml\nshop/plans/hello/greet.yaml\nshop/plans/fixes/number.yaml\n\
+         shop/.gitignore\n"
+    );
     let shop = folder.path().join("shop");
+    waypost(&shop, &["plan", "validate"]).code(0).says("2 plans, 0 errors, 0 warnings");
     assert_eq!(fs::read_to_string(shop.join(".gitignore")).unwrap(), ".waypost/\n.env\n");
 
     fs::write(shop.join("waypost.toml"), "# mine\n").unwrap();
@@ -74,9 +79,9 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     assert_eq!(fs::read_to_string(shop.join("waypost.toml")).unwrap(), "# mine\n");
 
     write(&shop, &[DEMO_TOOLS]);
-    waypost(&shop, &["plan", "validate"]).code(0).says("1 plans, 0 errors, 0 warnings");
+    waypost(&shop, &["plan", "validate"]).code(0).says("2 plans, 0 errors, 0 warnings");
     let tested = waypost(&shop, &["plan", "test"]).code(0);
-    assert!(tested.stdout.ends_with("2 passed, 0 failed\n"), "{tested:#?}");
+    assert!(tested.stdout.ends_with("4 passed, 0 failed\n"), "{tested:#?}");
 }
 
 #[test]

@@ -336,11 +336,13 @@ impl Checker<'_> {
                 let mistake = Mistake::error(format!("unknown status `{status}`")).hint(hint);
                 self.note(&format!("{pointer}/expect/status"), mistake);
             }
-            let empty = Value::Object(Map::new());
-            // An example without input is a run without input.
-            let input = if example.input.is_null() { &empty } else { &example.input };
+            let given = if example.error.is_some() { "error" } else { "input" };
+            if example.error.is_some() && !example.input.is_null() {
+                let mistake = Mistake::error("an example has `input` or `error`, not both");
+                self.note(&pointer, mistake.hint("`error` stands for what a correction is told"));
+            }
             if let Some(schema) = parameters {
-                self.fits(&format!("{pointer}/input"), schema, input);
+                self.fits(&format!("{pointer}/{given}"), schema, &example.begins_with());
             }
         }
     }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+mod example;
 pub mod mistake;
 pub mod source;
 pub mod read;
@@ -22,6 +23,7 @@ pub mod check;
 pub mod flow;
 pub mod graph;
 
+pub use example::{Example, ExampleError, Expect};
 use source::Node;
 
 /// A checked plan.
@@ -254,39 +256,6 @@ pub enum Text {
     Template(Box<Template>),
     /// Whatever the expression yields.
     Expr(Expr),
-}
-
-/// One run of a plan that must come out as told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Example {
-    /// What it shows.
-    pub name: String,
-    /// The run's input.
-    #[serde(default)]
-    pub input: Value,
-    /// What people answer, in order of asking.
-    #[serde(default)]
-    pub replies: Vec<Value>,
-    /// What the model answers; for agent steps.
-    #[serde(default)]
-    pub model: Vec<Value>,
-    /// What must come out.
-    pub expect: Expect,
-}
-
-/// What an example expects.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Expect {
-    /// The status at `/sessions`: `completed`, `failed`, `paused_on_error`, `paused_on_human`.
-    pub status: String,
-    /// The answer, if it matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Value>,
-    /// `lastError.name`, if it matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
 }
 
 impl Plan {

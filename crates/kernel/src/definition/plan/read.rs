@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn example(&mut self, spot: &Spot<'_>) -> Option<Example> {
         let before = self.mistakes.len();
-        self.object(spot, "an example", &["name", "input", "replies", "model", "expect"]);
+        self.object(spot, "an example", &["name", "input", "error", "replies", "model", "expect"]);
         if let Some(expect) = spot.value("expect") {
             self.object(&expect, "`expect`", &["status", "answer", "error"]);
         }
