@@ -1,6 +1,6 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
-//! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench pipeline`,
-//! `cargo xtask bench auth`, `cargo xtask bench abuse`.
+//! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench heal`, `cargo
+//! xtask bench pipeline`, `cargo xtask bench auth`, `cargo xtask bench abuse`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow. With
 //! `--against BINARY` two builds are compared instead.
@@ -18,6 +18,7 @@ mod targets;
 mod mcp;
 mod gateway;
 mod agent;
+mod heal;
 mod pipeline;
 mod auth;
 mod abuse;
@@ -67,6 +68,10 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
         "agent" => on_all_cores(async {
             let options = agent::Options::parse(arguments)?;
             agent::measure(&options).await
+        }),
+        "heal" => on_all_cores(async {
+            let options = heal::Options::parse(arguments)?;
+            heal::measure(&options).await
         }),
         "pipeline" => block_on(async {
             let options = pipeline::Options::parse(arguments)?;

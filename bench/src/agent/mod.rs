@@ -2,7 +2,7 @@
 //! that answers at once, so that nothing but the engine and the disk is measured; and the real
 //! server with many threads that wait for a person. Bare commits of the same rows stand beside.
 
-mod world;
+pub mod world;
 mod commits;
 mod turns;
 mod approval;

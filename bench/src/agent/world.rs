@@ -217,7 +217,8 @@ pub fn refused(refusal: Refusal) -> String {
     format!("{}: {}", refusal.code.name(), refusal.message)
 }
 
-fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Parts> {
+/// An engine's parts over a store in this folder.
+pub fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result<Parts> {
     let limits = Arc::new(Limits::default());
     let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
     let of_store = stores::Parts {
