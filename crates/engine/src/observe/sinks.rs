@@ -118,6 +118,11 @@ impl Outbox {
         self.nudge.notify_one();
     }
 
+    /// Lets who sends look whether there is still something to do.
+    pub(crate) fn wake(&self) {
+        self.nudge.notify_one();
+    }
+
     /// Waits until something is noted, or it may go on.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
@@ -191,6 +196,18 @@ impl Outboxes {
     /// Lets go of a sink.
     pub(crate) fn remove(&self, realm: &RealmId, name: &str) {
         lock(&self.all).remove(&(realm.clone(), name.to_owned()));
+    }
+
+    /// Lets go of all sinks of a realm in which nothing moves any more.
+    pub(crate) fn close(&self, realm: &RealmId) {
+        lock(&self.resting).retain(|(of, _)| of != realm);
+        lock(&self.all).retain(|(of, _), outbox| {
+            let stays = of != realm;
+            if !stays {
+                outbox.wake();
+            }
+            stays
+        });
     }
 
     /// One of them.

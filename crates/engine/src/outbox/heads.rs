@@ -46,7 +46,7 @@ async fn keep_sending(shared: Weak<Shared>, outbox: Arc<Outbox>, rules: HeadRule
         let Some(clock) = shared.upgrade().map(|shared| shared.clock.clone()) else { return };
         clock.sleep_ms(rules.every_ms).await;
         let Some(there) = shared.upgrade() else { return };
-        if *there.outboxes.stopping().borrow() {
+        if *there.outboxes.stopping().borrow() || there.closed.has(&outbox.realm) {
             return;
         }
         match send(&there, &outbox, &rules.chains, &mut sent).await {

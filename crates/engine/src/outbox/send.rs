@@ -135,7 +135,8 @@ impl Sender {
     /// Sends until the engine stops. What is under way then may arrive; the rest is sent after the
     /// next start.
     pub(super) async fn run(mut self) {
-        while !self.is_over {
+        // What is left of a realm that was removed goes nowhere.
+        while !self.is_over && !self.shared.closed.has(&self.outbox.realm) {
             self.mind_the_clock();
             // Before we look at what was resent: a resume has noted that first.
             let rests = self.rests();

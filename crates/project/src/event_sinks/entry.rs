@@ -10,6 +10,7 @@ use crate::upstream_entries::sendable::{address, shown_url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
 use kernel::values::secret::Secret;
 use sinks::config::{SinkConfig, SinkKind};
@@ -34,6 +35,7 @@ pub struct SinkEntry {
     way: Way,
     types: Option<Vec<Pattern>>,
     from_start: bool,
+    realms: Option<Vec<RealmPattern>>,
 }
 
 /// Where events go.
@@ -54,7 +56,8 @@ impl SinkEntry {
         let (place, name) = (name.place.clone(), name.text.clone());
         place.named(&name, "a sink", "`_` and `-`")?;
         let (types, from_start) = (keys.value.types.clone(), keys.value.from == Begin::Start);
-        Ok(Self { name, place, way: way(keys)?, types, from_start })
+        let realms = keys.value.realms.clone();
+        Ok(Self { name, place, way: way(keys)?, types, from_start, realms })
     }
 
     /// What to open and what goes there, with everything looked up.
@@ -81,6 +84,7 @@ impl SinkEntry {
             target,
             types: self.types.clone(),
             from_start: self.from_start,
+            realms: self.realms.clone(),
             place: self.place.clone(),
         })
     }

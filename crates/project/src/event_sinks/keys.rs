@@ -1,8 +1,9 @@
 //! The keys of `[events.sinks.<name>]`.
 
 use crate::realm::DEFAULT_REALM;
-use crate::settings::{Text, checked, checked_list, limited};
+use crate::settings::{Text, checked, checked_list, limited, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -22,6 +23,9 @@ pub struct SinkKeys {
     #[serde(deserialize_with = "timeout_ms")]
     pub(super) timeout_ms: Option<u64>,
     pub(super) from: Begin,
+    /// Whose events, where that is not the realm that every server has.
+    #[serde(deserialize_with = "realm_patterns")]
+    pub(super) realms: Option<Vec<RealmPattern>>,
     #[serde(rename = "realm", deserialize_with = "realm")]
     _realm: (),
 }
@@ -60,8 +64,8 @@ fn realm<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
         if text == DEFAULT_REALM {
             return Ok(());
         }
-        let what = format!("a sink cannot get the events of the realm `{text}`");
-        let hint = format!("sinks belong to the realm `{DEFAULT_REALM}`; leave `realm` out");
+        let what = format!("`realm` can only be `{DEFAULT_REALM}`, and not `{text}`");
+        let hint = format!("write `realms = [\"{text}\"]` instead");
         Err(Mistake::error(what).hint(hint))
     })
 }

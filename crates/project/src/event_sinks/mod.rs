@@ -5,9 +5,12 @@ mod keys;
 mod entry;
 
 use crate::layer::Place;
+use crate::realm::default_realm;
 use crate::upstream_entries::Variables;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
+use kernel::values::ids::RealmId;
 use sinks::config::{SinkConfig, SinkKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,11 +39,21 @@ pub struct Sending {
     pub types: Option<Vec<Pattern>>,
     /// Whether it begins with all that is kept, and not with what happens from now on.
     pub from_start: bool,
+    /// Whose events go there, where that is not the realm that every server has.
+    pub realms: Option<Vec<RealmPattern>>,
     /// Where it is written.
     pub place: Place,
 }
 
 impl Sending {
+    /// Whether it gets the events of a realm.
+    pub fn is_for(&self, realm: &RealmId) -> bool {
+        match &self.realms {
+            Some(realms) => realms.iter().any(|pattern| pattern.fits(realm)),
+            None => *realm == default_realm(),
+        }
+    }
+
     /// The word that the settings have for what it is.
     pub fn word(&self) -> &'static str {
         match self.config.kind {

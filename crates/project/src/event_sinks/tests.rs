@@ -159,12 +159,16 @@ const MISTAKES: &[(&str, &str)] = &[
         "waypost.toml:2:15: error: `a b` is no pattern of event types",
     ),
     (
+        "[events.sinks.a]\nrealms = []\n",
+        "waypost.toml:2:10: error: `realms` is empty, so it would be there for no one",
+    ),
+    (
         "[events.sinks.a]\nfrom = \"begin\"\n",
         "waypost.toml:2:8: error: `from` cannot be `begin`; hint: it is `now`",
     ),
     (
         "[events.sinks.a]\nrealm = \"shop\"\n",
-        "waypost.toml:2:9: error: a sink cannot get the events of the realm `shop`",
+        "waypost.toml:2:9: error: `realm` can only be `default`, and not `shop`",
     ),
     (
         "[events.sinks.\"a.b\"]\ntype = \"stdout\"\n",

@@ -5,6 +5,7 @@ use super::reader::{HINT, IF_TABLE, KEPT, LOCATED};
 use super::text::{Named, Text};
 use crate::layer::Place;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
 use kernel::limits::{Limits, OutOfRange};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -200,6 +201,21 @@ pub fn checked_list<'de, D: Deserializer<'de>, T>(
     check: impl Fn(&str) -> Result<T, Mistake>,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Checked(&check))
+}
+
+/// Realms, by names and beginnings of names. None at all are a mistake.
+pub fn realm_patterns<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<RealmPattern>>, D::Error> {
+    let realms = checked_list(deserializer, |text| {
+        let hint = "write the name of a realm, or its beginning and `*`: `acme`, `acme-*`";
+        RealmPattern::parse(text).map_err(|bad| Mistake::error(bad.to_string()).hint(hint))
+    })?;
+    if realms.is_empty() {
+        let what = "`realms` is empty, so it would be there for no one";
+        return Err(refused(Mistake::error(what).hint("leave it out: it is there for `default`")));
+    }
+    Ok(Some(realms))
 }
 
 struct Checked<'c, T>(&'c dyn Fn(&str) -> Result<T, Mistake>);

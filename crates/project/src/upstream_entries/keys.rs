@@ -1,10 +1,9 @@
 //! The keys of an upstream's entry, in the words of each file that may hold one.
 
 use super::oauth::{Oauth, TheirLogin};
-use crate::settings::{IfTable, Located, Named, Number, Text, checked_list, limited, named};
+use crate::settings::{IfTable, Located, Named, Number, Text, limited, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
-use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// The keys that only we know.
@@ -65,7 +64,7 @@ pub struct ServerKeys {
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
-    #[serde(deserialize_with = "realms")]
+    #[serde(deserialize_with = "realm_patterns")]
     pub(super) realms: Option<Vec<RealmPattern>>,
 }
 
@@ -109,7 +108,7 @@ pub struct ProviderKeys {
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
     pub(super) disabled: Option<bool>,
-    #[serde(deserialize_with = "realms")]
+    #[serde(deserialize_with = "realm_patterns")]
     pub(super) realms: Option<Vec<RealmPattern>>,
 }
 
@@ -147,21 +146,6 @@ pub struct AuthKeys {
 
 fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     limited(deserializer, "timeout_ms", "call_timeout_ms")
-}
-
-fn realms<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<RealmPattern>>, D::Error> {
-    let realms = checked_list(deserializer, |text| {
-        let hint = "write the name of a realm, or its beginning and `*`: `acme`, `acme-*`";
-        RealmPattern::parse(text).map_err(|bad| Mistake::error(bad.to_string()).hint(hint))
-    })?;
-    if realms.is_empty() {
-        let what = "`realms` is empty, so it would be there for no one";
-        let hint = "leave it out: it is there for `default`";
-        return Err(D::Error::custom(format_args!("{what}; hint: {hint}")));
-    }
-    Ok(Some(realms))
 }
 
 /// A server in a client's JSON: `serverUrl` is Windsurf's word, `httpUrl` Gemini's, and `auth`

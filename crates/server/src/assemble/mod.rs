@@ -166,7 +166,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (store, blobs) = (ground.opened.realms.clone(), ground.opened.blobs.clone());
     let realms = OfRealms { store, blobs, files: brought.files() };
     let realms = go_on(&engine, identity, realms, &ground.system.spawn, kept).await?;
-    let sinks = begun_sinks(outlets, &engine, &realm, &mut warnings).await?;
+    let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
     let variables = setup.variables.clone();
     let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
     let gateway = Gateway::start(parts, upstreams.entries(), configs);
@@ -227,17 +227,25 @@ fn opened_sinks(wanted: Option<Wanted>, system: &System) -> Result<Option<Outlet
     opened.transpose().map_err(wrong(ProjectPart::Sinks))
 }
 
-/// Lets the engine send to them; what there is to say of each. Sinks that are not configured any
-/// more are warned of.
+/// Lets the engine send to them the events of every realm that they get, also of those that are
+/// made later; what there is to say of each. Sinks that are not configured any more are warned of.
 async fn begun_sinks(
     outlets: Option<Outlets>,
     engine: &Engine,
-    realm: &RealmId,
+    keeper: &RealmKeeper,
     warnings: &mut Vec<Mistake>,
 ) -> Result<Vec<SinkFacts>, AssembleError> {
-    let Some(outlets) = outlets else { return Ok(Vec::new()) };
-    let facts = outlets.begin(engine, realm).await.map_err(stored)?;
-    warnings.extend(left_behind(engine, realm).await.map_err(stored)?);
+    let Some(outlets) = outlets.map(Arc::new) else { return Ok(Vec::new()) };
+    let realms = keeper.identity.directory().realms.clone();
+    for realm in realms.0.keys() {
+        outlets.begin(engine, realm).await.map_err(stored)?;
+        warnings.extend(left_behind(engine, realm).await.map_err(stored)?);
+    }
+    let (facts, engine) = (outlets.facts(), engine.clone());
+    keeper.begin_sinks_by(move |realm: RealmId| {
+        let (outlets, engine) = (outlets.clone(), engine.clone());
+        async move { outlets.begin(&engine, &realm).await }
+    });
     Ok(facts)
 }
 

@@ -10,6 +10,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::audit::ChainName;
 use kernel::values::ids::RealmId;
 use project::event_sinks::Sending;
+use project::realm::default_realm;
 use sinks::config::SinkKind;
 use std::sync::Arc;
 
@@ -53,14 +54,14 @@ impl Wanted {
 /// Sinks that are open.
 pub(crate) struct Outlets {
     all: Vec<(Sending, Arc<dyn EventSink>)>,
-    /// The names of those that nothing is sent to for now.
-    resting: Vec<String>,
+    /// Those that nothing is sent to for now.
+    resting: Vec<Sending>,
 }
 
 impl Outlets {
     /// Opens all of them, or says what is wrong, each where it is written.
     pub(crate) fn open(wanted: Wanted, system: System) -> Result<Self, Vec<Mistake>> {
-        let resting = wanted.resting.into_iter().map(|sending| sending.config.name).collect();
+        let resting = wanted.resting;
         let parts = sinks::Parts { clock: system.clock, spawn: system.spawn };
         let (mut all, mut mistakes) = (Vec::new(), Vec::new());
         for sending in wanted.active {
@@ -78,29 +79,39 @@ impl Outlets {
         if mistakes.is_empty() { Ok(Self { all, resting }) } else { Err(mistakes) }
     }
 
-    /// Lets the engine send to them; what there is to say of each.
-    pub(crate) async fn begin(
-        self,
-        engine: &Engine,
-        realm: &RealmId,
-    ) -> Result<Vec<SinkFacts>, Refusal> {
-        self.resting.iter().for_each(|name| engine.feed().rest_sink(realm, name));
-        let mut facts = Vec::new();
-        for (sending, sink) in self.all {
-            let kind = sending.word();
-            let Sending { config, target, types, from_start, .. } = sending;
-            let rules = SinkRules { types: types.clone(), from_start };
-            engine.feed().keep_sending(realm, &config.name, sink, rules).await?;
-            engine.feed().keep_sending_heads(realm, &config.name, heads(realm));
-            facts.push(SinkFacts { name: config.name, kind, target, types });
+    /// What there is to say of each.
+    pub(crate) fn facts(&self) -> Vec<SinkFacts> {
+        let facts = |(sending, _): &(Sending, Arc<dyn EventSink>)| SinkFacts {
+            name: sending.config.name.clone(),
+            kind: sending.word(),
+            target: sending.target.clone(),
+            types: sending.types.clone(),
+        };
+        self.all.iter().map(facts).collect()
+    }
+
+    /// Lets the engine send a realm's events to those that get them.
+    pub(crate) async fn begin(&self, engine: &Engine, realm: &RealmId) -> Result<(), Refusal> {
+        for sending in self.resting.iter().filter(|sending| sending.is_for(realm)) {
+            engine.feed().rest_sink(realm, &sending.config.name);
         }
-        Ok(facts)
+        let ours = self.all.iter().filter(|(sending, _)| sending.is_for(realm));
+        let ours: Vec<&(Sending, Arc<dyn EventSink>)> = ours.collect();
+        for (sending, sink) in ours {
+            let Sending { config, types, from_start, .. } = sending;
+            let rules = SinkRules { types: types.clone(), from_start: *from_start };
+            engine.feed().keep_sending(realm, &config.name, sink.clone(), rules).await?;
+            engine.feed().keep_sending_heads(realm, &config.name, heads(realm));
+        }
+        Ok(())
     }
 }
 
-/// The heads that go to a sink of the settings: who writes those administers the server, too.
+/// The heads that go to a sink of the settings: that of the realm, and that of the server with those
+/// of the realm that every server has.
 fn heads(realm: &RealmId) -> HeadRules {
-    let chains = vec![ChainName::of(realm), ChainName::server()];
+    let server = (*realm == default_realm()).then(ChainName::server);
+    let chains = std::iter::once(ChainName::of(realm)).chain(server).collect();
     HeadRules { chains, every_ms: HEADS_EVERY_MS }
 }
 
@@ -112,8 +123,12 @@ pub(crate) async fn left_behind(engine: &Engine, realm: &RealmId) -> Result<Vec<
             "the sink `{name}` is not configured any more and is {lag} rows of the feed behind: \
              retention keeps what it has not passed"
         );
+        let of = match *realm == default_realm() {
+            true => String::new(),
+            false => format!(" --realm {realm}"),
+        };
         Mistake::warning(what).hint(format!(
-            "`waypost events forget {name}` lets go of it; if it is configured again, it \
+            "`waypost{of} events forget {name}` lets go of it; if it is configured again, it \
              continues where it was"
         ))
     };

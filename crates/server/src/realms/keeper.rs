@@ -4,6 +4,8 @@
 
 use super::files::ServedFiles;
 use engine::Engine;
+use engine::refusal::Refusal;
+use futures::future::{BoxFuture, FutureExt};
 use identity::Identity;
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
@@ -11,7 +13,7 @@ use kernel::contracts::realms::{RealmRecord, StoredRealms};
 use kernel::contracts::{Blobs, Spawn, StoreError};
 use kernel::values::ids::RealmId;
 use project::folder::RealmFiles;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 
 /// How long to wait before what could not be removed is tried again.
@@ -34,8 +36,13 @@ pub(crate) struct RealmKeeper {
     blobs: Arc<dyn Blobs>,
     /// What the project's files bring.
     pub(crate) files: Arc<ServedFiles>,
+    /// Begins to send the events of a new realm, where there are sinks.
+    sinks: OnceLock<BeginSinks>,
     spawn: Arc<dyn Spawn>,
 }
+
+/// Begins to send the events of a realm to the sinks that get them.
+type BeginSinks = Box<dyn Fn(RealmId) -> BoxFuture<'static, Result<(), Refusal>> + Send + Sync>;
 
 impl RealmKeeper {
     /// Over this engine and those who are known.
@@ -47,7 +54,16 @@ impl RealmKeeper {
     ) -> Arc<Self> {
         let OfRealms { store, blobs, files } = realms;
         let files = Arc::new(ServedFiles::new(files));
-        Arc::new(Self { identity, engine, store, blobs, files, spawn })
+        Arc::new(Self { identity, engine, store, blobs, files, sinks: OnceLock::new(), spawn })
+    }
+
+    /// Begins so to send the events of realms that are made from now on.
+    pub(crate) fn begin_sinks_by<F>(&self, begin: impl Fn(RealmId) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Result<(), Refusal>> + Send + 'static,
+    {
+        // A server begins its sinks once.
+        let _ = self.sinks.set(Box::new(move |realm| begin(realm).boxed()));
     }
 
     /// Closes the realms that were removed and of which something is left, and removes that. Before
@@ -68,16 +84,23 @@ impl RealmKeeper {
         let keeper = self.clone();
         let making = async move {
             let record = keeper.identity.create_realm(&maker, &name).await?;
-            match keeper.files.bring(&keeper.engine, &record.name).await {
-                Ok(left_out) => left_out.iter().for_each(|warning| tracing::warn!("{warning}")),
-                Err(refusal) => {
-                    let (realm, error) = (&record.name, &refusal.message);
-                    tracing::warn!(%realm, %error, "what is stored for the realm is not loaded");
-                }
+            if let Err(refusal) = keeper.furnish(&record.name).await {
+                let (realm, error) = (&record.name, &refusal.message);
+                tracing::warn!(%realm, %error, "the realm lacks something until the next start");
             }
             Ok::<_, RealmRefusal>(record)
         };
         self.to_its_end(making).await
+    }
+
+    /// Gives a new realm what the files bring, what is stored for it, and the sinks of its events.
+    async fn furnish(&self, realm: &RealmId) -> Result<(), Refusal> {
+        if let Some(begin) = self.sinks.get() {
+            begin(realm.clone()).await?;
+        }
+        let left_out = self.files.bring(&self.engine, realm).await?;
+        left_out.iter().for_each(|warning| tracing::warn!("{warning}"));
+        Ok(())
     }
 
     /// Removes a realm: no request enters it once this returns, and nothing moves in it.

@@ -335,3 +335,41 @@ async fn a_sink_of_another_realm_is_like_none() {
     let listed = get(&house, ADMIN, "/api/v1/sinks?realm=acme").await;
     assert_eq!(listed.body["items"], json!([]), "{listed:?}");
 }
+
+#[tokio::test]
+async fn a_sink_gets_the_events_of_the_realms_that_it_names() {
+    let settings = "[realms.acme]\nmax_find_limit = 100\n\
+        [events.sinks.lines]\ntype = \"file\"\npath = \"events.jsonl\"\nrealms = [\"acme*\"]";
+    let house = asking(settings).await;
+    let made = json!({"name": "acme-eu"});
+    let made = send(&house, ADMIN, Method::POST, "/api/v1/realms", made).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let sinks = async |realm: &str| {
+        let listed = get(&house, ADMIN, &format!("/api/v1/sinks?realm={realm}")).await;
+        each(&listed.body["items"], "name")
+    };
+    assert_eq!(sinks("default").await, Vec::<String>::new());
+    for realm in ["acme", "acme-eu"] {
+        assert_eq!(sinks(realm).await, ["lines"], "{realm}");
+        let body = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+        let path = format!("/api/v1/runs?realm={realm}");
+        let run = send(&house, ADMIN, Method::POST, &path, body).await;
+        assert_eq!(run.status, 200, "{run:?}");
+        let delivered = async {
+            let path = format!("/api/v1/sinks?realm={realm}");
+            while get(&house, ADMIN, &path).await.body["items"][0]["delivered"] == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LIMIT, delivered).await.expect("waited for an event to go out");
+    }
+    let path = "/api/v1/realms/acme-eu";
+    assert_eq!(send(&house, ADMIN, Method::DELETE, path, Value::Null).await.status, 200);
+    let purged = async {
+        while get(&house, ADMIN, path).await.body["purged"] != true {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LIMIT, purged).await.expect("waited for the realm to be purged");
+    assert_eq!(sinks("acme").await, ["lines"]);
+}
