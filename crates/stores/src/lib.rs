@@ -1,5 +1,5 @@
-//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals, realms,
-//! the audit, blobs, deliveries. `open` chooses by place.
+//! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals,
+//! realms, the audit, blobs, deliveries. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.

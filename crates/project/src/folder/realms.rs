@@ -1,5 +1,5 @@
-//! Files of single realms: `realms/<name>/` has `plans`, `agents` and `pipelines` like the project's
-//! folder. They are that realm's alone, and take the place of files of the project that define the
+//! Files of single realms: `realms/<name>/` has `plans`, `agents` and `pipelines` like the project
+//! itself. They are that realm's alone, and take the place of files of the project that define the
 //! same.
 
 use super::{AGENTS, Loader, PIPELINES, PLANS, ProjectError, children, is_plan, mistake};

@@ -107,8 +107,8 @@ impl Outlets {
     }
 }
 
-/// The heads that go to a sink of the settings: that of the realm, and that of the server with those
-/// of the realm that every server has.
+/// The heads that go to a sink of the settings: that of the realm, and that of the server with
+/// those of the realm that every server has.
 fn heads(realm: &RealmId) -> HeadRules {
     let server = (*realm == default_realm()).then(ChainName::server);
     let chains = std::iter::once(ChainName::of(realm)).chain(server).collect();

@@ -1,7 +1,7 @@
 //! A project's files in the realms beside the one that every server has. Files of the project's
 //! root are theirs too, as far as they fit there: these are right once they fit where the servers
-//! behind this one are, so what does not fit elsewhere is left out there and told, and keeps nothing
-//! from being served. A realm's own files must fit into that realm.
+//! behind this one are, so what does not fit elsewhere is left out there and told, and keeps
+//! nothing from being served. A realm's own files must fit into that realm.
 
 use crate::gateway::left_out;
 use engine::refusal::Refusal;

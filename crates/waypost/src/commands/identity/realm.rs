@@ -138,8 +138,9 @@ mod tests {
 
     #[test]
     fn one_sees_what_is_set_and_what_does_not_work() {
-        let realm = json!({"name": "acme", "origin": "settings", "enabledTools": ["math::*", "crm.find"],
-            "runAsUserId": "robot", "usable": false, "maxFindLimit": 100});
+        let realm = json!({"name": "acme", "origin": "settings",
+            "enabledTools": ["math::*", "crm.find"], "runAsUserId": "robot", "usable": false,
+            "maxFindLimit": 100});
         let realm: Realm = serde_json::from_value(realm).unwrap();
         let told = told(&realm);
         for line in ["math::*, crm.find", "robot (cannot be used)", "100"] {
