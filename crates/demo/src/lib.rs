@@ -1,7 +1,8 @@
 //! What the demo and the examples need, and nothing more: the rule-based model (`rules`), calendars
 //! that are kept as iCalendar files, and maps over a small gazetteer. The tools are not built in:
 //! `waypost example calendar-server` serves them over MCP, so that the demo has a real server
-//! behind it and needs no other service.
+//! behind it and needs no other service. A shop whose tools go wrong is for one story of `waypost
+//! demo` alone.
 
 pub mod rules;
 mod zone;
@@ -9,6 +10,7 @@ mod keep;
 mod card;
 mod calendar;
 mod maps;
+mod shop;
 
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use std::io;
@@ -16,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use calendar::Login;
+pub use shop::shop;
 pub use zone::Zone;
 
 /// What the demo's tools are made of.

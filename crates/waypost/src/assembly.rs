@@ -76,6 +76,17 @@ pub(crate) async fn assemble(
     address: SocketAddr,
     keys: Keys,
 ) -> Result<Assembled, AssembleError> {
+    assemble_with(project, data, address, keys, Extra::default()).await
+}
+
+/// The same with more than the project has.
+pub(crate) async fn assemble_with(
+    project: Project,
+    data: PathBuf,
+    address: SocketAddr,
+    keys: Keys,
+    extra: Extra,
+) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
     let Keys { admin, api, secret, alone, renew, never_local, .. } = keys;
@@ -89,6 +100,7 @@ pub(crate) async fn assemble(
         supervisor: std::env::current_exe().ok(),
         alone,
         never_local,
+        extra,
         ..Setup::new(project, data, address, fatal)
     };
     server::assemble(setup).await

@@ -10,10 +10,10 @@ use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const STORIES: [&str; 5] = ["plans", "trade", "calendar", "tools", "realms"];
+const STORIES: [&str; 6] = ["plans", "trade", "calendar", "tools", "heal", "realms"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 16] = [
+const SAID: [&str; 21] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -25,6 +25,11 @@ const SAID: [&str; 16] = [
     "\"status\": \"confirmation_required\"",
     "\"tool_name\": \"create_event\"",
     "\"resultType\": \"input_required\"",
+    "\"price\": 20",
+    "\"price\": 23",
+    "\"receipt\": \"R-1\"",
+    "\"path\": \"/country\"",
+    "\"shipped\": \"DE\"",
     "\"subject\": \"ann\"",
     "HTTP 403",
     "it is more than 500",

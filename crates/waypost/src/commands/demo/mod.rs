@@ -8,9 +8,10 @@ mod plans;
 mod trade;
 mod calendar;
 mod tools;
+mod heal;
 mod realms;
 
-use crate::assembly::{Keys, NOWHERE, assemble, refused};
+use crate::assembly::{Keys, NOWHERE, assemble_with, refused};
 use crate::commands::word;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -26,6 +27,7 @@ use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
 use project::two_teams::two_teams;
 use serde_json::json;
+use server::Extra;
 use stage::Stage;
 use std::net::SocketAddr;
 use telling::Teller;
@@ -65,6 +67,7 @@ enum Story {
     Trade,
     Calendar,
     Tools,
+    Heal,
     Realms,
 }
 
@@ -75,6 +78,7 @@ impl Story {
             Story::Trade => "failed trades: handlers for known reasons, an agent for the others",
             Story::Calendar => "an assistant that shows what it would change before it does",
             Story::Tools => "the same tools and plans for MCP clients",
+            Story::Heal => "steps that fail, and what is done before a person is asked",
             Story::Realms => "two teams on one server: refused, asked, approved by another",
         }
     }
@@ -91,6 +95,7 @@ impl Story {
             Story::Trade => trade::tell(stage).await,
             Story::Calendar => calendar::tell(stage).await,
             Story::Tools => tools::tell(stage).await,
+            Story::Heal => heal::tell(stage).await,
             Story::Realms => realms::tell(stage).await,
         }
     }
@@ -120,6 +125,8 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
 /// What a server of stories is made of.
 struct Setting {
     project: Project,
+    /// The tools of its own.
+    extra: Extra,
     keys: Keys,
     /// The admin key, where the server has one.
     admin: Option<String>,
@@ -131,15 +138,18 @@ impl Setting {
     fn demo() -> Result<Self> {
         let (file, text) = DEMO_SETTINGS;
         let config = Config::parse(file, text).map_err(mistaken)?;
-        let (project, keys) = (Project::demo_with(config), Keys::of(&Environment::bare()));
-        Ok(Self { project, keys, admin: None })
+        let (mut project, keys) = (Project::demo_with(config), Keys::of(&Environment::bare()));
+        project.plans.extend(heal::plans());
+        let extra = Extra { tools: demo::shop(), ..Extra::default() };
+        Ok(Self { project, extra, keys, admin: None })
     }
 
     /// The example of two teams, which asks everybody for a credential.
     fn two_teams() -> Result<Self> {
         let admin = format!("{:032x}", SystemEntropy.bits());
         let keys = Keys::of(&Environment::bare()).never_local(true).with_admin(admin.clone());
-        Ok(Self { project: two_teams().map_err(mistaken)?, keys, admin: Some(admin) })
+        let (project, extra) = (two_teams().map_err(mistaken)?, Extra::default());
+        Ok(Self { project, extra, keys, admin: Some(admin) })
     }
 }
 
@@ -151,11 +161,11 @@ async fn perform(
     context: &Context,
     signals: &mut Signals,
 ) -> Result<()> {
-    let Setting { project, keys, admin } = setting;
+    let Setting { project, extra, keys, admin } = setting;
     let folder = TemporaryFolder::new()?;
     let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
     let address = listener.local_addr().map_err(|error| unbound(&error))?;
-    let starting = assemble(project, folder.path().to_path_buf(), address, keys);
+    let starting = assemble_with(project, folder.path().to_path_buf(), address, keys, extra);
     let assembled = tokio::select! {
         assembled = starting => assembled.map_err(refused)?,
         () = signals.next() => return Err(context.interrupted()),
