@@ -19,19 +19,21 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
+/// What is proposed in an ask, the newest first.
+fn open(ask: &Ask) -> impl Iterator<Item = &Found> {
+    let found = ask.tried.iter().rev().filter_map(|tried| tried.found.as_deref());
+    found.filter(|found| found.reply.is_some() && !found.acts)
+}
+
 /// The newest proposal of an ask.
 pub fn newest(ask: &Ask) -> Option<&Found> {
-    let found = ask.tried.iter().rev().filter_map(|tried| tried.found.as_deref());
-    found.into_iter().find(|found| found.reply.is_some() && !found.acts)
+    open(ask).next()
 }
 
 /// The newest proposal that this action takes, as a reply.
 pub fn proposed(ask: &Ask, action: FixAction) -> Option<Reply> {
-    let found = ask.tried.iter().rev().filter_map(|tried| tried.found.as_deref());
-    let open = found.filter(|found| !found.acts).filter_map(|found| found.reply.as_ref());
-    let mut fitting =
-        open.filter(|reply| matches!(reply, Reply::Fix { action: of, .. } if *of == action));
-    fitting.next().cloned()
+    let takes = |reply: &&Reply| matches!(reply, Reply::Fix { action: of, .. } if *of == action);
+    open(ask).filter_map(|found| found.reply.as_ref()).find(takes).cloned()
 }
 
 /// How the arguments of a proposal differ from those of the failed call.

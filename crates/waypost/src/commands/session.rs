@@ -8,9 +8,10 @@ use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
 use crate::terminal::output::{Fields, one_line, printable, table};
 use clap::{Args, Subcommand};
+use kernel::ask::held::SUPERVISOR;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
-use wire::rest::{HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
+use wire::rest::{Ask, HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,6 +103,8 @@ const LOOK: Look = Look { line, with_cursor: false, only: None };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
+/// Among how many decided asks those are looked for that rules decided.
+const ACTS_ITEMS: usize = 200;
 
 /// How many seconds a large removal may take.
 const PRUNE_SECONDS: u64 = 600;
@@ -172,13 +175,43 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
     let values = if_readable(&session, values)?;
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
     let history = if_readable(&session, history)?;
+    let acts = acts(client, &session.id).await?;
     let document = json!({
         "session": body,
         "context": values["context"],
         "history": history["items"],
+        "acts": acts,
     });
     let output = context.output;
-    output.either(&document, || output.text(&fields(session, &values, &history)?.text()))
+    output.either(&document, || {
+        let mut fields = fields(session, &values, &history)?;
+        fields.add("acts", acts_table(&acts));
+        output.text(&fields.text())
+    })
+}
+
+/// The asks that rules decided in a session: what the supervisor did, oldest first.
+async fn acts(client: &Client, session: &str) -> Result<Vec<Ask>> {
+    let request = Request::to(&["asks"]).with("status", Some("decided"));
+    let request = request.with("session", Some(session)).with("kind", Some("fix"));
+    let page: Page<Ask> = read(&client.list(request, ACTS_ITEMS).await?)?;
+    let by_rule = |ask: &Ask| ask.decision.as_ref().is_some_and(|it| it.by == SUPERVISOR);
+    Ok(page.items.into_iter().filter(by_rule).collect())
+}
+
+fn acts_table(acts: &[Ask]) -> String {
+    if acts.is_empty() {
+        return String::new();
+    }
+    let rows = acts.iter().filter_map(|ask| {
+        let (held, decision) = (ask.held.as_ref()?, ask.decision.as_ref()?);
+        let what = held.plan.as_ref().or(held.model.as_ref());
+        let does = what.map_or_else(|| held.does.clone(), |what| format!("{} {what}", held.does));
+        let tries = format!("{} of {}", held.try_no, held.of);
+        let why = ask.fault.as_ref().map(|fault| fault.name.clone()).unwrap_or_default();
+        Some(vec![decision.at.clone(), ask.step.clone(), held.rule.clone(), does, tries, why])
+    });
+    table(&["acted", "step", "rule", "does", "try", "error"], rows)
 }
 
 fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields> {

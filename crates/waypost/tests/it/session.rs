@@ -200,3 +200,32 @@ fn sessions_are_removed_with_the_admin_key_where_there_is_one() {
     waypost_with(folder.path(), &prune, &[("WAYPOST_ADMIN_KEY", "wrong")]).code(4);
     waypost_with(folder.path(), &prune, &key).code(0);
 }
+
+/// A plan whose only step fails, after one try of a rule and one of a correction.
+const FAILING: &str = "steps:\n  - id: call\n    type: tool_call\n    toolId: 'test::always_fail'\n    \
+    arguments: {}\n    on_error: [{retry: {times: 1, wait_ms: 1}}, {plan: fixes/none}]\n    \
+    nextStepId: end\n  - {id: end, type: final_response, message: done}\n";
+const NONE: &str = "steps: [{id: say, type: final_response, message: no idea}]\n";
+
+#[test]
+fn a_session_shows_what_rules_did_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("waypost.toml", "[tools]\ndemo = true\n");
+    write("plans/work/fails.yaml", FAILING);
+    write("plans/fixes/none.yaml", NONE);
+    let server = Server::of_project(folder.path());
+    server.run(&["plan", "run", "work/fails", "--session", "healed"]).code(3);
+    let shown = server.run(&["session", "show", "healed"]).code(0);
+    for part in ["step 1", "1 of 1", "correct fixes/none", "AlwaysFails"] {
+        assert!(shown.stdout.contains(part), "no `{part}` in {shown:#?}");
+    }
+    let acts = server.json(&["session", "show", "healed"]).code(0).json()["acts"].clone();
+    let does: Vec<&str> =
+        acts.as_array().unwrap().iter().map(|act| act["held"]["does"].as_str().unwrap()).collect();
+    assert_eq!(does, ["retry", "correct"], "{acts}");
+}
