@@ -1,5 +1,6 @@
 //! A journal as a person reads it in a scene.
 
+use kernel::ask::Reply;
 use kernel::ask::held::{HeldBy, SUPERVISOR};
 use kernel::event::{CallMade, Fact, Outcome, TurnEnd, TurnKind};
 use kernel::tool::call::Judgement;
@@ -58,16 +59,7 @@ pub(super) fn outline(fact: &Fact) -> String {
         }
         Fact::AskDecided { decision, .. } => {
             words.extend((*decision.by == *SUPERVISOR).then(|| SUPERVISOR.to_owned()));
-            let mut reply = json!(decision.reply);
-            if let Some(answers) = answers_alone(&reply["answer"]) {
-                reply["answer"] = answers;
-            }
-            if let Some(Value::Array(decisions)) = reply.get_mut("decisions") {
-                for decision in decisions {
-                    decision.as_object_mut().map(|fields| fields.remove("callId"));
-                }
-            }
-            words.push(shown(&reply));
+            words.push(reply_alone(&decision.reply));
         }
         Fact::StepFailed { fault, .. }
         | Fact::ItemFailing { fault, .. }
@@ -161,6 +153,20 @@ fn turn(end: &TurnEnd) -> Vec<String> {
     words.extend(end.calls.iter().map(call));
     words.extend(end.stops.then(|| "and stops".to_owned()));
     words
+}
+
+/// A reply without the ids of calls.
+fn reply_alone(reply: &Reply) -> String {
+    let mut reply = json!(reply);
+    if let Some(answers) = answers_alone(&reply["answer"]) {
+        reply["answer"] = answers;
+    }
+    if let Some(Value::Array(decisions)) = reply.get_mut("decisions") {
+        for decision in decisions {
+            decision.as_object_mut().map(|fields| fields.remove("callId"));
+        }
+    }
+    shown(&reply)
 }
 
 /// Answers by the ids of their calls, without these.

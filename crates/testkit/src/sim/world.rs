@@ -338,12 +338,8 @@ impl Machine {
             session_ttls: BTreeMap::new(),
         })
         .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
-        let files = Files {
-            plans: &self.plans,
-            talks: self.knobs.talks,
-            heals: self.knobs.heals,
-            are_admitted: admit_plans(&self.limits),
-        };
+        let (Knobs { talks, heals, .. }, are_admitted) = (self.knobs, admit_plans(&self.limits));
+        let files = Files { plans: &self.plans, talks, heals, are_admitted };
         for side in &self.sides {
             side.load(&engine, &files)?;
         }

@@ -2,10 +2,12 @@
 
 use super::Fork;
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};
+use crate::conversation::talk::Settled;
 use crate::event::{Base, CallRequest, CorrectionEntry, Fact, Outcome};
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::ids::{AskId, CallId, Millis};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Fork {
@@ -48,10 +50,7 @@ impl Fork {
             Fact::TurnFinished(end) => {
                 end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
             }
-            Fact::ResultsGiven { results, .. } => {
-                let renamed = std::mem::take(results).into_iter();
-                *results = renamed.map(|(call, settled)| (self.call(call), settled)).collect();
-            }
+            Fact::ResultsGiven { results, .. } => self.rename_results(results),
             Fact::SessionForked { .. }
             | Fact::StepChosen { .. }
             | Fact::EventPublished { .. }
@@ -82,6 +81,12 @@ impl Fork {
             | Fact::TimerSet(_)
             | Fact::TimerFired { .. } => {}
         }
+    }
+
+    /// Results name the calls that they are of.
+    fn rename_results(&self, results: &mut BTreeMap<CallId, Settled>) {
+        let renamed = std::mem::take(results).into_iter();
+        *results = renamed.map(|(call, settled)| (self.call(call), settled)).collect();
     }
 
     /// A run acts for who makes the copy, and names the one that it is a copy of.
