@@ -193,8 +193,8 @@ pub(super) async fn admitted(
             that nothing can be run or called there; see `run_as_user_id` in its settings");
     }
     for realm in identity.buried_realms() {
-        tracing::warn!(%realm, "the settings name a realm that was removed and is not there: its name \
-            is not given again; remove it from the settings");
+        tracing::warn!(%realm, "the settings name a realm that was removed: its name is not given \
+            again; remove it from the settings");
     }
     let files = policies.map(|policies| policies.opened(&identity, system));
     if asked.access(&identity, system.clock.now())? == Access::Local {
