@@ -115,14 +115,15 @@ fn filters() -> Vec<(&'static str, Value)> {
 }
 
 fn audits() -> Vec<(&'static str, Value)> {
-    let chains = ["realm", "server"];
+    let chains = "^(realm|server|realm:.+)$";
     vec![
         (
             "auditChain",
             query(
                 "chain",
-                "Whose audit: of the realm, or of the server, which needs the role `admin` in `*`.",
-                json!({"type": "string", "enum": chains, "default": chains[0]}),
+                "Whose audit: `realm` is that of the request's realm. `server` and `realm:<name>`, \
+                 also of a realm that was removed, need the role `admin` in `*`.",
+                json!({"type": "string", "pattern": chains, "default": "realm"}),
             ),
         ),
         ("ofAct", query("act", "Only of this act.", text())),

@@ -160,8 +160,14 @@ async fn streams_end_and_data_goes_with_a_realm_and_with_no_other() {
     ended.expect("waited for the stream to end").unwrap();
     purged(&house, "acme").await;
     assert_eq!(sessions(&house, "fixed").await, 1);
-    let kept = get(&house, ADMIN, "/api/v1/audit?realm=fixed").await.body;
-    assert!(!kept["items"].as_array().unwrap().is_empty());
+    for realm in ["acme", "fixed"] {
+        let kept = get(&house, ADMIN, &format!("/api/v1/audit?chain=realm:{realm}")).await.body;
+        assert!(!kept["items"].as_array().unwrap().is_empty(), "{realm}");
+    }
+    let key = json!({"name": "boss", "realms": {"default": ["admin"]}});
+    let boss = Key::created(&house, ADMIN, key).await;
+    let other = get(&house, &boss.text, "/api/v1/audit?chain=realm:acme").await;
+    assert_eq!(other.refusal(), refused(403, "forbidden", &[]));
     stopper.stop().await;
     drop(house);
 

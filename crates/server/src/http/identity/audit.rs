@@ -16,6 +16,9 @@ use kernel::values::ids::Millis;
 use serde::Deserialize;
 use wire::rest::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict, Page};
 
+/// What stands before the name of a realm whose chain is meant.
+const OF_REALM: &str = "realm:";
+
 /// `?chain=&act=&subject=&since=&limit=&cursor=`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -94,16 +97,20 @@ pub(crate) async fn verify(
     }))
 }
 
-/// The chain that is meant: the realm's, or the server's for who administers all of it.
+/// The chain that is meant: the realm's, or for who administers all of it the server's, or that of
+/// any realm: one that was removed is entered no more, and its audit stays.
 fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<ChainName> {
-    match named {
-        None | Some("realm") => Ok(ChainName::of(&caller.realm)),
-        Some("server") if maker(visitor, caller).administers_everything() => {
-            Ok(ChainName::server())
-        }
-        Some("server") => Err(everything_only("the audit of the server")),
-        Some(other) => Err(no_such("chain", other, &["realm", "server"])),
+    let realm = named.and_then(|named| named.strip_prefix(OF_REALM));
+    let chain = match (named, realm) {
+        (None | Some("realm"), _) => return Ok(ChainName::of(&caller.realm)),
+        (Some("server"), _) => ChainName::server(),
+        (Some(_), Some(realm)) => ChainName::of(&realm.into()),
+        (Some(other), None) => return Err(no_such("chain", other, &["realm", "server"])),
+    };
+    if maker(visitor, caller).administers_everything() {
+        return Ok(chain);
     }
+    Err(everything_only("the audit of the server, or of another realm,"))
 }
 
 fn moment(text: &str) -> Result<Millis> {

@@ -52,6 +52,9 @@ struct Which {
     /// That of the server itself instead of the realm's
     #[arg(long)]
     of_server: bool,
+    /// That of this realm, also of one that was removed
+    #[arg(long, value_name = "NAME", conflicts_with = "of_server")]
+    of_realm: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -167,7 +170,8 @@ async fn entries(
 impl Which {
     fn request<'a>(&self, path: &[&'a str], context: &Context) -> Result<Request<'a>> {
         let request = Request::to(path).keyed(context.admin_key()?);
-        Ok(request.with("chain", self.of_server.then_some("server")))
+        let of_realm = self.of_realm.as_ref().map(|realm| format!("realm:{realm}"));
+        Ok(request.with("chain", self.of_server.then(|| "server".to_owned()).or(of_realm)))
     }
 }
 
