@@ -111,9 +111,9 @@ impl RealmKeeper {
     ) -> Result<RealmRecord, RealmRefusal> {
         let keeper = self.clone();
         let removing = async move {
-            let is_new = keeper.identity.has_realm(&name.as_str().into());
             let record = keeper.identity.remove_realm(&maker, &name).await?;
-            if is_new {
+            // Also where it was removed before: a purge that runs twice does no harm.
+            if record.removed.as_ref().is_some_and(|removal| !removal.purged) {
                 keeper.engine.admin().close_realm(&record.name);
                 keeper.keep_purging(record.name.clone());
             }
