@@ -56,6 +56,8 @@ pub struct Config {
     pub policy: PolicyConfig,
     /// `[supervisor]`: what is done about failed steps.
     pub rules: Rules,
+    /// `[realms.<name>.supervisor]`: the same in realms that have rules of their own.
+    pub realm_rules: BTreeMap<RealmId, Rules>,
     /// `[events.sinks.<name>]`.
     pub sinks: Vec<SinkEntry>,
     /// `[auth.issuers.<name>]`.
@@ -203,7 +205,7 @@ impl Config {
         mistakes.extend(crossed(&trees, &written.limits.0));
         let mut config = written.config(&mut mistakes);
         match rules(&merged, &config.limits) {
-            Ok((rules, _)) => config.rules.project = rules,
+            Ok((all, _)) => (config.rules.project, config.realm_rules) = (all.project, all.realms),
             Err(found) => mistakes.extend(found),
         }
         if mistakes.is_empty() { Ok(Config { warnings, ..config }) } else { Err(mistakes) }
@@ -375,6 +377,7 @@ impl Settings {
             agents: self.agents.0,
             policy: self.policy.0,
             rules: Rules { built_in: self.supervisor.0.builtin, ..Rules::default() },
+            realm_rules: BTreeMap::new(),
             sinks,
             issuers,
             audit: self.audit.0,
@@ -537,6 +540,12 @@ mod tests {
         let told = mistakes("[supervisor]\non_error = [\"maybe\"]\n");
         let expected = "waypost.toml:2:13: error: a rule cannot be `maybe`";
         assert!(told[0].starts_with(expected), "{told:?}");
+        let text = "[realms.shop.supervisor]\nbuiltin = false\non_error = [\"fail\"]\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        let own = &config.realm_rules[&RealmId::from("shop")];
+        assert_eq!((own.built_in, own.project.len(), config.rules.project.len()), (false, 1, 0));
+        let told = mistakes("[realms.shop.supervisor]\non_error = [\"maybe\"]\n");
+        assert!(told[0].contains("a rule cannot be `maybe`"), "{told:?}");
         let told = mistakes("[supervisor]\non_eror = []\n");
         assert!(told[0].contains("did you mean `on_error`?"), "{told:?}");
     }

@@ -258,6 +258,7 @@ impl Project {
             plans: self.plans.clone(),
             pipelines: self.pipelines.clone(),
             rules: self.config.rules.clone(),
+            realm_rules: self.config.realm_rules.clone(),
         };
         RealmFiles { all, own: self.of_realms.clone() }
     }

@@ -3,6 +3,7 @@
 //! business.
 
 use crate::settings::{Each, Located, Text, checked_list};
+use crate::supervisor::SupervisorKeys;
 use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::identity::grants::check_realm;
 use kernel::identity::principal::check_id;
@@ -30,6 +31,9 @@ pub(crate) struct RealmKeys {
     max_find_limit: Option<NonZeroU64>,
     run_as_user_id: Option<Text>,
     default_agent: Option<Text>,
+    /// What it says is read with the project's own rules.
+    #[serde(rename = "supervisor")]
+    _supervisor: Option<SupervisorKeys>,
 }
 
 /// The realms of these tables, and the mistakes in them.

@@ -2,27 +2,25 @@
 //! are not there.
 
 use crate::models::instead;
-use engine::PlanFile;
+use engine::{PlanFile, ProjectFiles};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::source::Node;
-use kernel::definition::rule::{Rule, Rules};
+use kernel::definition::rule::Rule;
 use kernel::limits::Limits;
 
 /// The model that the only one stands for.
 const DEFAULT_MODEL: &str = "default";
 
-/// Warnings of rules that ask models which are not there: those of the project, and of its plans.
-pub fn without_models(
-    project: &Rules,
-    plans: &[PlanFile],
-    models: &[String],
-    limits: &Limits,
-) -> Vec<Mistake> {
+/// Warnings of rules that ask models which are not there: those of the project, of its realms, and
+/// of its plans.
+pub fn without_models(files: &ProjectFiles, models: &[String], limits: &Limits) -> Vec<Mistake> {
     let missing = |rule: &Rule| missing(rule, models);
-    let mut warnings: Vec<Mistake> = project.project.iter().filter_map(missing).collect();
-    for PlanFile { file, text, .. } in plans {
+    let all = std::iter::once(&files.rules).chain(files.realm_rules.values());
+    let mut warnings: Vec<Mistake> =
+        all.flat_map(|rules| &rules.project).filter_map(missing).collect();
+    for PlanFile { file, text, .. } in &files.plans {
         // Its reader reports what cannot be read.
         let Some(plan) = read(text, limits) else { continue };
         let steps = plan.index.keys().filter_map(|id| plan.step(id));
@@ -51,24 +49,25 @@ fn missing(rule: &Rule, models: &[String]) -> Option<Mistake> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::definition::rule::Act;
+    use kernel::definition::rule::{Act, Rules};
 
     #[test]
     fn a_model_that_is_not_there_is_told_with_its_file() {
-        let text = "planId: a/b\non_error: [{propose: {model: fsat}}]\nsteps:\n  - {id: c, type: \
-                    tool_call, toolId: x, arguments: {}, on_error: [{draft: {}}], nextStepId: e}\n  \
+        let text = "planId: a/b\non_error: [{propose: {model: fsat}}]\nsteps:\n  \
+                    - id: c\n    type: tool_call\n    toolId: x\n    arguments: {}\n    \
+                    on_error: [{draft: {}}]\n    nextStepId: e\n  \
                     - {id: e, type: final_response, message: ok}\n";
         let file = PlanFile {
             file: "plans/a/b.yaml".to_owned(),
             text: text.to_owned(),
             default_id: "a/b".into(),
         };
-        let project =
-            Rules { project: vec![Rule::always(Act::Propose("gone".into()))], ..Rules::default() };
+        let project = vec![Rule::always(Act::Propose("gone".into()))];
+        let rules = Rules { project, ..Rules::default() };
+        let files = ProjectFiles { plans: vec![file], rules, ..ProjectFiles::default() };
         let told = |models: &[&str]| -> Vec<String> {
             let models: Vec<String> = models.iter().map(|name| (*name).to_owned()).collect();
-            let limits = Limits::default();
-            let found = without_models(&project, std::slice::from_ref(&file), &models, &limits);
+            let found = without_models(&files, &models, &Limits::default());
             found.iter().map(Mistake::to_string).collect()
         };
         let one = told(&["fast"]);

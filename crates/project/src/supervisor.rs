@@ -1,14 +1,16 @@
-//! `[supervisor]`: the project's rules for failed steps. They have the keys of `on_error` in a plan
-//! and are read by the same reader.
+//! `[supervisor]` and `[realms.<name>.supervisor]`: rules for failed steps. They have the keys of
+//! `on_error` in a plan and are read by the same reader.
 
 use crate::settings::Written;
 use kernel::definition::plan::mistake::Checked;
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::rules::read_rules;
-use kernel::definition::rule::Rule;
+use kernel::definition::rule::{Rule, Rules};
 use kernel::limits::Limits;
+use kernel::values::ids::RealmId;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 
 /// The table as it is written; what the rules say is read by [`rules`].
 #[derive(Debug, Deserialize)]
@@ -26,11 +28,40 @@ impl Default for SupervisorKeys {
     }
 }
 
+/// All rules of these settings.
+#[derive(Debug, Default)]
+pub(crate) struct AllRules {
+    /// Those of `[supervisor]`.
+    pub(crate) project: Vec<Rule>,
+    /// Those of `[realms.<name>.supervisor]`, which hold there instead.
+    pub(crate) realms: BTreeMap<RealmId, Rules>,
+}
+
 /// The rules that these settings have, with warnings, or all that is wrong with them.
-pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<Vec<Rule>> {
-    let Some(written) = settings.at(&["supervisor", "on_error"]) else {
-        return Ok((Vec::new(), Vec::new()));
+pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
+    let (mut all, mut told, mut wrong) = (AllRules::default(), Vec::new(), Vec::new());
+    let mut read = |path: &[&str]| match list(settings, path, limits) {
+        Ok((rules, warnings)) => {
+            told.extend(warnings);
+            rules
+        }
+        Err(mistakes) => {
+            wrong.extend(mistakes);
+            Vec::new()
+        }
     };
+    all.project = read(&["supervisor", "on_error"]);
+    for realm in settings.at(&["realms"]).map(Written::names).unwrap_or_default() {
+        let Some(own) = settings.at(&["realms", realm, "supervisor"]) else { continue };
+        let built_in = own.at(&["builtin"]).and_then(Written::flag).unwrap_or(true);
+        let project = read(&["realms", realm, "supervisor", "on_error"]);
+        all.realms.insert(RealmId::from(realm), Rules { project, built_in });
+    }
+    if wrong.is_empty() { Ok((all, told)) } else { Err(wrong) }
+}
+
+fn list(settings: &Written, path: &[&str], limits: &Limits) -> Checked<Vec<Rule>> {
+    let Some(written) = settings.at(path) else { return Ok((Vec::new(), Vec::new())) };
     let origin = Origin { file: Some(written.place.file.to_string()), default_id: None };
     read_rules(&written.node(), &origin, limits)
 }

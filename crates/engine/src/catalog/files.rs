@@ -33,9 +33,16 @@ pub struct ProjectFiles {
     pub pipelines: Vec<PipelineFile>,
     /// What is done about failed steps, beside what the plans say.
     pub rules: Rules,
+    /// The same in realms that have rules of their own instead.
+    pub realm_rules: BTreeMap<RealmId, Rules>,
 }
 
 impl ProjectFiles {
+    /// What is done about failed steps of a realm's runs, beside what the plans say.
+    pub fn rules_of(&self, realm: &RealmId) -> &Rules {
+        self.realm_rules.get(realm).unwrap_or(&self.rules)
+    }
+
     /// These files and those of one realm, which take the place of files here that define the same.
     #[must_use]
     pub fn with(&self, own: &Self) -> Self {
@@ -51,6 +58,7 @@ impl ProjectFiles {
             pipelines: joined(&self.pipelines, &own.pipelines, pipeline),
             // No file of one realm says what is done about failed steps.
             rules: self.rules.clone(),
+            realm_rules: self.realm_rules.clone(),
         }
     }
 
@@ -150,10 +158,10 @@ impl Catalog {
         mistakes.extend(found);
         let (pipelines, found) = self.read_pipelines(realm, &files.pipelines, others.plan);
         mistakes.extend(found);
-        mistakes.extend(lost_plans(&files.rules, others.plan));
+        mistakes.extend(lost_plans(files.rules_of(realm), others.plan));
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
-        let rules = files.rules.clone();
+        let rules = files.rules_of(realm).clone();
         Ok((Filed { agents, plans, pipelines, rules }, mistakes))
     }
 
@@ -166,8 +174,9 @@ impl Catalog {
         files: &ProjectFiles,
     ) -> (Filed, Vec<Mistake>) {
         let (mut files, mut left_out) = (files.clone(), Vec::new());
-        // What is done about failed steps is the same everywhere, whatever files fit.
-        let rules = mem::take(&mut files.rules);
+        // What is done about failed steps is the same, whatever files fit.
+        let rules = files.rules_of(realm).clone();
+        (files.rules, files.realm_rules) = (Rules::default(), BTreeMap::new());
         // It ends: each time there are fewer files, and without any nothing is wrong.
         loop {
             match self.read_files(realm, &files) {

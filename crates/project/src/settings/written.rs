@@ -139,6 +139,22 @@ impl Written {
         value.at(rest)
     }
 
+    /// The names in a table; none in anything else.
+    pub fn names(&self) -> Vec<&str> {
+        match &self.value {
+            Shape::Table(table) => table.0.iter().map(|(key, _)| key.text.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a flag says.
+    pub fn flag(&self) -> Option<bool> {
+        match &self.value {
+            Shape::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
     /// What a JSON text holds. Comments and commas before a bracket are read past: editors write
     /// them into files of this kind.
     pub fn of_json(file: &str, text: &str) -> Result<Self, Mistake> {

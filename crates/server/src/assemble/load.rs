@@ -42,6 +42,7 @@ pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
         plans: std::mem::take(&mut project.plans),
         pipelines: std::mem::take(&mut project.pipelines),
         rules: project.config.rules.clone(),
+        realm_rules: project.config.realm_rules.clone(),
     };
     let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
     let (alone, default) = (setup.alone, project.config.agents.default.clone());
@@ -63,10 +64,10 @@ pub(super) async fn load(
     let loading = Loading { engine, definitions, files: &brought.files, models: &models };
     warnings.extend(loading.agents(&realm, &files).await?);
     warnings.extend(agents::no_default(brought.default.as_ref(), &loading.known(&realm)));
-    let found = engine.catalog().load_plans(&realm, files.plans);
+    let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
-    let ruled = engine.catalog().set_rules(&realm, files.rules);
+    let ruled = engine.catalog().set_rules(&realm, files.rules_of(&realm).clone());
     ruled.map_err(wrong(ProjectPart::Plans))?;
     let usable = (!brought.alone).then_some(models.as_slice());
     let mut misplaced = pipelines::misplaced(&readable(&files.pipelines, limits), usable);
@@ -96,7 +97,7 @@ pub(super) fn without_models(
     let all = std::iter::once(&files.all).chain(files.own.values());
     let of = |files: &ProjectFiles| {
         let mut found = agents::without_models(&files.agents, models, limits);
-        found.extend(rules::without_models(&files.rules, &files.plans, models, limits));
+        found.extend(rules::without_models(files, models, limits));
         found
     };
     all.flat_map(of).collect()
