@@ -157,8 +157,7 @@ impl Catalog {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A number that grows with every change of a realm's plans, agents or pipelines, also with
-    /// one of which no one is notified.
+    /// Grows with every change of a realm's plans, agents or pipelines, notified or not.
     pub(crate) fn changes(&self, realm: &RealmId) -> u64 {
         self.known(realm, |known| known.changes)
     }

@@ -83,8 +83,8 @@ examples:
     expect: {status: paused_on_human}
 "#;
 
-const NUMBER: &str = r#"# A correction: a rule in `waypost.toml` runs it when a step fails. It is told
-# which step failed, and how; its answer is what a person would reply.
+const NUMBER: &str = r#"# A correction: a rule in `waypost.toml` runs it when a step fails.
+# It is told which step failed, and how; its answer is what a person would reply.
 description: Counts from 41 where something else than a number was to be added
 steps:
   - id: known

@@ -202,8 +202,9 @@ fn sessions_are_removed_with_the_admin_key_where_there_is_one() {
 }
 
 /// A plan whose only step fails, after one try of a rule and one of a correction.
-const FAILING: &str = "steps:\n  - id: call\n    type: tool_call\n    toolId: 'test::always_fail'\n    \
-    arguments: {}\n    on_error: [{retry: {times: 1, wait_ms: 1}}, {plan: fixes/none}]\n    \
+const FAILING: &str = "steps:\n  - id: call\n    type: tool_call\n    \
+    toolId: 'test::always_fail'\n    arguments: {}\n    \
+    on_error: [{retry: {times: 1, wait_ms: 1}}, {plan: fixes/none}]\n    \
     nextStepId: end\n  - {id: end, type: final_response, message: done}\n";
 const NONE: &str = "steps: [{id: say, type: final_response, message: no idea}]\n";
 
