@@ -82,7 +82,8 @@ fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<
                 let title = format!("{revision} to an upstream {upstream}, {way}");
                 let told = conformance::run_set(node, &folder, &set)?;
                 judge(&title, &baseline, &told)?;
-                // A server with handshakes has none of these tasks, and without a run there are none.
+                // A server with handshakes has none of these tasks, and without a run there are
+                // none.
                 let are_modern = *era == "modern" && *of_client == "modern";
                 let both_have_tasks = are_modern && *setting != UNRECORDED;
                 if both_have_tasks { judge_tasks(&baseline, &told.scenarios) } else { Ok(()) }

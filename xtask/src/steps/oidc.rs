@@ -1,6 +1,6 @@
 //! The step `oidc`: an issuer that others wrote (`oidc-provider` from npm), and clients that others
-//! wrote: the official MCP SDKs log in there and call the built server, and the `agentvault` package
-//! (PyPI) asks the server itself for a token. All scripts are in `crates/testkit/oidc`.
+//! wrote: the official MCP SDKs log in there and call the built server, and the `agentvault`
+//! package (PyPI) asks the server itself for a token. All scripts are in `crates/testkit/oidc`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

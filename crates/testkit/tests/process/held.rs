@@ -1,5 +1,5 @@
-//! Many asks that rules hold, over a restart: each rule acts once, none before its time, and none is
-//! forgotten. While they wait they take no memory of their own. `WAYPOST_HELD` asks for more.
+//! Many asks that rules hold, over a restart: each rule acts once, none before its time, and none
+//! is forgotten. While they wait they take no memory of their own. `WAYPOST_HELD` asks for more.
 
 use crate::api;
 use crate::paused::{lanes, rss_kb, started};
