@@ -16,10 +16,23 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::{FrameId, RunId};
 use std::sync::Arc;
 
+/// What a frame's model is asked.
+struct Question {
+    attempt: u32,
+    /// Or why it is not asked: it costs money, and is asked for who started the run.
+    about: Result<Failure, Fault>,
+}
+
+/// A failed step, and what its rule does about it.
+struct Failure {
+    failed: FailedStep,
+    does: Does,
+}
+
 impl Driver {
     /// Asks the model of a frame's rule, once the start is durable: from then on it may cost money.
     pub(super) fn ask_proposal(&mut self, frame: FrameId) {
-        let Some((attempt, asked)) = self.question(frame) else { return };
+        let Some(Question { attempt, about }) = self.question(frame) else { return };
         self.flush();
         let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
         let asking = async move {
@@ -28,8 +41,8 @@ impl Driver {
             {
                 return Done::Kept(Err(error));
             }
-            let proposal = match asked {
-                Ok((failed, does)) => propose(&shared, &failed, &does).await,
+            let proposal = match about {
+                Ok(Failure { failed, does }) => propose(&shared, &failed, &does).await,
                 Err(denied) => Proposal::nothing(denied),
             };
             Done::Proposed(frame, attempt, Some(Box::new(proposal)))
@@ -40,15 +53,13 @@ impl Driver {
         self.in_flight.push(asking.map(move |done| done.unwrap_or_else(given_up)).boxed());
     }
 
-    /// What a frame's model is asked, with the attempt; or why it is not: it costs money, and is
-    /// asked for who started the run.
-    fn question(&self, frame: FrameId) -> Option<(u32, Result<(FailedStep, Does), Fault>)> {
+    fn question(&self, frame: FrameId) -> Option<Question> {
         let session = self.session.as_ref()?;
         let of = session.frames.get(&frame)?;
         let FrameState::Proposing { ask, attempt, .. } = of.state else { return None };
         let run = session.runs.get(&of.run)?;
         if let Some(denied) = self.not_any_more(run) {
-            return Some((attempt, Err(denied)));
+            return Some(Question { attempt, about: Err(denied) });
         }
         let ask = &session.asks.get(&ask)?.ask;
         let AskBody::Fix { fault, call, how, .. } = &ask.body else { return None };
@@ -64,7 +75,7 @@ impl Driver {
             how: *how,
             tries: 1 + retries.map(|tried| tried.times).sum::<u32>(),
         };
-        Some((attempt, Ok((failed, does))))
+        Some(Question { attempt, about: Ok(Failure { failed, does }) })
     }
 
     /// Takes in what a model proposed, unless nobody waits for it any more.

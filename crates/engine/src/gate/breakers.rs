@@ -155,7 +155,7 @@ fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
     };
     let fault = Fault::new(CIRCUIT_OPEN, message).hint(hint).passing().refused_for(retry_ms);
     let error = ToolError::new(HowFar::NotSent, fault);
-    Held { error, retry_ms: Some(retry_ms) }
+    Held { error: Box::new(error), retry_ms: Some(retry_ms) }
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ pub(super) const PLACE_RETRY_MS: u64 = 1_000;
 
 /// Why a call cannot start.
 pub(super) struct Held {
-    pub(super) error: ToolError,
+    pub(super) error: Box<ToolError>,
     /// In how many milliseconds it may, if that is all that is wrong.
     pub(super) retry_ms: Option<u64>,
 }
 
 impl From<ToolError> for Held {
     fn from(error: ToolError) -> Self {
-        Self { error, retry_ms: None }
+        Self { error: Box::new(error), retry_ms: None }
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -
     let error = ToolError::not_sent(RATE_LIMITED, message)
         .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]")
         .passing();
-    Held { error, retry_ms: Some(retry_ms) }
+    Held { error: Box::new(error), retry_ms: Some(retry_ms) }
 }
 
 /// It found no place among the calls of its tool.
@@ -46,7 +46,7 @@ pub(super) fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
     let error = ToolError::not_sent(TOO_MANY_CALLS, message)
         .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
         .passing();
-    Held { error, retry_ms: Some(PLACE_RETRY_MS) }
+    Held { error: Box::new(error), retry_ms: Some(PLACE_RETRY_MS) }
 }
 
 /// The server stops.

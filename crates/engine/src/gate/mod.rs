@@ -247,7 +247,7 @@ impl Gate {
         let pass = match self.may_start(&sending).await {
             Ok(pass) => pass,
             Err(Held { error, retry_ms }) => {
-                return Started { retry_ms, ..Started::failed(error) };
+                return Started { retry_ms, ..Started::failed(*error) };
             }
         };
         let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);

@@ -91,7 +91,7 @@ impl Desk {
     }
 
     async fn take(&self, ask: &Ask, action: FixAction) -> RunReport {
-        let reply = proposed(ask, action).expect("something is proposed");
+        let reply = proposed(ask, action).unwrap();
         let taken = self.world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await;
         taken.unwrap().run
     }

@@ -25,7 +25,7 @@ async fn a_token_is_its_key_for_a_quarter_of_an_hour() {
     let verified = stage.who(given.text.expose()).unwrap();
     let key = stage.who(made.text.expose()).unwrap();
     assert_eq!((&verified.subject, &verified.key), (&key.subject, &key.key));
-    assert_eq!(*verified.realms, key.realms);
+    assert_eq!(verified.realms, key.realms);
     let end = NOW.plus_ms(TOKEN_MS);
     assert_eq!(verified.until, Some(end));
     assert_eq!(stage.identity.standing(&verified), Standing::Good { until: Some(end) });

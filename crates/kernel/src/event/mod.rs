@@ -25,8 +25,8 @@ mod values;
 pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
-    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
-    Route, TimerStart, TurnEnd, TurnKind, TurnStart,
+    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart, Route,
+    TimerStart, TurnEnd, TurnKind, TurnStart,
 };
 
 /// What happened.

@@ -38,7 +38,7 @@ impl RealmFiles {
 
     /// Warnings of files whose realms are not there.
     pub fn strangers(&self, realms: &Realms) -> Vec<Mistake> {
-        let strange = self.own.keys().filter(|name| !realms.0.contains_key(name));
+        let strange = self.own.keys().filter(|name| !realms.0.contains_key(*name));
         let warning = |name: &RealmId| {
             let hint = "name it in `[realms]` of `waypost.toml`, or `waypost realm add` makes it";
             let what = format!("there is no realm `{name}`: its files are not served");

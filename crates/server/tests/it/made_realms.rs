@@ -198,8 +198,8 @@ async fn a_removal_that_a_crash_cut_short_goes_on_at_the_next_start() {
     let folder = stores::Place::Folder(data.path().join("data"));
     let opened = stores::open(&folder, parts).unwrap();
     let removal = Removal { by: "admin".into(), at: Millis(1), purged: false };
-    let removed =
-        opened.realms.remove_realm(&"acme".into(), &removal, LostEntries::default(), Vec::new());
+    let acme = "acme".into();
+    let removed = opened.realms.remove_realm(&acme, &removal, LostEntries::default(), Vec::new());
     removed.await.unwrap();
     opened.store.close().await.unwrap();
     drop(opened);

@@ -57,7 +57,7 @@ pub fn a_removed_realm_takes_no_write_and_its_name_is_not_given_again(scene: Sce
     assert_eq!(remove(scene.realms(), "r"), Ok(()));
     assert_eq!(remove(scene.realms(), "r"), conflict("r"), "it is removed");
     let removed = RealmRecord { removed: Some(removal()), ..made("r") };
-    assert_eq!(got(scene.realms().all_realms()), [removed.clone()]);
+    assert_eq!(got(scene.realms().all_realms()), std::slice::from_ref(&removed));
     let refused = || Err(StoreError::RealmRemoved("r".to_owned()));
     assert_eq!(block_on(scene.store().append(a.next())), refused());
     assert_eq!(block_on(scene.store().append(late.created())), refused());
