@@ -115,7 +115,7 @@ fn filters() -> Vec<(&'static str, Value)> {
 }
 
 fn audits() -> Vec<(&'static str, Value)> {
-    let chains = "^(realm|server|realm:.+)$";
+    let (chains, own) = ("^(realm|server|realm:.+)$", "realm");
     vec![
         (
             "auditChain",
@@ -123,7 +123,7 @@ fn audits() -> Vec<(&'static str, Value)> {
                 "chain",
                 "Whose audit: `realm` is that of the request's realm. `server` and `realm:<name>`, \
                  also of a realm that was removed, need the role `admin` in `*`.",
-                json!({"type": "string", "pattern": chains, "default": "realm"}),
+                json!({"type": "string", "pattern": chains, "default": own}),
             ),
         ),
         ("ofAct", query("act", "Only of this act.", text())),

@@ -22,9 +22,9 @@ pub mod claims;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod principals;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
-pub mod realms;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod audit;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod realms;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]

@@ -6,6 +6,7 @@ use kernel::definition::plan::rules::read_rules;
 use kernel::definition::plan::source::Node;
 use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
+use std::str::FromStr;
 
 /// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases,
 /// where the scene says nothing of it.
@@ -15,8 +16,10 @@ pub(super) fn rules(scene: &Scene) -> Option<Rules> {
         return built_in.then(Rules::default);
     }
     let limits = Limits::default();
-    let node = Node::parse(&scene.rules, &limits).expect("rules are YAML");
-    let (project, _) = read_rules(&node, &Origin::default(), &limits).expect("the rules are right");
+    let node = Node::parse(&scene.rules, &limits);
+    let node = node.unwrap_or_else(|error| panic!("rules of a scene are no YAML: {error:?}"));
+    let read = read_rules(&node, &Origin::default(), &limits);
+    let (project, _) = read.unwrap_or_else(|error| panic!("rules of a scene: {error:?}"));
     Some(Rules { project, built_in })
 }
 
@@ -25,27 +28,31 @@ pub(super) fn limits(scene: &Scene) -> Limits {
     let mut limits = Limits::default();
     for (name, value) in &scene.options {
         match name.as_str() {
-            "step_visits_max" => limits.step_visits_max = value.parse().expect("a number"),
-            "run_calls_max" => limits.run_calls_max = value.parse().expect("a number"),
-            "frames_max" => limits.frames_max = value.parse().expect("a number"),
-            "loop_items_max" => limits.loop_items_max = value.parse().expect("a number"),
-            "plan_depth_max" => limits.plan_depth_max = value.parse().expect("a number"),
-            "context_keys_max" => limits.context_keys_max = value.parse().expect("a number"),
-            "event_bytes_max" => limits.event_bytes_max = value.parse().expect("a number"),
-            "call_wants_max" => limits.call_wants_max = value.parse().expect("a number"),
+            "step_visits_max" => limits.step_visits_max = number(value),
+            "run_calls_max" => limits.run_calls_max = number(value),
+            "frames_max" => limits.frames_max = number(value),
+            "loop_items_max" => limits.loop_items_max = number(value),
+            "plan_depth_max" => limits.plan_depth_max = number(value),
+            "context_keys_max" => limits.context_keys_max = number(value),
+            "event_bytes_max" => limits.event_bytes_max = number(value),
+            "call_wants_max" => limits.call_wants_max = number(value),
             "case_requests_read_max" => {
-                limits.case_requests_read_max = value.parse().expect("a number");
+                limits.case_requests_read_max = number(value);
             }
-            "turn_attempts_max" => limits.turn_attempts_max = value.parse().expect("a number"),
+            "turn_attempts_max" => limits.turn_attempts_max = number(value),
             "step_corrections_max" => {
-                limits.step_corrections_max = value.parse().expect("a number");
+                limits.step_corrections_max = number(value);
             }
-            "refused_waits_max" => limits.refused_waits_max = value.parse().expect("a number"),
-            "run_proposals_max" => limits.run_proposals_max = value.parse().expect("a number"),
-            "run_corrections_max" => limits.run_corrections_max = value.parse().expect("a number"),
-            "turn_calls_max" => limits.turn_calls_max = value.parse().expect("a number"),
+            "refused_waits_max" => limits.refused_waits_max = number(value),
+            "run_proposals_max" => limits.run_proposals_max = number(value),
+            "run_corrections_max" => limits.run_corrections_max = number(value),
+            "turn_calls_max" => limits.turn_calls_max = number(value),
             _ => {}
         }
     }
     limits
+}
+
+fn number<T: FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("`{text}` is no number"))
 }

@@ -55,11 +55,16 @@ struct Desk {
 impl Issuer {
     /// Starts one with a key of its own.
     pub fn start(manner: Manner) -> Self {
-        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        let key = Ed25519KeyPair::from_pkcs8(made.as_ref()).unwrap();
+        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+        let key = made.and_then(|made| {
+            Ed25519KeyPair::from_pkcs8(made.as_ref()).map_err(|_| ring::error::Unspecified)
+        });
+        let key = key.unwrap_or_else(|error| panic!("no key for an issuer: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.unwrap_or_else(|error| panic!("no issuer: {error}"));
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr();
+        let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
+        let url = format!("http://{address}");
         let desk = Arc::new(Desk { url: url.clone(), manner, key, asked: AtomicUsize::new(0) });
         let serving = desk.clone();
         thread::spawn(move || {
@@ -88,7 +93,7 @@ impl Issuer {
 
     /// The claims of a good token of this subject, issued now.
     pub fn claims(&self, subject: &str) -> Value {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         json!({
             "iss": self.url, "sub": subject, "aud": AUDIENCE, "iat": now, "exp": now + LIFETIME_S,
             "scope": "read use", "roles": ["staff"],

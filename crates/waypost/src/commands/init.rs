@@ -84,7 +84,7 @@ examples:
 "#;
 
 const NUMBER: &str = r#"# A correction: a rule in `waypost.toml` runs it when a step fails.
-# It is told which step failed, and how; its answer is what a person would reply.
+# Its input says which step failed, and how; its answer is what a person would reply.
 description: Counts from 41 where something else than a number was to be added
 steps:
   - id: known
@@ -98,7 +98,7 @@ steps:
   - id: leave
     type: final_response
     message: {action: abort, why: nothing is known about this step}
-# `error` stands for what the correction is told.
+# `error` stands for the input of the correction.
 examples:
   - name: counts from 41
     error:

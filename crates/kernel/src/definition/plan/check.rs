@@ -339,7 +339,7 @@ impl Checker<'_> {
             let given = if example.error.is_some() { "error" } else { "input" };
             if example.error.is_some() && !example.input.is_null() {
                 let mistake = Mistake::error("an example has `input` or `error`, not both");
-                self.note(&pointer, mistake.hint("`error` stands for what a correction is told"));
+                self.note(&pointer, mistake.hint("`error` stands for the input of a correction"));
             }
             if let Some(schema) = parameters {
                 self.fits(&format!("{pointer}/{given}"), schema, &example.begins_with());

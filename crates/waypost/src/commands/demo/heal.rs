@@ -126,7 +126,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
 
     stage
         .say(
-            "The answer to a payment is lost: nobody knows whether it happened. No rule may repeat \
+            "The answer to a payment is lost: no one knows whether it happened. No rule may repeat \
              it. A plan looks into the shop, finds the payment, and settles the step with it.",
         )
         .await?;
