@@ -7,7 +7,7 @@ use crate::system::locks::lock;
 use kernel::contracts::{CrashMarks, Suspect};
 use kernel::session::Session;
 use kernel::values::ids::SessionId;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The sessions that something died of, until that is on record.
@@ -50,9 +50,7 @@ impl Suspects {
     pub(crate) fn watch<T>(&self, probation: &Probation, work: impl FnOnce() -> T) -> T {
         self.mark(probation);
         let done = work();
-        if let Some(mark) = probation.take_mark() {
-            self.marks.end(mark);
-        }
+        probation.take_marks().into_iter().for_each(|mark| self.marks.end(mark));
         done
     }
 
@@ -63,8 +61,23 @@ impl Suspects {
         self.mark(probation);
     }
 
+    /// Looks at what was recorded: the probation ends once all runs of the session got further.
+    /// Where a reply changes the claims, the stretch of work gets another mark beside the one that
+    /// it has: no one knows yet whether the reply will outlive the process.
+    pub(crate) fn review(&self, probation: &Probation, session: Option<&Session>) {
+        if probation.review(session) && probation.is_marked() {
+            self.add_mark(probation);
+        }
+    }
+
     fn mark(&self, probation: &Probation) {
-        let Some(session) = probation.session().filter(|_| !probation.is_marked()) else { return };
+        if !probation.is_marked() {
+            self.add_mark(probation);
+        }
+    }
+
+    fn add_mark(&self, probation: &Probation) {
+        let Some(session) = probation.session() else { return };
         if let Some(mark) = self.marks.begin(session, probation.claims.load(Ordering::Relaxed)) {
             probation.keep_mark(mark);
         }
@@ -79,8 +92,9 @@ pub(crate) struct Probation {
     session: Mutex<Option<SessionId>>,
     /// How often its runs were claimed without progress.
     claims: AtomicU32,
-    /// One more than the mark of the stretch of work under way; 0 where it has none.
-    mark: AtomicUsize,
+    /// Whether the stretch of work under way has marks.
+    marked: AtomicBool,
+    marks: Mutex<Vec<usize>>,
 }
 
 impl Probation {
@@ -90,16 +104,18 @@ impl Probation {
         self.on.store(true, Ordering::Relaxed);
     }
 
-    /// Ends once all runs of the session got further.
-    pub(crate) fn review(&self, session: Option<&Session>) {
+    /// Ends once all runs of the session got further; whether it lasts with other claims.
+    fn review(&self, session: Option<&Session>) -> bool {
         if !self.on.load(Ordering::Relaxed) {
-            return;
+            return false;
         }
-        self.claims.store(session.map_or(0, Session::claims), Ordering::Relaxed);
+        let claims = session.map_or(0, Session::claims);
+        let before = self.claims.swap(claims, Ordering::Relaxed);
         let mut runs = session.iter().flat_map(|session| session.runs.values());
         // A reply ends the claims, and not the deaths.
         let pending = runs.any(|run| run.claims > 0 || run.deaths > 0);
         self.on.store(pending, Ordering::Relaxed);
+        pending && claims != before
     }
 
     fn session(&self) -> Option<SessionId> {
@@ -111,17 +127,19 @@ impl Probation {
     }
 
     fn is_marked(&self) -> bool {
-        self.mark.load(Ordering::Relaxed) != 0
+        self.marked.load(Ordering::Relaxed)
     }
 
     fn keep_mark(&self, mark: usize) {
-        self.mark.store(mark + 1, Ordering::Relaxed);
+        lock(&self.marks).push(mark);
+        self.marked.store(true, Ordering::Relaxed);
     }
 
-    /// The mark of a stretch of work that is over. Only the driver of the session comes here.
-    fn take_mark(&self) -> Option<usize> {
-        let mark = self.mark.load(Ordering::Relaxed).checked_sub(1)?;
-        self.mark.store(0, Ordering::Relaxed);
-        Some(mark)
+    /// The marks of a stretch of work that is over. Only the driver of the session comes here.
+    fn take_marks(&self) -> Vec<usize> {
+        match self.marked.swap(false, Ordering::Relaxed) {
+            true => std::mem::take(&mut lock(&self.marks)),
+            false => Vec::new(),
+        }
     }
 }

@@ -143,6 +143,8 @@ enum Happened {
     Command(Option<Command>),
     Done(Done),
     Alarm,
+    /// Someone who waited has left.
+    Left,
 }
 
 impl Driver {
@@ -164,6 +166,11 @@ impl Driver {
             Happened::Alarm => {
                 self.alarm = None;
                 self.keep_time().await
+            }
+            Happened::Left => {
+                self.waiters.retain(|waiter| !waiter.is_gone());
+                // What they left behind is durable before the session is let go.
+                self.tell().await
             }
         }
     }
@@ -260,7 +267,9 @@ impl Driver {
 
     async fn wait(&mut self, commands: &mut Commands) -> Happened {
         self.set_alarm();
-        let alarm = &mut self.alarm;
+        // While a rule waits for its time, a session stays here only for those who wait with it.
+        let is_held = self.session.as_ref().is_some_and(|session| session.next_act().is_some());
+        let (alarm, waiters) = (&mut self.alarm, &mut self.waiters);
         let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;
         poll_fn(|context| {
             if !in_flight.is_empty()
@@ -272,6 +281,9 @@ impl Driver {
                 && alarm.rings.as_mut().poll(context).is_ready()
             {
                 return Poll::Ready(Happened::Alarm);
+            }
+            if is_held && waiters.iter_mut().any(|waiter| waiter.poll_gone(context).is_ready()) {
+                return Poll::Ready(Happened::Left);
             }
             commands.poll_recv(context).map(Happened::Command)
         })

@@ -47,7 +47,7 @@ impl Driver {
         }
         self.note(&event.fact);
         seen.iter().for_each(|seen| self.shared.observers.see(seen));
-        self.probation.review(self.session.as_ref());
+        self.shared.suspects.review(&self.probation, self.session.as_ref());
         let effect = Effect::of(&event.fact);
         self.run_ended |= matches!(effect, Effect::EndRun);
         self.pending.push(event);

@@ -34,6 +34,7 @@ use kernel::values::ids::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// What a recorded fact asks the driver to do.
 pub(super) enum Effect {
@@ -165,6 +166,21 @@ impl Waiter {
     pub(super) fn run(&self) -> RunId {
         match self {
             Waiter::Run(run, _) | Waiter::Task(run, _) | Waiter::Reply(run, ..) => *run,
+        }
+    }
+
+    /// Comes when no one waits any more.
+    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Waiter::Run(_, answer) | Waiter::Task(_, answer) => answer.poll_closed(context),
+            Waiter::Reply(_, _, answer) => answer.poll_closed(context),
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        match self {
+            Waiter::Run(_, answer) | Waiter::Task(_, answer) => answer.is_closed(),
+            Waiter::Reply(_, _, answer) => answer.is_closed(),
         }
     }
 

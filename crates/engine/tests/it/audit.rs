@@ -187,12 +187,14 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
     let before = world(folder.path(), STRICT).await;
     before.permits.add_permits(1);
     before.run("write", json!({}), "before").await;
+    let chain = ChainName::of(&caller().realm);
+    let rows = before.engine.audits().verify(&caller(), &chain, &[]).await.unwrap().rows;
     before.crash().await;
     copied(folder.path(), copy.path());
 
     let after = world(folder.path(), STRICT).await;
     after.permits.add_permits(1);
-    let (chain, sink) = (ChainName::of(&caller().realm), Scripted::taking());
+    let sink = Scripted::taking();
     send(&after, "kept", &sink, SinkRules::default()).await;
     after.run("write", json!({}), "after").await;
     let rules = HeadRules { chains: vec![chain.clone()], every_ms: 10 };
@@ -200,7 +202,8 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
     let head = || {
         let taken = sink.taken.lock().unwrap();
         let head = taken.iter().rev().find(|event| event.kind == "waypost.audit.head.v1")?;
-        head.data["head"].as_str()?.parse::<Head>().ok()
+        // One of before the second run tells nothing.
+        head.data["head"].as_str()?.parse::<Head>().ok().filter(|head| head.seq > rows)
     };
     after.until("the head of the audit to get out", |_| head().is_some()).await;
     let kept = head().unwrap();
@@ -211,7 +214,8 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
     let found = async |known: &[Head]| {
         older.engine.audits().verify(&caller(), &chain, known).await.unwrap().found
     };
-    assert!(matches!(found(&[kept]).await[..], [Flaw::Older { .. }]));
+    let flaws = found(&[kept]).await;
+    assert!(matches!(flaws[..], [Flaw::Older { .. }]), "{flaws:?}");
     assert_eq!(found(&[]).await, [], "the chain itself does not tell");
     // It continues, and has other rows than there were.
     older.run("write", json!({}), "instead").await;

@@ -157,6 +157,16 @@ async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
     assert_eq!(tool.sent(), 2, "once before the restart, and once after it");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_session_is_put_away_once_no_one_waits_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, tool) = (plan(1, 600_000), Flaky::failing(1));
+    let world = open(folder.path(), &[&plan], &tool).await;
+    world.start("heal", json!({}), "s").await;
+    until_held(&world, 1).await;
+    world.until("its driver to end", |world| world.engine.counts().sessions_active == 0).await;
+}
+
 /// A tool whose first call under each key fails, and which counts the calls of each.
 struct FirstFails {
     spec: Arc<ToolSpec>,

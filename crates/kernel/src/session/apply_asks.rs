@@ -1,5 +1,6 @@
 //! How asks open and close.
 
+use super::metered::Granted;
 use super::{FrameState, OpenAsk, Session};
 use crate::ask::{Ask, AskBody, Decision};
 use crate::values::ids::AskId;
@@ -61,6 +62,8 @@ impl Session {
             self.count_closed(&open.ask);
             self.start_time(open.ask.frame, self.updated_at);
         }
+        // Where it asked for a limit of the run, no one is left whose reply would release it.
+        self.release_run(open.ask.frame, Granted::Nothing);
         let call = self.call_of(open.ask.frame);
         self.with_frame(open.ask.frame, |frame| {
             let before = match frame.agent {

@@ -108,6 +108,7 @@ const DOORS: &[Door] = &[
         .value(|text| format!("{{\"name\":{text},\"roles\":[{text}]}}")),
     door("POST", "/api/v1/keys/{id}/rotate", "/api/v1/keys/none/rotate")
         .value(|text| format!("{{\"overlapMs\":{text}}}")),
+    door("POST", "/api/v1/realms", "/api/v1/realms").value(|text| format!("{{\"name\":{text}}}")),
     door("PUT", "/api/v1/principals/{id}", "/api/v1/principals/hostile").value(|text| {
         format!("{{\"name\":{text},\"realms\":{{\"a\":[{text}]}},\"properties\":{{\"a\":{text}}}}}")
     }),

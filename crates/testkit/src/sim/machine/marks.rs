@@ -5,7 +5,7 @@
 use super::power::{Point, Power};
 use kernel::contracts::{Clock, CrashMarks, Suspect};
 use kernel::values::ids::{Millis, SessionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The marks of one machine.
@@ -21,7 +21,7 @@ struct State {
     /// What this process works on.
     open: BTreeMap<usize, Suspect>,
     /// What processes before it worked on when they died, until that is on record.
-    left: BTreeMap<SessionId, Left>,
+    left: Vec<Left>,
     /// How many processes died of each session. One that dies before it has settled the death
     /// before has not died of it again.
     deaths: BTreeMap<SessionId, u64>,
@@ -57,9 +57,9 @@ impl Marks {
         let now = self.clock.now();
         let mut state = self.state();
         let open = std::mem::take(&mut state.open);
-        for mark in open.into_values() {
-            state.left.insert(mark.session, Left { mark, since: now });
-            *state.deaths.entry(mark.session).or_default() += 1;
+        state.left.extend(open.values().map(|mark| Left { mark: *mark, since: now }));
+        for session in open.values().map(|mark| mark.session).collect::<BTreeSet<_>>() {
+            *state.deaths.entry(session).or_default() += 1;
         }
     }
 
@@ -99,7 +99,7 @@ impl CrashMarks for Marks {
     }
 
     fn suspects(&self) -> Vec<Suspect> {
-        self.state().left.values().map(|left| left.mark).collect()
+        self.state().left.iter().map(|left| left.mark).collect()
     }
 
     fn settle(&self, session: SessionId) {
@@ -108,9 +108,11 @@ impl CrashMarks for Marks {
         }
         let at = self.clock.now();
         let mut state = self.state();
-        if let Some(Left { since, .. }) = state.left.remove(&session) {
-            state.settled.push(Settled { session, since, at });
-        } else {
+        let is_its = |left: &mut Left| left.mark.session == session;
+        let left: Vec<Left> = state.left.extract_if(.., is_its).collect();
+        let settled = left.iter().map(|left| Settled { session, since: left.since, at });
+        state.settled.extend(settled);
+        if left.is_empty() {
             state.open.retain(|_, open| open.session != session);
         }
     }

@@ -60,11 +60,10 @@ impl Point {
             Point::Step => 1_500,
             Point::DiskWrite => 400,
             Point::DiskSync | Point::Queued | Point::Durable => 80,
-            Point::BeforeSend
-            | Point::BeforeEffect
-            | Point::AfterEffect
-            | Point::BeforeAnswer
-            | Point::BlobSync => 40,
+            Point::BeforeSend | Point::BeforeEffect | Point::AfterEffect | Point::BeforeAnswer => {
+                40
+            }
+            Point::BlobSync => 4,
             Point::Stretch => 2,
         }
     }

@@ -29,9 +29,12 @@ impl Hits {
         // A server that was killed at once may have made no file yet.
         let bytes = fs::read(data.join(MARKS)).unwrap_or_default();
         let left: BTreeSet<_> = (0..PLACES).filter_map(|place| mark_at(&bytes, place)).collect();
-        for mark in left.difference(&self.left) {
+        // One kill may leave several marks of a session.
+        let hit: BTreeSet<&[u8]> =
+            left.difference(&self.left).map(|mark| &mark[..ID_BYTES]).collect();
+        for bytes in hit {
             let mut id = [0; ID_BYTES];
-            id.copy_from_slice(&mark[..ID_BYTES]);
+            id.copy_from_slice(bytes);
             let session = SessionId(u128::from_be_bytes(id)).to_string();
             *self.of.entry(session).or_default() += 1;
         }
