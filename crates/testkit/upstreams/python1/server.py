@@ -8,7 +8,11 @@ Over HTTP it prints where it listens, and ends when its standard input does.
 import os
 import socket
 import sys
+import tempfile
 import threading
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 
 import anyio
 import uvicorn
@@ -21,7 +25,10 @@ HANG_S = 600
 
 server = FastMCP("python1")
 written_texts = []
-under_way_calls = set()
+# Over a pipe, several processes of one project serve as one: they count together. A process that
+# was ended counts no more.
+PLACE = sha256(f"{os.getcwd()} {sys.argv[1:]}".encode()).hexdigest()[:16]
+UNDER_WAY = Path(tempfile.gettempdir(), f"waypost-python1-{PLACE}")
 
 
 class Name(BaseModel):
@@ -75,18 +82,23 @@ def written() -> str:
 @server.tool(annotations=READS)
 async def hang(ctx: Context) -> str:
     """Answers after ten minutes."""
-    under_way_calls.add(ctx.request_id)
+    UNDER_WAY.mkdir(exist_ok=True)
+    mark = UNDER_WAY / f"{os.getpid()}-{ctx.request_id}"
+    mark.touch()
     try:
         await anyio.sleep(HANG_S)
     finally:
-        under_way_calls.discard(ctx.request_id)
+        mark.unlink()
+        with suppress(OSError):
+            UNDER_WAY.rmdir()
     return "at last"
 
 
 @server.tool(annotations=READS)
 def under_way() -> str:
     """Says how many calls hang."""
-    return str(len(under_way_calls))
+    marks = UNDER_WAY.iterdir() if UNDER_WAY.is_dir() else []
+    return str(sum(1 for mark in marks if Path("/proc", mark.name.split("-")[0]).is_dir()))
 
 
 @server.tool(annotations=READS)

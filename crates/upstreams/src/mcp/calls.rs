@@ -18,9 +18,10 @@ use tokio::sync::mpsc;
 /// How many messages wait for the reader of a call's replies; the line before it has its own queue.
 const REPLIES_MAX: usize = 16;
 
-/// For how long a server may still ask for a call that was left: it was told so, but need not heed
-/// it. What it asks meanwhile may belong to that call.
-const LEFT_MS: u64 = 600_000;
+/// For how long a server may still ask for a call that was left: it was told so, and may not have
+/// read it yet. What it asks meanwhile may belong to that call. Not much longer: no other call can
+/// be asked anything until then.
+const LEFT_MS: u64 = 3_000;
 
 /// A call that is being sent.
 pub(crate) type Opening = BoxFuture<'static, Result<Replies>>;
