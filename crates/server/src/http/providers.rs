@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::body::Posted;
-use crate::request::doors::{Administrator, Shared};
+use crate::request::doors::{Administrator, Shared, for_whole_server};
 use crate::request::params::{Named, short};
 use axum::Json;
 use axum::extract::State;
@@ -47,6 +47,7 @@ pub(crate) async fn show(
 /// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
+    visitor: Visitor,
     Named(name): Named,
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
@@ -55,6 +56,7 @@ pub(crate) async fn store(
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
         doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
+        for_whole_server(&visitor, "a provider inside the server's own network, or trusted,")?;
     }
     if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);

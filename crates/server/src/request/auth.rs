@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use identity::sent::{Malformed, Sent};
 use identity::{Denied, Door, Identity, Verified};
+use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Via};
 use kernel::values::percent::decoded;
@@ -45,6 +46,8 @@ const OPEN_PATHS: [&str; 10] = [
 ];
 /// The other header that brings a credential.
 const API_KEY: &str = "x-api-key";
+/// The pattern that every realm fits.
+const EVERY_REALM: &str = "*";
 /// What a client of `/mcp` needs at first.
 const MCP_SCOPES: &str = "read use";
 
@@ -84,6 +87,16 @@ impl Visitor {
     /// Whether it administers.
     pub(crate) fn administers(&self) -> bool {
         self.administrator.as_ref().is_some_and(|caller| caller.admin)
+    }
+
+    /// Whether its credential has one of these roles in every realm that there is or may be: what
+    /// is the server's own belongs to no realm. In local mode there is one realm.
+    pub(crate) fn is_everywhere(&self, roles: &[Role]) -> bool {
+        let Some(verified) = &self.verified else { return true };
+        let mut grants = verified.realms.0.iter();
+        grants.any(|(realm, held)| {
+            realm.as_str() == EVERY_REALM && roles.iter().any(|role| held.has(*role))
+        })
     }
 
     /// The same, who came in by this way. In local mode the audit keeps nothing of it.

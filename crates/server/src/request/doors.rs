@@ -12,13 +12,16 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use engine::Engine;
+use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{pending, select};
 use identity::{Identity, Standing, Verified};
 use kernel::contracts::backup::Backup;
 use kernel::definition::pipeline::Pipeline;
+use kernel::identity::roles::Role;
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
+use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, Millis, RealmId};
 use policy::CedarPolicy;
 use project::realm::default_realm;
@@ -248,6 +251,16 @@ impl FromRequestParts<Shared> for Administrator {
 fn visitor(parts: &Parts) -> Result<&Visitor> {
     // Every door is in the frame: without it no one may come in.
     parts.extensions.get::<Visitor>().ok_or_else(no_caller)
+}
+
+/// Refuses who does not administer the whole server: this is of no realm, or of all of them.
+pub(crate) fn for_whole_server(visitor: &Visitor, what: &str) -> Result<()> {
+    if visitor.is_everywhere(&[Role::Admin]) {
+        return Ok(());
+    }
+    let message = format!("{what} needs the role `admin` in `*`");
+    let code = RefusalCode::Forbidden(Act::Administer);
+    Err(Refusal::new(code, message).hint("ask an administrator of the server").into())
 }
 
 /// What is answered where it must be known who calls, and is not.

@@ -1,6 +1,8 @@
 //! `/api/v1/backup`: who may write one and where, and a server over what is restored of it.
 
+use crate::api_keys::{ADMIN, Key, asking, send};
 use crate::house::{House, refused, text};
+use axum::http::Method;
 use project::folder::Project;
 use serde_json::{Value, json};
 
@@ -63,4 +65,22 @@ async fn only_administrators_write_backups() {
     assert!(!into.exists());
     let key = [("authorization", "Bearer secret")];
     assert_eq!(house.post_with(BACKUP, &key, body).await.status, 200);
+}
+
+#[tokio::test]
+async fn who_administers_one_realm_cannot_copy_all_of_them() {
+    let house = asking("[realms.acme]\nmax_find_limit = 100").await;
+    let folder = tempfile::tempdir().unwrap();
+    for realm in ["acme", "default"] {
+        let roles = json!({"name": realm, "realms": {realm: ["admin"]}});
+        let key = Key::created(&house, ADMIN, roles).await;
+        let into = folder.path().join(realm);
+        let answer = send(&house, &key.text, Method::POST, BACKUP, json!({"dir": into})).await;
+        assert_eq!(answer.refusal(), refused(403, "forbidden", &[]), "{realm}");
+        assert!(!into.exists(), "a backup of all realms for {realm}");
+    }
+    let everywhere = json!({"name": "root", "realms": {"*": ["admin"]}});
+    let key = Key::created(&house, ADMIN, everywhere).await;
+    let body = json!({"dir": folder.path().join("all")});
+    assert_eq!(send(&house, &key.text, Method::POST, BACKUP, body).await.status, 200);
 }

@@ -466,7 +466,7 @@ async fn a_server_that_others_reach_starts_only_with_credentials() {
 #[tokio::test]
 async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator() {
     let guarded = Guarded::start(OPEN).await;
-    let operator = guarded.key(Role::Operator).await;
+    let (operator, admin) = (guarded.key(Role::Operator).await, guarded.key(Role::Admin).await);
     let plain = json!({"baseUrl": "https://crm.example.com", "disabled": true});
     let inside = json!({"baseUrl": "http://10.0.0.7", "disabled": true});
     let trusted = json!({"baseUrl": "https://crm.example.com", "trusted": true, "disabled": true});
@@ -474,6 +474,9 @@ async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator(
         (operator.as_str(), "crm", &plain, 201),
         (operator.as_str(), "crm", &trusted, 403),
         (operator.as_str(), "inside", &inside, 403),
+        // The server's network is not one realm's.
+        (admin.as_str(), "crm", &trusted, 403),
+        (admin.as_str(), "inside", &inside, 403),
         (ADMIN_KEY, "inside", &inside, 201),
     ] {
         let path = format!("/api/v1/providers/{name}");

@@ -1,5 +1,6 @@
 //! `/livez`, `/readyz`, `/metrics`.
 
+use crate::api_keys::{ADMIN, Key, asking};
 use crate::house::{ADDRESS, House, refused};
 use axum::body::Body;
 use axum::http::Request;
@@ -65,5 +66,20 @@ async fn metrics_count_what_happened() {
         "# EOF",
     ] {
         assert!(metrics.text.lines().any(|told| told == line), "{line}\n{}", metrics.text);
+    }
+}
+
+#[tokio::test]
+async fn who_administers_one_realm_learns_nothing_of_the_machine() {
+    let house = asking("").await;
+    let body = json!({"name": "acme", "realms": {"default": ["admin"]}});
+    let of_realm = Key::created(&house, ADMIN, body).await.text;
+    for (key, is_told) in [(ADMIN, true), (of_realm.as_str(), false)] {
+        let request = Request::get("/livez").header("host", ADDRESS).header("x-api-key", key);
+        let request = request.header("waypost-challenge", "one").body(Body::empty());
+        let instance = house.send(request.unwrap()).await.body["instance"].clone();
+        assert!(instance["proof"].is_string(), "{instance}");
+        let told = [instance.get("pid").is_some(), instance.get("data").is_some()];
+        assert_eq!(told, [is_told; 2], "{instance}");
     }
 }

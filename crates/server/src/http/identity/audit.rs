@@ -1,11 +1,10 @@
 //! `/api/v1/audit`: what was decided in the caller's realm, or about the server as a whole, how far
 //! the chain of it goes, and whether it is as it was written.
 
-use super::{everything_only, maker};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
-use crate::request::doors::Administrator;
+use crate::request::doors::{Administrator, for_whole_server};
 use crate::request::params::{Params, no_such, page, short};
 use axum::Json;
 use kernel::contracts::audit::{AuditFilter, Found};
@@ -107,10 +106,8 @@ fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<Chai
         (Some(_), Some(realm)) => ChainName::of(&realm.into()),
         (Some(other), None) => return Err(no_such("chain", other, &["realm", "server"])),
     };
-    if maker(visitor, caller).administers_everything() {
-        return Ok(chain);
-    }
-    Err(everything_only("the audit of the server, or of another realm,"))
+    for_whole_server(visitor, "the audit of the server, or of another realm,")?;
+    Ok(chain)
 }
 
 fn moment(text: &str) -> Result<Millis> {

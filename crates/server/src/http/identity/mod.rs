@@ -11,17 +11,14 @@ pub(crate) mod token;
 pub(crate) mod metadata;
 pub(crate) mod audit;
 
-use crate::problem::Failure;
 use crate::request::auth::Visitor;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
-use engine::refusal::{Refusal, RefusalCode};
 use identity::keys::Maker;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
 use kernel::tool::call::Caller;
-use kernel::values::caller::Act;
 use std::collections::BTreeMap;
 
 /// Who changes keys and principals: with a credential within what that administers, in local mode
@@ -38,13 +35,6 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
     };
     let Caller { subject, actor, via, .. } = caller.clone();
     Maker { subject, actor, grants, via }
-}
-
-/// What others are told who ask for something of the server as a whole.
-fn everything_only(what: &str) -> Failure {
-    let message = format!("{what} needs the role `admin` in `*`");
-    let code = RefusalCode::Forbidden(Act::Administer);
-    Refusal::new(code, message).hint("ask an administrator of the server").into()
 }
 
 /// The roles in each realm, as they are shown.

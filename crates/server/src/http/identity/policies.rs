@@ -1,12 +1,11 @@
 //! `/api/v1/policies`: what the files of the project say about who may do what. They are changed in
 //! their files alone, so that they are only read here.
 
-use super::{everything_only, maker};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::Result;
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
-use crate::request::doors::Administrator;
+use crate::request::doors::{Administrator, for_whole_server};
 use crate::request::params::Params;
 use axum::Json;
 use policy::decide::ListedPolicy;
@@ -18,9 +17,7 @@ pub(crate) async fn list(
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Policies>> {
-    if !maker(&visitor, &caller).administers_everything() {
-        return Err(everything_only("the list of policies"));
-    }
+    for_whole_server(&visitor, "the list of policies")?;
     let files = doors.policies.as_ref();
     let read = files.map(|files| files.policies());
     let listed = read.as_ref().map(|read| read.listed()).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! `/api/v1/backup`: a backup of the data folder, on the server's own machine.
 
 use crate::problem::{Failure, Result};
+use crate::request::auth::Visitor;
 use crate::request::body::Posted;
-use crate::request::doors::Administrator;
+use crate::request::doors::{Administrator, for_whole_server};
 use crate::secrets::backup::{BESIDE, told};
 use axum::Json;
 use axum::http::StatusCode;
@@ -15,11 +16,14 @@ use std::pin::pin;
 use wire::rest;
 
 /// `POST /backup`: answered when the backup is durable, however long that takes. It is given up
-/// when the client goes away, and when the server stops.
+/// when the client goes away, and when the server stops. It holds the server's secret and what is
+/// in all realms, so that who administers one of them may not write it.
 pub(crate) async fn write(
     Administrator { doors, .. }: Administrator,
+    visitor: Visitor,
     Posted(body): Posted<rest::BackupBody>,
 ) -> Result<Json<rest::BackupAnswer>> {
+    for_whole_server(&visitor, "a backup")?;
     let into = PathBuf::from(body.dir);
     let mut closing = doors.closing();
     let making = doors.backup.backup(into.clone(), BESIDE);
