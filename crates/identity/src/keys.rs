@@ -238,8 +238,13 @@ impl Keys {
     fn new_key(&self, maker: &Maker, new: &NewKey) -> Result<Draft<Secret>, KeyRefusal> {
         let snapshot = self.snapshot();
         check(maker, &snapshot)?;
+        // First what the maker names, whoever is there: where a principal of others is known, and
+        // that it is, is nobody's business who does not administer those realms.
+        new.realms.is_within(&maker.grants)?;
         let realms = realms_of(new, &snapshot.directory)?;
-        realms.is_within(&maker.grants)?;
+        if !maker.administers(&realms) {
+            return Err(KeyRefusal::NoPrincipal);
+        }
         let name = new.name.trim();
         let characters = name.chars().count();
         if characters == 0 || characters > NAME_CHARS_MAX || name.chars().any(char::is_control) {
