@@ -29,6 +29,8 @@ pub(crate) const NOT_OF_LIST: &str =
 #[derive(Clone)]
 pub(crate) struct Cursors {
     envelopes: StableEnvelopes,
+    /// Whether places are taken as 0.1.0 gave them out.
+    takes_plain: bool,
 }
 
 /// What a place is good for: one list of one realm, under one filter.
@@ -69,7 +71,14 @@ impl Cursors {
     /// With the server's secrets. Places that another one sealed are gone: a client reads the list
     /// from its beginning then.
     pub(crate) fn new(keys: impl Into<Keyring>) -> Self {
-        Self { envelopes: StableEnvelopes::new(keys, PURPOSE) }
+        Self { envelopes: StableEnvelopes::new(keys, PURPOSE), takes_plain: true }
+    }
+
+    /// The same where only sealed places are taken: a caller who can name any row finds out, from
+    /// those of its own on either side of it, how many others there are.
+    #[must_use]
+    pub(crate) fn only_sealed(self) -> Self {
+        Self { takes_plain: false, ..self }
     }
 
     /// Where the page begins that a client asks for; none for the first one.
@@ -105,9 +114,10 @@ impl Cursors {
                 let place = self.envelopes.open(&of.0, &bytes)?;
                 String::from_utf8(place).map_err(|_| Unopened::Changed)
             }
-            // As 0.1.0 gave places out: in clear, and bound to nothing. Everybody who reaches this
-            // server may see all of it; one with several realms must not take them.
-            None => old(sent).ok_or(Unopened::Changed),
+            // As 0.1.0 gave places out: in clear, and bound to nothing. Everybody who reaches a
+            // server in local mode may see all of it.
+            None if self.takes_plain => old(sent).ok_or(Unopened::Changed),
+            None => Err(Unopened::Changed),
         }
     }
 }
@@ -292,6 +302,11 @@ mod tests {
         let opened = |sent: &str| cursors().open_or(&purpose(), sent, read);
         assert_eq!(opened("tools:a").as_deref(), Ok("a"));
         assert_eq!(opened("nope"), Err(Unopened::Changed));
+        let sealed = cursors().only_sealed();
+        assert_eq!(sealed.open_or(&purpose(), "tools:a", read), Err(Unopened::Changed));
+        assert_eq!(sealed.open(&purpose(), "42"), Err(Unopened::Changed));
+        let own = sealed.open(&purpose(), &cursors().seal(&purpose(), "42"));
+        assert_eq!(own.as_deref(), Ok("42"));
         assert_eq!(opened(&cursors().seal(&purpose(), "b")).as_deref(), Ok("b"));
     }
 }

@@ -1,6 +1,9 @@
 //! Cursors of lists: opaque, the same after a restart, and good for one list under one filter.
 
-use crate::house::{House, encoded, refused, text};
+use crate::api_keys::{ADMIN, asking, get};
+use crate::house::{House, encoded, refused, request, text};
+use axum::body::Body;
+use axum::http::{Method, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::contracts::{Page, SessionFilter};
@@ -154,4 +157,19 @@ async fn a_new_secret_takes_the_cursors_of_the_old_one_until_that_is_gone() {
     assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]));
     assert!(answer.body.to_string().contains("secret key"), "{answer:?}");
     stopper.stop().await;
+}
+
+#[tokio::test]
+async fn who_needs_a_credential_names_no_row() {
+    let house = asking("").await;
+    for path in [SESSIONS, "/api/v1/asks", "/api/v1/plans", "/api/v1/tools"] {
+        for made_up in ["1", "42", "math::add"] {
+            let answer = get(&house, ADMIN, &format!("{path}?cursor={made_up}")).await;
+            assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]), "{path} {made_up}");
+        }
+    }
+    // Else the last row of all realms could be found by trying.
+    let mut follow = request(Method::GET, "/api/v1/events?after=1-0", Body::empty());
+    follow.headers_mut().insert("x-api-key", ADMIN.parse().unwrap());
+    assert_eq!(house.open(follow).await.status(), StatusCode::BAD_REQUEST);
 }
