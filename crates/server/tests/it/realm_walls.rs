@@ -2,7 +2,7 @@
 //! their tools, prompts and resources are like what does not exist, also for administrators. Nor is
 //! a change in one realm heard in another.
 
-use crate::api_keys::{ADMIN, asking, get, send};
+use crate::api_keys::{ADMIN, Key, asking, get, send};
 use crate::house::{House, approval, refused, request, text};
 use crate::mcp_client::{self, Events, modern, posted, sent};
 use crate::mcp_lists::each;
@@ -372,4 +372,35 @@ async fn a_sink_gets_the_events_of_the_realms_that_it_names() {
     };
     timeout(LIMIT, purged).await.expect("waited for the realm to be purged");
     assert_eq!(sinks("acme").await, ["lines"]);
+}
+
+#[tokio::test]
+async fn metrics_of_one_realm_tell_nothing_of_another() {
+    let house = house().await;
+    let called = json!({"arguments": {}});
+    let done = send(&house, ADMIN, Method::POST, "/api/v1/tools/far.echo/call", called).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    let metrics = async |realms: Value| {
+        let key = Key::created(&house, ADMIN, json!({"name": "scrape", "realms": realms})).await;
+        let answer = get(&house, &key.text, "/metrics").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.text
+    };
+    let everywhere = metrics(json!({"*": ["viewer"]})).await;
+    for word in ["far.echo", "waypost_calls_started_total", "waypost_http_responses_total"] {
+        assert!(everywhere.contains(word), "{word} is not in\n{everywhere}");
+    }
+    // A role in every realm must be one that reads the server's figures there.
+    for realms in [
+        json!({"acme": ["admin"]}),
+        json!({"acme": ["viewer"]}),
+        json!({"*": ["member"], "default": ["viewer"]}),
+    ] {
+        let own = metrics(realms.clone()).await;
+        assert!(own.contains("waypost_asks_open{kind=\"fill\"} 0"), "{realms}\n{own}");
+        for word in ["far.echo", "_total", "waypost_store", "_duration_seconds"] {
+            let mut others = own.lines().filter(|line| !line.contains("upstream_restarts"));
+            assert_eq!(others.find(|line| line.contains(word)), None, "{realms}: {word}");
+        }
+    }
 }

@@ -18,6 +18,8 @@ use wire::rest::{Health, Instance};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The roles that read what the server says of itself.
+const READERS: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
 /// `GET /livez`: the process answers, and a client that sends a challenge learns which one it is.
 pub(crate) async fn livez(
@@ -55,12 +57,16 @@ pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "UP".to_owned(), instance: None })
 }
 
-/// `GET /metrics`.
-pub(crate) async fn metrics(Who { doors, caller }: Who) -> Result<Response> {
-    let reading = Reading::of(&doors, &caller).await;
+/// `GET /metrics`: what is counted over all realms, with names in them, is for who reads in all of
+/// them. All others see the states of their own realm.
+pub(crate) async fn metrics(Who { doors, caller }: Who, visitor: Visitor) -> Result<Response> {
+    let is_whole = visitor.is_everywhere(&READERS);
+    let reading = Reading::of(&doors, &caller, is_whole).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));
-    doors.telemetry.register(&mut registry);
+    if is_whole {
+        doors.telemetry.register(&mut registry);
+    }
     registry.register_collector(Box::new(reading));
     let mut body = String::new();
     match text::encode(&mut body, &registry) {

@@ -1,4 +1,5 @@
-//! What `/metrics` says beside the durations: counters and states at one moment.
+//! What `/metrics` says beside the durations: counters and states at one moment. Those of the whole
+//! server tell of all realms, so that they are only for who may read in all of them.
 
 use crate::gateway::Member;
 use crate::http::upstreams::readable;
@@ -26,6 +27,8 @@ const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
 /// The counters at one moment.
 #[derive(Debug)]
 pub(in crate::http) struct Reading {
+    /// Whether what is counted over all realms is told.
+    is_whole: bool,
     counts: Counts,
     streams_open: u64,
     sinks: Vec<SinkState>,
@@ -64,11 +67,12 @@ struct UpstreamReading {
 
 impl Reading {
     /// How it is now. A store that cannot be read has metrics too.
-    pub(in crate::http) async fn of(doors: &Doors, caller: &Caller) -> Self {
+    pub(in crate::http) async fn of(doors: &Doors, caller: &Caller, is_whole: bool) -> Self {
         let engine = &doors.engine;
         let refused = refused(&engine.tools().breakers(&caller.realm));
         let open = doors.limits().streams_max.saturating_sub(doors.streams.available_permits());
         Self {
+            is_whole,
             counts: engine.counts(),
             streams_open: open as u64,
             sinks: engine.feed().sinks(caller).await.unwrap_or_default(),
@@ -128,6 +132,28 @@ impl Reading {
             ("reload_refused", "Whether what the files say is wrong and not served", refused),
             ("tool_breakers_open", "Tools whose calls are refused", self.tools_refused),
         ]
+    }
+
+    /// What is counted over all realms.
+    fn encode_server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, help, value) in self.counters() {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        for (name, help, value) in self.gauges() {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        let (name, help, unit) = ("start_time", "When the process began to serve", Unit::Seconds);
+        let metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+        ConstGauge::new(self.started.0 as f64 / 1_000.0).encode(metric)?;
+        let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
+        counters("status", "runs_ended", "Runs that ended").encode(encoder, ended)?;
+        let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
+        counters("code", "http_responses", "Answers of all endpoints").encode(encoder, answers)?;
+        let told = counters("outcome", "reloads", "Files that changed and were read again");
+        told.encode(encoder, self.reloads)?;
+        self.encode_store(encoder)
     }
 
     fn encode_store(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -214,25 +240,9 @@ impl Reading {
 
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, help, value) in self.counters() {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
+        if self.is_whole {
+            self.encode_server(&mut encoder)?;
         }
-        for (name, help, value) in self.gauges() {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
-        let (name, help, unit) = ("start_time", "When the process began to serve", Unit::Seconds);
-        let metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
-        ConstGauge::new(self.started.0 as f64 / 1_000.0).encode(metric)?;
-        let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
-        counters("status", "runs_ended", "Runs that ended").encode(&mut encoder, ended)?;
-        let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
-        counters("code", "http_responses", "Answers of all endpoints")
-            .encode(&mut encoder, answers)?;
-        let told = counters("outcome", "reloads", "Files that changed and were read again");
-        told.encode(&mut encoder, self.reloads)?;
-        self.encode_store(&mut encoder)?;
         self.encode_asks(&mut encoder)?;
         self.encode_sessions(&mut encoder)?;
         self.encode_sinks(&mut encoder)?;
@@ -326,6 +336,7 @@ mod tests {
             last_error: None,
         };
         Reading {
+            is_whole: true,
             counts: Counts {
                 runs_started: 3,
                 runs_ended: BTreeMap::from([("completed", 2), ("failed", 1)]),
