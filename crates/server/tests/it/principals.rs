@@ -6,6 +6,7 @@ use crate::house::{ADDRESS, Answer, House, refused, request, setup, text};
 use axum::body::Body;
 use axum::http::Method;
 use engine::AllowAll;
+use futures::StreamExt;
 use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
 use project::config::Config;
@@ -13,8 +14,14 @@ use project::folder::Project;
 use serde_json::{Value, json};
 use server::{Extra, Setup};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const PRINCIPALS: &str = "/api/v1/principals";
+/// After so long without a word a stream has told all that there is.
+const QUIET: Duration = Duration::from_millis(300);
+/// Long enough for a stream to end, and shorter than the time between two heartbeats.
+const ENDS: Duration = Duration::from_secs(5);
 
 /// A project that others reach, whose file names `ann`, an operator here, with more settings.
 fn project(settings: &str) -> Project {
@@ -243,4 +250,35 @@ async fn a_request_chooses_among_the_realms_that_exist_and_may_be_entered() {
         let answer = with_headers(&house, &key.text, &path, &headers).await;
         assert_eq!(answer.status, status, "{name}: {answer:?}");
     }
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_role_that_let_its_reader_see_it() {
+    let house = knowing_ann().await;
+    let viewer = json!({"realms": {"default": ["viewer"]}});
+    assert_eq!(put(&house, ADMIN, "bob", viewer).await.0, 201);
+    let key = Key::created(&house, ADMIN, json!({"name": "laptop", "of": "bob"})).await;
+    let body = json!({"planId": "interaction::greeting"});
+    let begun = send(&house, ADMIN, Method::POST, "/api/v1/runs", body).await.body;
+    let path = format!("/api/v1/sessions/{}/events", text(&begun["session"]["id"]));
+    let mut follow = request(Method::GET, &path, Body::empty());
+    follow.headers_mut().insert("x-api-key", key.text.parse().unwrap());
+    let stream = house.open(follow).await;
+    assert_eq!(stream.status(), 200);
+    let mut pieces = stream.into_body().into_data_stream();
+    while let Ok(piece) = timeout(QUIET, pieces.next()).await {
+        piece.expect("the stream goes on").unwrap();
+    }
+    // The credential stays good, and nothing happens in the session.
+    assert_eq!(put(&house, ADMIN, "bob", member()).await.0, 200);
+    let mut read = Vec::new();
+    let rest = async {
+        while let Some(piece) = pieces.next().await {
+            read.extend_from_slice(&piece.unwrap());
+        }
+    };
+    timeout(ENDS, rest).await.expect("waited for the stream to end");
+    let read = String::from_utf8(read).unwrap();
+    assert!(read.contains("event: error") && read.contains("not_found"), "{read}");
+    assert_eq!(key.status(&house).await, 200);
 }

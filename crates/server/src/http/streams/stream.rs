@@ -6,7 +6,8 @@ use crate::request::doors::{Closing, Doors, Shared};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::future::{Either, select};
+use engine::ListVersion;
+use futures::future::{Either, pending, select};
 use futures::stream;
 use serde::Serialize;
 use serde_json::json;
@@ -18,6 +19,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// A client that hears nothing for so long hears that we are still here.
 const HEARTBEAT_MS: u64 = 15_000;
+/// How often it is looked whether who follows may see something else.
+const RIGHTS_MS: u64 = 500;
 /// How soon a client that lost the stream comes back.
 pub(in crate::http) const RETRY: Duration = Duration::from_millis(2_000);
 /// What a client that comes back saw last.
@@ -102,6 +105,8 @@ impl<S: Source> Tail<S> {
             }
         }
         while let Stage::Following = self.stage {
+            // Before the look: what changes after it ends the wait.
+            let rights = self.doors.engine.tools().list_version();
             match self.source.look(&self.doors).await? {
                 Look::Event(event) => return Ok(Some(event)),
                 Look::Last(event) => {
@@ -110,7 +115,7 @@ impl<S: Source> Tail<S> {
                 }
                 Look::Nothing => {}
             }
-            match self.woken().await {
+            match self.woken(rights.as_ref()).await {
                 Woken::Source => {}
                 Woken::Heartbeat => return Ok(Some(Event::default().comment("still here"))),
                 // Without a last event: the client comes back when the server does.
@@ -120,14 +125,28 @@ impl<S: Source> Tail<S> {
         Ok(None)
     }
 
-    async fn woken(&mut self) -> Woken {
-        let clock = self.doors.engine.clock().as_ref();
-        let woken = engine::timeout(clock, HEARTBEAT_MS, self.source.woken());
-        match select(pin!(woken), pin!(self.closing.begun())).await {
-            Either::Left((Some(()), _)) => Woken::Source,
+    async fn woken(&mut self, rights: Option<&ListVersion>) -> Woken {
+        let Self { doors, source, closing, .. } = self;
+        let doors: &Doors = doors;
+        let clock = doors.engine.clock().as_ref();
+        let woken = pin!(engine::timeout(clock, HEARTBEAT_MS, source.woken()));
+        let closed = pin!(closing.begun());
+        let judged = pin!(judged_anew(doors, rights));
+        match select(woken, select(closed, judged)).await {
             Either::Left((None, _)) => Woken::Heartbeat,
-            Either::Right(((), _)) => Woken::Closing,
+            Either::Right((Either::Left(_), _)) => Woken::Closing,
+            // Who may not read it any more finds nothing at the next look.
+            Either::Left((Some(()), _)) | Either::Right((Either::Right(_), _)) => Woken::Source,
         }
+    }
+}
+
+/// Waits until policy may say something else than in this version; for ever where it allows
+/// everything, or reads the time.
+async fn judged_anew(doors: &Doors, before: Option<&ListVersion>) {
+    let (Some(before), Some(_)) = (before, doors.entrance.base()) else { return pending().await };
+    while doors.engine.tools().list_version().as_ref() == Some(before) {
+        doors.engine.clock().sleep_ms(RIGHTS_MS).await;
     }
 }
 
