@@ -11,7 +11,7 @@ use crate::request::realms::not_allowed;
 use crate::request::trace;
 use crate::request::way::way_of;
 use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
@@ -31,6 +31,8 @@ const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/ag
 const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
 /// Doors that speak JSON-RPC.
 const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
+/// What is ours as a whole: no pipeline has a path below it.
+const API: &str = "/api/";
 /// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
@@ -105,10 +107,8 @@ async fn checked<F: Future<Output = Response>>(
         Ok(visitor) => visitor,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
-            // No one calls here, so that only pipelines of the realm that every server has are
-            // known.
-            let is_pipeline = doors.engine.catalog().has_pipeline_at(&default_realm(), path);
-            let shape = if is_pipeline { Shape::Plain } else { shape };
+            let is_plain = may_be_pipeline(doors, entrance, &request);
+            let shape = if is_plain { Shape::Plain } else { shape };
             return sent(doors, page, told(doors, failure, shape, caller));
         }
     };
@@ -136,6 +136,17 @@ async fn checked<F: Future<Output = Response>>(
         None => response,
     };
     sent(doors, page, response)
+}
+
+/// Whether a pipeline may have the path of a request that is not let in. In which realm one has it
+/// is nobody's business there: where callers need credentials, all paths are alike that no door of
+/// ours has.
+fn may_be_pipeline(doors: &Doors, entrance: &Entrance, request: &Request) -> bool {
+    let path = request.uri().path();
+    match entrance.base() {
+        Some(_) => request.extensions().get::<MatchedPath>().is_none() && !path.starts_with(API),
+        None => doors.engine.catalog().has_pipeline_at(&default_realm(), path),
+    }
 }
 
 /// Who sends a request that was let in: by this way, with room for what is decided about it in the
