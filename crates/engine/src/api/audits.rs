@@ -50,6 +50,13 @@ impl Audits<'_> {
         let _ = self.shared.gate.note_out_of_scope(caller, act);
     }
 
+    /// Keeps that a door refuses what policy allows in the caller's realm, because it reaches
+    /// further than that: a grant, or something of the whole server. What could not be kept is
+    /// refused all the same.
+    pub fn note_beyond(self, caller: &Caller, act: Act, why: String) {
+        let _ = self.shared.gate.note_beyond(caller, act, why);
+    }
+
     /// Entries of a chain, newest first, for who administers. Whose chain it may be, the door asks.
     pub async fn entries(
         self,

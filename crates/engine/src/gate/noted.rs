@@ -97,6 +97,18 @@ impl Gate {
         trail.push(caller, entry)
     }
 
+    /// Keeps that a door refuses what policy allows in the caller's realm, because it reaches
+    /// further than that.
+    pub(crate) fn note_beyond(&self, caller: &Caller, act: Act, why: String) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let entry = Entry {
+            verdict: Said::Deny,
+            why: Some(why),
+            ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
+        };
+        trail.push(caller, entry)
+    }
+
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would
     /// become a run is kept like this, too.
     pub(crate) fn note_call(

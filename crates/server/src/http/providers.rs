@@ -56,7 +56,8 @@ pub(crate) async fn store(
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
         doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
-        for_whole_server(&visitor, "a provider inside the server's own network, or trusted,")?;
+        let what = "a provider inside the server's own network, or trusted,";
+        for_whole_server(&doors, &visitor, what)?;
     }
     if let Some(facts) = doors.gateway.configured(&name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);

@@ -254,12 +254,14 @@ fn visitor(parts: &Parts) -> Result<&Visitor> {
 }
 
 /// Refuses who does not administer the whole server: this is of no realm, or of all of them.
-pub(crate) fn for_whole_server(visitor: &Visitor, what: &str) -> Result<()> {
+pub(crate) fn for_whole_server(doors: &Doors, visitor: &Visitor, what: &str) -> Result<()> {
     if visitor.is_everywhere(&[Role::Admin]) {
         return Ok(());
     }
     let message = format!("{what} needs the role `admin` in `*`");
-    let code = RefusalCode::Forbidden(Act::Administer);
+    let (act, caller) = (Act::Administer, visitor.foremost());
+    doors.engine.audits().note_beyond(caller, act, message.clone());
+    let code = RefusalCode::Forbidden(act);
     Err(Refusal::new(code, message).hint("ask an administrator of the server").into())
 }
 

@@ -123,3 +123,27 @@ async fn a_call_is_kept_with_a_digest_of_its_arguments() {
     assert_eq!(text(&entry["arguments"]).len(), 64);
     assert_eq!(entry["door"], "rest /api/v1/tools/{name}/call");
 }
+
+#[tokio::test]
+async fn who_asks_for_more_than_its_realm_is_kept_as_denied() {
+    let house = asking(STRICT).await;
+    let own = json!({"name": "admin of one realm", "roles": ["admin"]});
+    let own = Key::created(&house, ADMIN, own).await;
+    let everywhere = json!({"*": ["admin"]});
+    for (method, path, body) in [
+        (Method::POST, "/api/v1/keys", json!({"name": "x", "realms": everywhere})),
+        (Method::PUT, "/api/v1/principals/eve", json!({"realms": everywhere})),
+        (Method::POST, "/api/v1/realms", json!({"name": "mine"})),
+        (Method::DELETE, "/api/v1/realms/other", Value::Null),
+        (Method::POST, "/api/v1/backup", json!({"dir": "/nowhere/at/all"})),
+        (Method::GET, "/api/v1/policies", Value::Null),
+        (Method::GET, "/api/v1/audit?chain=server", Value::Null),
+    ] {
+        let refused = send(&house, &own.text, method.clone(), path, body).await;
+        assert_eq!(refused.status, 403, "{method} {path}: {refused:?}");
+        let page = get(&house, ADMIN, &format!("{AUDIT}?subject=key:{}&limit=1", own.id)).await;
+        let entry = &page.body["items"][0];
+        assert_eq!(entry["verdict"], "deny", "{method} {path}: {entry}");
+        assert!(text(&entry["why"]).contains("`admin` in `*`"), "{method} {path}: {entry}");
+    }
+}

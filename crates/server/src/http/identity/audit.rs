@@ -4,7 +4,7 @@
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
-use crate::request::doors::{Administrator, for_whole_server};
+use crate::request::doors::{Administrator, Doors, for_whole_server};
 use crate::request::params::{Params, no_such, page, short};
 use axum::Json;
 use kernel::contracts::audit::{AuditFilter, Found};
@@ -51,7 +51,7 @@ pub(crate) async fn list(
     visitor: Visitor,
     Params(query): Params<EntriesQuery>,
 ) -> Result<Json<Page<AuditEntry>>> {
-    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
     let since = query.since.as_deref().map(moment).transpose()?;
     let filter = AuditFilter { act: query.act, subject: query.subject, since };
     let of = Purpose::of(&caller, "/api/v1/audit").filtered(&(&chain, &filter));
@@ -67,7 +67,7 @@ pub(crate) async fn head(
     visitor: Visitor,
     Params(query): Params<ChainQuery>,
 ) -> Result<Json<AuditHead>> {
-    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
     let state = doors.engine.audits().head(&caller, &chain).await?;
     Ok(Json(AuditHead {
         chain: chain.to_string(),
@@ -82,7 +82,7 @@ pub(crate) async fn verify(
     visitor: Visitor,
     Params(query): Params<CheckQuery>,
 ) -> Result<Json<AuditCheck>> {
-    let chain = chain(query.chain.as_deref(), &visitor, &caller)?;
+    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
     let known = query.head.as_deref().map(kept_head).transpose()?;
     let known: Vec<Head> = known.into_iter().collect();
     let seen = doors.engine.audits().verify(&caller, &chain, &known).await?;
@@ -98,7 +98,12 @@ pub(crate) async fn verify(
 
 /// The chain that is meant: the realm's, or for who administers all of it the server's, or that of
 /// any realm: one that was removed is entered no more, and its audit stays.
-fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<ChainName> {
+fn chain(
+    doors: &Doors,
+    named: Option<&str>,
+    visitor: &Visitor,
+    caller: &Caller,
+) -> Result<ChainName> {
     let realm = named.and_then(|named| named.strip_prefix(OF_REALM));
     let chain = match (named, realm) {
         (None | Some("realm"), _) => return Ok(ChainName::of(&caller.realm)),
@@ -106,7 +111,7 @@ fn chain(named: Option<&str>, visitor: &Visitor, caller: &Caller) -> Result<Chai
         (Some(_), Some(realm)) => ChainName::of(&realm.into()),
         (Some(other), None) => return Err(no_such("chain", other, &["realm", "server"])),
     };
-    for_whole_server(visitor, "the audit of the server, or of another realm,")?;
+    for_whole_server(doors, visitor, "the audit of the server, or of another realm,")?;
     Ok(chain)
 }
 

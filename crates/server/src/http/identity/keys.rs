@@ -2,7 +2,7 @@
 //! answer that creates or rotates it and nowhere else: only its hash is stored. So a repeated
 //! request cannot be answered like the first one, and `Idempotency-Key` is not taken here.
 
-use super::{maker, not_stored, realms_of};
+use super::{maker, not_stored, note_beyond, realms_of};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
@@ -78,7 +78,11 @@ pub(crate) async fn create(
         expires: expiry(body.expires_in_days, now)?,
     };
     let maker = maker(&visitor, &caller);
-    let made = doors.identity.create(&maker, new).await.map_err(not_made)?;
+    let made = doors.identity.create(&maker, new).await;
+    if let Err(refusal @ KeyRefusal::Exceeds(_)) = &made {
+        note_beyond(&doors, &caller, refusal);
+    }
+    let made = made.map_err(not_made)?;
     let id = made.stored.key.id.clone();
     tracing::info!(key = %id, by = %maker.subject, "an API key was created");
     let location = [(LOCATION, format!("/api/v1/keys/{id}"))];

@@ -12,6 +12,7 @@ pub(crate) mod metadata;
 pub(crate) mod audit;
 
 use crate::request::auth::Visitor;
+use crate::request::doors::Doors;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
@@ -19,6 +20,7 @@ use identity::keys::Maker;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
 use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
 use std::collections::BTreeMap;
 
 /// Who changes keys and principals: with a credential within what that administers, in local mode
@@ -35,6 +37,11 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
     };
     let Caller { subject, actor, via, .. } = caller.clone();
     Maker { subject, actor, grants, via }
+}
+
+/// Keeps in the audit that who administers a realm asked for more than that.
+fn note_beyond(doors: &Doors, caller: &Caller, refusal: &impl ToString) {
+    doors.engine.audits().note_beyond(caller, Act::Administer, refusal.to_string());
 }
 
 /// The roles in each realm, as they are shown.

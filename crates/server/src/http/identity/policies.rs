@@ -17,7 +17,7 @@ pub(crate) async fn list(
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Policies>> {
-    for_whole_server(&visitor, "the list of policies")?;
+    for_whole_server(&doors, &visitor, "the list of policies")?;
     let files = doors.policies.as_ref();
     let read = files.map(|files| files.policies());
     let listed = read.as_ref().map(|read| read.listed()).unwrap_or_default();

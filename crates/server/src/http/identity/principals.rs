@@ -2,7 +2,7 @@
 //! changed in that file alone, so that a reader of the project sees who may do what; disabling one
 //! is for all of them, and stays.
 
-use super::{maker, realms_of};
+use super::{maker, note_beyond, realms_of};
 use crate::http::condition::{Condition, stale, tagged};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
@@ -65,6 +65,9 @@ pub(crate) async fn store(
     let version = ready(Ok::<_, Failure>(version));
     let expected = condition.expected("principal", &name, version).await?;
     let stored = doors.identity.put_principal(&maker, principal, expected).await;
+    if let Err(refusal @ PrincipalRefusal::Exceeds(_)) = &stored {
+        note_beyond(&doors, &caller, refusal);
+    }
     let stored = stored.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was stored");
     let status = if stored.version() == Some(1) { StatusCode::CREATED } else { StatusCode::OK };

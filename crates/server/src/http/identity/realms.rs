@@ -1,7 +1,7 @@
 //! `/api/v1/realms`: which realms there are and what is set for each. Realms are made and removed
 //! here; what is set for them is in the settings alone, and a realm that they name stays.
 
-use super::maker;
+use super::{maker, note_beyond};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
@@ -61,6 +61,9 @@ pub(crate) async fn create(
     let (maker, name) = (maker(&visitor, &caller), body.name);
     let by = maker.subject.clone();
     let made = doors.realms.create(maker, name.clone()).await;
+    if let Err(refusal @ RealmRefusal::NotAllowed) = &made {
+        note_beyond(&doors, &caller, refusal);
+    }
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(realm = %made.name, %by, "a realm was made");
     let location = [(LOCATION, format!("/api/v1/realms/{}", made.name))];
@@ -87,6 +90,9 @@ pub(crate) async fn remove(
     let maker = maker(&visitor, &caller);
     let by = maker.subject.clone();
     let removed = doors.realms.remove(maker, name.clone()).await;
+    if let Err(refusal @ RealmRefusal::NotAllowed) = &removed {
+        note_beyond(&doors, &caller, refusal);
+    }
     let removed = removed.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(realm = %removed.name, %by, "a realm was removed");
     Ok(Json(of_record(&doors, &removed)))

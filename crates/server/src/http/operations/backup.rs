@@ -23,7 +23,7 @@ pub(crate) async fn write(
     visitor: Visitor,
     Posted(body): Posted<rest::BackupBody>,
 ) -> Result<Json<rest::BackupAnswer>> {
-    for_whole_server(&visitor, "a backup")?;
+    for_whole_server(&doors, &visitor, "a backup")?;
     let into = PathBuf::from(body.dir);
     let mut closing = doors.closing();
     let making = doors.backup.backup(into.clone(), BESIDE);
