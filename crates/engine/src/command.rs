@@ -31,7 +31,7 @@ pub(crate) enum Presence {
 /// A command for one session.
 pub(crate) enum Command {
     /// Make the session.
-    Create { id: SessionId, owner: Option<Arc<str>>, answer: Answer<SessionRow> },
+    Create { id: SessionId, owner: Option<Arc<str>>, by: Box<Caller>, answer: Answer<SessionRow> },
     /// Make the session out of these events.
     Adopt { id: SessionId, events: Slices, by: Box<Caller>, answer: Answer<SessionRow> },
     /// Start a run.

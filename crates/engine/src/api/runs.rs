@@ -36,7 +36,8 @@ impl Sessions<'_> {
         let owner = caller.owner();
         let made = Resource::Session(facts(&key, None).owned_by(owner.as_deref()));
         self.shared.gate.permit(caller, Act::Run, made)?;
-        self.shared.ask(&key, |answer| Command::Create { id, owner, answer }).await
+        let by = Box::new(caller.clone());
+        self.shared.ask(&key, |answer| Command::Create { id, owner, by, answer }).await
     }
 }
 

@@ -32,8 +32,8 @@ impl Driver {
             return Err(refusal);
         }
         match command {
-            Command::Create { id, owner, answer } => {
-                let made = self.create(id, owner).await;
+            Command::Create { id, owner, by, answer } => {
+                let made = self.create(id, owner, *by).await;
                 told(answer, made)
             }
             Command::Adopt { id, events, by, answer } => {
@@ -115,11 +115,20 @@ impl Driver {
         }
     }
 
-    async fn create(&mut self, id: SessionId, owner: Option<Arc<str>>) -> Obeyed<SessionRow> {
+    async fn create(
+        &mut self,
+        id: SessionId,
+        owner: Option<Arc<str>>,
+        by: Caller,
+    ) -> Obeyed<SessionRow> {
         if self.session.is_some() {
             return Ok(Err(exists(&self.key.id)));
         }
-        self.begin(id, owner).await?;
+        // The audit keeps who made it; of a session that a run makes, the run's start says so.
+        self.doer = Some(by);
+        let begun = self.begin(id, owner).await;
+        self.doer = None;
+        begun?;
         self.durable().await?;
         let Some(session) = &self.session else { return Err(super::record::no_session()) };
         Ok(Ok(session_row(session, session.updated_at)))

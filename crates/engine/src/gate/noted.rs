@@ -53,6 +53,10 @@ impl Gate {
         doer: Option<&Caller>,
     ) -> Option<Entry> {
         let trail = self.trail.as_ref()?;
+        if let (Some(caller), Fact::SessionCreated { id, .. }) = (doer, &event.fact) {
+            let object = Object::new("session", id.to_string());
+            return Some(Entry::by(event.at, caller, Act::Run.name(), object));
+        }
         let entry = audited::entry(session, event, &|bytes| trail.digest(bytes))?;
         Some(match (doer, &event.fact) {
             (Some(caller), Fact::RunStarted { .. }) => {

@@ -257,3 +257,19 @@ async fn local_mode_keeps_what_is_journaled_alone() {
     world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     assert_eq!(entries(&world, "call").await.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_made_without_a_run_is_kept_with_its_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let journaled = AuditRules { unjournaled: false, reads: true, strict: false };
+    let world = world(folder.path(), journaled).await;
+    let row = world.engine.sessions().create(&caller(), Some("mine".to_owned())).await.unwrap();
+    let id = row.id.to_string();
+    let made = entries(&world, "run").await;
+    let expected = ("ann", "session", Some(id.as_str()), Said::Allow);
+    assert_eq!(made.iter().map(told).collect::<Vec<_>>(), [expected]);
+    // One that was there already was not made again.
+    let again = world.engine.sessions().create(&caller(), Some("mine".to_owned())).await;
+    assert!(again.is_err());
+    assert_eq!(entries(&world, "run").await.len(), 1);
+}
