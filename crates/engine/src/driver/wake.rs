@@ -156,7 +156,7 @@ impl Driver {
             if open.in_flight() {
                 let how = match open.state {
                     CallState::Started => HowFar::Unknown,
-                    _ => HowFar::NotSent,
+                    _ => open.unsent(),
                 };
                 let fault = fault(&format!("call `{call}`"));
                 self.withdraw_login(call).await?;

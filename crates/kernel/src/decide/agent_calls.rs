@@ -10,7 +10,7 @@ use crate::conversation::talk::{CallLine, Settled};
 use crate::definition::agent::Agent;
 use crate::event::{CallRequest, Fact};
 use crate::session::{AgentState, CallState, FrameKind, OpenAsk, OpenCall};
-use crate::tool::call::{HowFar, Judgement, Verdict};
+use crate::tool::call::{Judgement, Verdict};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, CallId, ContextKey, FrameId};
@@ -40,9 +40,8 @@ impl<'e> At<'e> {
             .filter_map(under_way)
             .filter(|open| matches!(open.state, CallState::Judged(_)))
             .collect();
-        if let Some((call, fault)) = judged.iter().find_map(|open| refusal(open)) {
-            let (how, said) = (HowFar::NotSent, None);
-            return AgentNext::Fact(Fact::CallFailed { call, how, fault, said });
+        if let Some(refused) = judged.iter().find_map(|open| refusal(open)) {
+            return AgentNext::Fact(refused);
         }
         let questions: Vec<Question> = open.iter().filter_map(|line| question(line)).collect();
         if !questions.is_empty() {
@@ -230,8 +229,8 @@ fn done_with(state: &AgentState) -> Option<Arc<Datum>> {
     state.output.clone().filter(|_| is_done)
 }
 
-/// Why the gate does not let a call through, if it does not.
-fn refusal(open: &OpenCall) -> Option<(CallId, Fault)> {
+/// A call that the gate does not let through fails.
+fn refusal(open: &OpenCall) -> Option<Fact> {
     let CallState::Judged(judgement) = &open.state else { return None };
     let fault = match judgement {
         Judgement::Refused(fault) => fault.clone(),
@@ -241,7 +240,8 @@ fn refusal(open: &OpenCall) -> Option<(CallId, Fault)> {
         }
         Judgement::Admitted { .. } => return None,
     };
-    Some((open.request.call, fault))
+    let (call, how) = (open.request.call, open.unsent());
+    Some(Fact::CallFailed { call, how, fault, said: None })
 }
 
 fn needs_approval(open: &OpenCall) -> bool {

@@ -11,7 +11,7 @@ use crate::event::{CallRequest, Fact, PlanEntry};
 use crate::expression::condition::{Condition, same};
 use crate::expression::pointer::{Stop, View};
 use crate::session::OpenCall;
-use crate::tool::call::{HowFar, Judgement, Verdict};
+use crate::tool::call::{Judgement, Verdict};
 use crate::values::datum::{Datum, Origin, larger_than};
 use crate::values::fault::Fault;
 use crate::values::ids::{ContextKey, Millis, PlanId, StepId};
@@ -45,7 +45,7 @@ impl At<'_> {
     /// The gate spoke: start, ask for approval, or fail with nothing sent.
     pub(super) fn judged(&self, open: &OpenCall, judgement: &Judgement) -> Decided {
         let call = open.request.call;
-        let failed = |fault| Fact::CallFailed { call, how: HowFar::NotSent, fault, said: None };
+        let failed = |fault| Fact::CallFailed { call, how: open.unsent(), fault, said: None };
         let (verdict, pins, answerers) = match judgement {
             Judgement::Refused(fault) => return Ok(Some(failed(fault.clone()))),
             Judgement::Admitted { verdict, pins, answerers, .. } => (verdict, pins, answerers),

@@ -69,9 +69,11 @@ impl Session {
     }
 
     fn request_call(&mut self, request: &CallRequest, seq: u64) {
-        if let Some(replaced) = request.replaces {
-            self.calls.remove(&replaced);
-        }
+        let replaced = request.replaces.and_then(|replaced| self.calls.remove(&replaced));
+        // The same id once more: no one knows what came of it when it was sent before, and that
+        // it does not go out now, or is not even admitted, tells no one.
+        let sent_before = request.replaces == Some(request.call);
+        let pins = replaced.filter(|_| sent_before).and_then(|replaced| replaced.pins);
         self.forget_ask_of(request.frame);
         let Some(frame) = self.frames.get_mut(&request.frame) else { return };
         frame.state = FrameState::Calling(request.call);
@@ -82,11 +84,11 @@ impl Session {
             requested_seq: seq,
             state: CallState::Requested,
             started_at: None,
-            pins: None,
+            pins,
             given: Arc::default(),
             rounds: 0,
             goes_on: false,
-            sent_before: false,
+            sent_before,
         };
         self.calls.insert(request.call, open);
         self.with_run(run, |run| run.in_flight += 1);

@@ -227,7 +227,8 @@ pub struct OpenCall {
     pub rounds: u32,
     /// It continues elsewhere, and was sent again only to learn what comes of it.
     pub goes_on: bool,
-    /// A process that is gone had sent it too, and no one knows what came of that.
+    /// It was sent before, and no one knows what came of that: by a process that is gone, or
+    /// before it was repeated under its id.
     pub sent_before: bool,
 }
 

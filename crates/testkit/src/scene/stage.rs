@@ -18,7 +18,7 @@ use kernel::expression::pointer::Want;
 use kernel::journal::projection::{HistoryItem, HistoryRow};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, Session};
-use kernel::tool::call::{Judgement, Pins, ToolError, ToolOutput, Verdict, Wants};
+use kernel::tool::call::{HowFar, Judgement, Pins, ToolError, ToolOutput, Verdict, Wants};
 use kernel::tool::schema::{Schemas, sentence};
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
@@ -254,14 +254,18 @@ impl Stage {
             published: Vec::new(),
             settled: None,
         };
-        let fact = match self.outcome(&self.session.calls[&call]) {
+        let open = &self.session.calls[&call];
+        let fact = match self.outcome(open) {
             Ok(ToolOutput::Value(value)) => finished(Datum::inline(value, Origin::Call(call))),
             Ok(ToolOutput::Blob(blob)) => finished(Datum::stored(blob, Origin::Call(call))),
             Ok(ToolOutput::Wants(wants)) => {
                 let Wants { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
-            Err(ToolError { how, fault, .. }) => Fact::CallFailed { call, how, fault, said: None },
+            Err(ToolError { how, fault, .. }) => {
+                let how = if how == HowFar::NotSent { open.unsent() } else { how };
+                Fact::CallFailed { call, how, fault, said: None }
+            }
         };
         self.record(fact);
         true
