@@ -11,9 +11,17 @@ use std::sync::Arc;
 /// The members that an answer may have.
 const MEMBERS: [&str; 4] = ["action", "arguments", "output", "why"];
 
-/// What this answer of a correction means for the failed step. `may_repeat` says whether its call
-/// may be sent again without asking anyone.
-pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
+/// What a correction may do about the failed call without asking anyone.
+#[derive(Debug, Clone, Copy)]
+pub struct Leeway {
+    /// Have it sent again.
+    pub repeat: bool,
+    /// Have it sent again with other arguments.
+    pub edit: bool,
+}
+
+/// What this answer of a correction means for the failed step.
+pub fn found(ask: &Ask, answer: &Value, leeway: Leeway) -> Found {
     let why = answer.get("why").and_then(Value::as_str).map(str::to_owned);
     let read = match &ask.body {
         AskBody::Fix { actions, .. } => read(actions, answer),
@@ -21,9 +29,11 @@ pub fn found(ask: &Ask, answer: &Value, may_repeat: bool) -> Found {
     };
     match read {
         Ok(reply) => {
-            let repeats =
-                matches!(reply, Reply::Fix { action: FixAction::Retry | FixAction::Edit, .. });
-            let acts = may_repeat || !repeats;
+            let acts = match reply {
+                Reply::Fix { action: FixAction::Retry, .. } => leeway.repeat,
+                Reply::Fix { action: FixAction::Edit, .. } => leeway.repeat && leeway.edit,
+                _ => true,
+            };
             Found { reply: Some(reply), acts, why, ..Found::default() }
         }
         Err(wrong) => {
@@ -63,6 +73,8 @@ mod tests {
     use crate::values::ids::{AskId, ContentHash, FrameId, Millis, RunId};
     use serde_json::json;
 
+    const ANY: Leeway = Leeway { repeat: true, edit: true };
+
     fn ask() -> Ask {
         let actions = vec![
             FixAction::Retry,
@@ -101,13 +113,22 @@ mod tests {
             (json!({"action": "settle", "output": null}), true),
             (json!({"action": "abort"}), true),
         ] {
-            let found = |may_repeat| found(&ask(), &answer, may_repeat);
+            let found = |repeat| found(&ask(), &answer, Leeway { repeat, edit: true });
             assert!(found(true).acts && found(true).fault.is_none(), "{answer}");
             let unknown = found(false);
             assert_eq!((unknown.acts, unknown.reply.is_some()), (acts, true), "{answer}");
         }
-        let why = found(&ask(), &json!({"action": "abort", "why": "hopeless"}), true).why;
+        let why = found(&ask(), &json!({"action": "abort", "why": "hopeless"}), ANY).why;
         assert_eq!(why.as_deref(), Some("hopeless"));
+    }
+
+    #[test]
+    fn other_arguments_may_be_a_persons_to_take_where_the_same_may_be_sent_again() {
+        let edit = json!({"action": "edit", "arguments": {"n": 2}});
+        let leeway = Leeway { edit: false, ..ANY };
+        let proposed = found(&ask(), &edit, leeway);
+        assert!(!proposed.acts && proposed.reply.is_some(), "{proposed:?}");
+        assert!(found(&ask(), &json!({"action": "retry"}), leeway).acts);
     }
 
     #[test]
@@ -124,7 +145,7 @@ mod tests {
             json!({"action": "retry", "output": 1}),
             json!({"action": "skip", "plan": "other"}),
         ] {
-            let found = found(&ask(), &answer, true);
+            let found = found(&ask(), &answer, ANY);
             let name = found.fault.as_ref().map(|fault| fault.name.as_str());
             assert_eq!((name, found.acts), (Some("CorrectionMisfit"), false), "{answer}");
         }

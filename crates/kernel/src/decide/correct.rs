@@ -3,12 +3,13 @@
 //! never corrected.
 
 use super::{At, Decided};
-use crate::ask::correction::found;
+use crate::ask::correction::{Leeway, found};
 use crate::ask::held::{Does, Found, Tried};
 use crate::ask::{Ask, AskBody};
 use crate::event::{CorrectionEnd, CorrectionEntry, Fact};
 use crate::expression::pointer::Stop;
 use crate::session::{CallState, Frame, FrameState, OpenAsk, OpenCall};
+use crate::tool::call::Reach;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, StepId};
@@ -85,12 +86,23 @@ impl<'e> At<'e> {
             _ => None,
         };
         let call = self.session.calls.values().find(|call| call.request.frame == failed.id);
-        let may_repeat = !call.is_some_and(OpenCall::must_be_known);
+        let pins = call.and_then(|call| call.pins.as_ref());
+        let leeway = Leeway {
+            repeat: !call.is_some_and(OpenCall::must_be_known),
+            edit: !self.is_unseen(failed) || pins.is_some_and(|pins| pins.reach == Reach::Reads),
+        };
         let found = match ask {
-            Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), may_repeat),
+            Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), leeway),
             None => Found::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
         };
         self.end_correction(failed, found)
+    }
+
+    /// Whether a model wrote this correction and it ran unasked: then its arguments are a model's,
+    /// and what they could change is a person's to say.
+    fn is_unseen(&self, failed: &Frame) -> bool {
+        let mut found = failed.tried.iter().filter_map(|tried| tried.found.as_deref());
+        found.any(|found| found.acts && found.runs(&self.frame.plan))
     }
 
     /// A correction that is failing: what its own frame has under way ends first. A write of
