@@ -150,7 +150,8 @@ async fn rounds(
 }
 
 /// Arguments that fit the tool's schema and its own check, as a reply: acted upon where the call
-/// only reads, else a proposal for a person.
+/// only reads, with these arguments and with those that failed, else a proposal for a person. A
+/// write that a model turns into a read would be left out without a word.
 fn usable(
     shared: &Shared,
     failed: &FailedStep,
@@ -162,14 +163,15 @@ fn usable(
     }
     let formed = shared.gate.well_formed(&failed.caller, &shown.call.tool, &arguments);
     let listed = formed.map_err(|ill| ill.fault.message)?;
-    let (reach, _) = listed.tool.reach(&arguments);
+    let reads = |arguments: &Value| listed.tool.reach(arguments).0 == Reach::Reads;
+    let acts = reads(&shown.call.arguments) && reads(&arguments);
     let reply = Reply::Fix {
         action: FixAction::Edit,
         arguments: Some(Arc::new(arguments)),
         output: None,
         plan_id: None,
     };
-    Ok(Found { reply: Some(reply), acts: reach == Reach::Reads, ..Found::default() })
+    Ok(Found { reply: Some(reply), acts, ..Found::default() })
 }
 
 async fn correction(

@@ -46,6 +46,14 @@ impl Tool for Strict {
         &self.spec
     }
 
+    /// With a negative number every one of them only reads.
+    fn reach(&self, arguments: &Value) -> (Reach, bool) {
+        match arguments["n"].as_i64() {
+            Some(number) if number < 0 => (Reach::Reads, true),
+            _ => (self.spec.reach, self.spec.idempotent),
+        }
+    }
+
     fn call<'a>(
         &'a self,
         _caller: &'a Caller,
@@ -148,6 +156,16 @@ async fn a_write_waits_for_a_person_who_takes_what_is_proposed() {
     assert!(ask.held.is_none(), "it is a person's");
     let done = desk.take(&ask, FixAction::Edit).await;
     assert_eq!((done.run.answer, desk.sent()), (Some(json!({"n": 3})), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_a_model_would_turn_into_a_read_is_a_persons() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), PROPOSE, [arguments(json!(-1))]).await;
+    let report = desk.run("write", json!({"n": 0})).await;
+    assert_eq!((report.run.status.name(), desk.sent()), ("stuck", 1), "{:?}", report.asks);
+    let ask = only_ask(&report);
+    assert!(ask.held.is_none() && proposed(ask, FixAction::Edit).is_some(), "{ask:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
