@@ -90,7 +90,11 @@ pub(crate) async fn handshake(link: &Arc<Link>) -> Option<Arc<Peer>> {
         return None;
     }
     match open(link).await {
-        Ok(peer) => lanes.keep_session(&peer).then_some(peer),
+        Ok(peer) if lanes.keep_session(&peer) => Some(peer),
+        Ok(peer) => {
+            peer.let_go();
+            None
+        }
         Err(error) => {
             let (upstream, lost) = (link.config.name.as_str(), error.kind.loses_connection());
             tracing::debug!(upstream, %error, "an upstream cannot be met with a handshake");
@@ -133,8 +137,14 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
             Taken::Place(peer, place) => return Ok(Seat { peer, place: Some(place) }),
             Taken::Open(opening) => {
                 let peer = open(link).await?;
-                let place = opening.done(&peer, tool).ok_or_else(stopped)?;
-                return Ok(Seat { peer, place: Some(place) });
+                return match opening.done(&peer, tool) {
+                    Some(place) => Ok(Seat { peer, place: Some(place) }),
+                    // No one else knows of it: it would stay for ever.
+                    None => {
+                        peer.let_go();
+                        Err(stopped())
+                    }
+                };
             }
             Taken::Full if link.pending.let_go_of_oldest() => {}
             Taken::Full => {

@@ -12,7 +12,7 @@ use crate::mcp::{Link, RemoteShelf, keep};
 use crate::stage::Stage;
 use crate::state::Board;
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all, ready};
+use futures::future::{BoxFuture, join, join_all, ready};
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Spawn, Tool};
 use kernel::tool::call::{Abilities, Given, HowFar, ToolError, ToolOutput, Want, Wants};
@@ -213,8 +213,12 @@ struct World {
 
 impl World {
     fn new(server: Server, config: UpstreamConfig) -> Self {
-        let stage = Stage::new();
-        let link = Arc::new(Link::new(config, stage.parts(), server.dial()));
+        let dial = server.dial();
+        Self::dialled(Stage::new(), server, config, dial)
+    }
+
+    fn dialled(stage: Stage, server: Server, config: UpstreamConfig, dial: Dial) -> Self {
+        let link = Arc::new(Link::new(config, stage.parts(), dial));
         let (board, checks) = Board::new(Millis(0));
         let board = Arc::new(board);
         stage.task("upstream", Box::pin(keep(link.clone(), board.clone(), checks)));
@@ -230,14 +234,18 @@ impl World {
     }
 
     fn over_pipe() -> Self {
-        let (command, args, env) = ("x".to_owned(), Vec::new(), Vec::new());
-        let kind = UpstreamKind::Stdio { command, args, env, cwd: None };
-        Self::new(Server::new(&[HANDSHAKE]), UpstreamConfig { kind, ..config() })
+        Self::new(Server::new(&[HANDSHAKE]), piped())
     }
 
     fn tool(&self, name: &str) -> Arc<dyn Tool> {
         RemoteTool::listed(self.link.clone(), tool(name)).unwrap()
     }
+}
+
+fn piped() -> UpstreamConfig {
+    let (command, args, env) = ("x".to_owned(), Vec::new(), Vec::new());
+    let kind = UpstreamKind::Stdio { command, args, env, cwd: None };
+    UpstreamConfig { kind, ..config() }
 }
 
 fn said(called: Result<ToolOutput, ToolError>) -> String {
@@ -403,6 +411,35 @@ fn a_process_that_no_one_needs_is_let_go_and_all_end_with_the_upstream() {
         assert!(world.server.living() > 1);
         world.board.begin_stop();
         world.board.stopped().await;
+        assert_eq!(world.server.living(), 0);
+    });
+}
+
+#[test]
+fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
+    let (stage, server) = (Stage::new(), Server::new(&[HANDSHAKE]));
+    let (at_once, clock) = (server.dial(), stage.parts().clock);
+    let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
+        let (line, over) = (at_once(link, way), clock.sleep_ms(100));
+        Box::pin(async move {
+            over.await;
+            line.await
+        })
+    });
+    let world = World::dialled(stage, server, piped(), dial);
+    let tool = world.tool("ask");
+    world.run(async {
+        let _first = asked(&*tool, "first").await;
+        let (caller, second) = (caller(), call(json!({"user": "second"}), Given::default()));
+        let stopping = async {
+            world.stage.pass(50).await;
+            assert_eq!(world.server.started(), 2, "it is being started");
+            world.board.begin_stop();
+            world.board.stopped().await;
+        };
+        let (called, ()) = join(tool.call(&caller, &second), stopping).await;
+        assert!(called.is_err(), "{called:?}");
+        world.stage.pass(1).await;
         assert_eq!(world.server.living(), 0);
     });
 }
