@@ -13,7 +13,7 @@ use kernel::ask::{AskedCall, FixAction, Reply};
 use kernel::conversation::llm::Stop;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::prompt::draft::correction_opening;
-use kernel::prompt::masking::masked;
+use kernel::prompt::masking::{hushed, masked};
 use kernel::prompt::propose::{FailedCall, Proposed, again, answered, opening};
 use kernel::tool::call::{Caller, HowFar, Reach, ToolSpec};
 use kernel::values::fault::Fault;
@@ -145,7 +145,7 @@ async fn rounds(
             return Err(no_proposal(message));
         }
         rounds += 1;
-        asking.object(&turn, again(&wrong));
+        asking.object(&turn, again(shown, &wrong));
     }
 }
 
@@ -184,7 +184,9 @@ async fn correction(
     let tool = failed.call.as_ref().map(|call| call.tool.as_str()).unwrap_or_default();
     let about = format!("{tool} {} {}", failed.step, failed.fault.message);
     let best = best_first(&tools, &about, shared.limits.draft_tools_max);
-    let messages = correction_opening(&as_shown(failed, &tools), &best);
+    let Some(messages) = correction_opening(&as_shown(failed, &tools), &best) else {
+        return Proposal::nothing(no_proposal("the failure is too large to be shown to a model"));
+    };
     let id = PlanId::from(format!("{DRAFTED}{}", failed.ask).as_str());
     let mut drafting = Drafting {
         asking: Asking::new(shared, model, messages),
@@ -203,15 +205,20 @@ async fn correction(
 
 /// The failure as a model sees it: what a correction gets as its input, without secrets.
 fn as_shown(failed: &FailedStep, tools: &[Arc<ToolSpec>]) -> Value {
-    let arguments = failed.call.as_ref().map(|call| {
-        let spec = tools.iter().find(|spec| spec.name == call.tool);
-        masked(&call.arguments, spec.map_or(&Value::Null, |spec| &*spec.input_schema))
-    });
+    let spec = failed.call.as_ref().and_then(|call| tools.iter().find(|it| it.name == call.tool));
+    let schema = spec.map_or(&Value::Null, |spec| &*spec.input_schema);
+    let arguments = failed.call.as_ref().map(|call| masked(&call.arguments, schema));
+    let told = |text: &str| match &failed.call {
+        Some(call) => hushed(text, &call.arguments, schema),
+        None => text.to_owned(),
+    };
+    let hint = failed.fault.hint.as_deref().map(told);
+    let error = Fault { message: told(&failed.fault.message), hint, ..failed.fault.clone() };
     json!({
         "planId": failed.plan,
         "stepId": failed.step,
         "tool": failed.call.as_ref().map(|call| &call.tool),
-        "error": failed.fault,
+        "error": error,
         "how": failed.how,
         "arguments": arguments,
         "tries": failed.tries,

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 /// What stands for a value that a model does not see.
 pub const MASK: &str = "(hidden)";
 
+/// How many characters of a secret say that it is the one.
+const HEAD_CHARS: usize = 8;
+
 /// Words that are names of secrets.
 const WORDS: [&str; 7] = ["auth", "creds", "jwt", "passwd", "pat", "pwd", "passphrase"];
 /// What names of secrets end with.
@@ -59,6 +62,67 @@ pub fn unmasked(value: &Value, before: &Value, schema: &Value) -> Option<Value> 
         }
         other => Some(other.clone()),
     }
+}
+
+/// A text about a value without the secrets of that: faults quote what does not fit, and may cut it
+/// off.
+pub fn hushed(text: &str, value: &Value, schema: &Value) -> String {
+    let mut secrets = Vec::new();
+    secrets_of(value, schema, &mut secrets);
+    // One may be a part of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.iter().fold(text.to_owned(), |text, secret| without(&text, secret))
+}
+
+/// The secrets in a value, as texts that are not empty.
+fn secrets_of(value: &Value, schema: &Value, secrets: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let schema = &schema["properties"][name.as_str()];
+                match is_secret(name, schema) {
+                    true => leaves(field, secrets),
+                    false => secrets_of(field, schema, secrets),
+                }
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| secrets_of(item, &schema["items"], secrets));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// All texts and numbers in a value that is a secret, as they may be quoted.
+fn leaves(value: &Value, secrets: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) => {
+            let written = value.to_string();
+            secrets.push(written[1..written.len() - 1].to_owned());
+            secrets.push(text.clone());
+        }
+        Value::Number(number) => secrets.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, secrets)),
+        Value::Object(fields) => fields.values().for_each(|field| leaves(field, secrets)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// A text with a mark wherever this secret stands, or its beginning.
+fn without(text: &str, secret: &str) -> String {
+    let head: String = secret.chars().take(HEAD_CHARS).collect();
+    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(&head) {
+        let (before, found) = rest.split_at(at);
+        let same = found.chars().zip(secret.chars()).take_while(|(one, other)| one == other);
+        let bytes: usize = same.map(|(letter, _)| letter.len_utf8()).sum();
+        told.push_str(before);
+        told.push_str(MASK);
+        rest = &found[bytes..];
+    }
+    told.push_str(rest);
+    told
 }
 
 /// Whether a field holds a secret.
@@ -122,6 +186,19 @@ mod tests {
         let mut expected = before.clone();
         expected["user"] = json!("bob");
         assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn what_is_said_of_a_value_holds_no_secret_of_it() {
+        let schema = json!({"properties": {"pin": {"writeOnly": true}}});
+        let value = json!({"user": "ann", "pin": 4711, "token": "a-long-\"token\"-indeed",
+                           "login": {"credentials": ["hush"]}, "password": ""});
+        let hush = |text: &str| hushed(text, &value, &schema);
+        assert_eq!(hush("\"ann\" is wrong, 4711 is, too"), "\"ann\" is wrong, (hidden) is, too");
+        assert_eq!(hush(&format!("{} fits nothing", value["token"])), "\"(hidden)\" fits nothing");
+        assert_eq!(hush("a-long-\"tok.. is too short"), "(hidden).. is too short");
+        assert_eq!(hush("hush, hush"), "(hidden), (hidden)");
+        assert_eq!(hush("a-long story"), "a-long story");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::ask::AskedCall;
 use crate::conversation::llm::Message;
-use crate::prompt::masking::{MASK, masked, unmasked};
+use crate::prompt::masking::{MASK, hushed, masked, unmasked};
 use crate::tool::call::ToolSpec;
 use crate::values::fault::Fault;
 use serde_json::{Value, json};
@@ -33,6 +33,13 @@ pub struct FailedCall<'a> {
     pub spec: &'a ToolSpec,
 }
 
+impl FailedCall<'_> {
+    /// A text about the call, as a model sees it.
+    fn told(&self, text: &str) -> String {
+        cut(&hushed(text, &self.call.arguments, &self.spec.input_schema))
+    }
+}
+
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposed {
@@ -53,8 +60,8 @@ pub fn opening(failed: &FailedCall<'_>) -> Option<Vec<Message>> {
         "arguments": arguments,
         "failure": {
             "name": fault.name,
-            "message": cut(&fault.message),
-            "hint": fault.hint.as_deref().map(cut),
+            "message": failed.told(&fault.message),
+            "hint": fault.hint.as_deref().map(|hint| failed.told(hint)),
         },
     });
     let text = shown.to_string();
@@ -98,11 +105,11 @@ pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String>
 }
 
 /// What a model is told about arguments that cannot be used.
-pub fn again(wrong: &str) -> Message {
+pub fn again(failed: &FailedCall<'_>, wrong: &str) -> Message {
     let text = format!(
         "This cannot be used: {}\nAnswer with one JSON object, {{\"arguments\": {{..}}, \"why\": \
          \"..\"}}, and nothing else.",
-        cut(wrong)
+        failed.told(wrong)
     );
     Message::User { text }
 }
@@ -156,6 +163,16 @@ mod tests {
         assert!(!text.contains("hush-hush"));
         let large = self::call(json!({"text": "x".repeat(100_000)}));
         assert!(opening(&FailedCall { call: &large, ..failed }).is_none());
+    }
+
+    #[test]
+    fn a_fault_that_quotes_a_secret_is_told_without_it() {
+        let quotes = "\"hush-hush\" is shorter than 12 characters";
+        let (spec, fault) = (spec("find"), Fault::new("InputValidationError", quotes).hint(quotes));
+        let call = call(json!({"name": "Ann", "token": "hush-hush"}));
+        let failed = FailedCall { call: &call, fault: &fault, spec: &spec };
+        let told = format!("{:?} {:?}", opening(&failed), again(&failed, quotes));
+        assert_eq!((told.matches("is shorter").count(), told.contains("hush")), (3, false), "{told}");
     }
 
     #[test]
