@@ -34,6 +34,7 @@ impl<'e> At<'e> {
         };
         let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
         self.correction().is_none()
+            && self.too_many_frames(1).is_none()
             && of_step < self.env.limits.step_corrections_max
             && self.run.corrections < self.env.limits.run_corrections_max
     }

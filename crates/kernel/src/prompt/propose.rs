@@ -172,7 +172,11 @@ mod tests {
         let call = call(json!({"name": "Ann", "token": "hush-hush"}));
         let failed = FailedCall { call: &call, fault: &fault, spec: &spec };
         let told = format!("{:?} {:?}", opening(&failed), again(&failed, quotes));
-        assert_eq!((told.matches("is shorter").count(), told.contains("hush")), (3, false), "{told}");
+        assert_eq!(
+            (told.matches("is shorter").count(), told.contains("hush")),
+            (3, false),
+            "{told}"
+        );
     }
 
     #[test]
