@@ -8,6 +8,8 @@ pub const MASK: &str = "(hidden)";
 
 /// How many characters of a secret say that it is the one.
 const HEAD_CHARS: usize = 8;
+/// Of a value with more secrets, nothing is said.
+const SECRETS_MAX: usize = 64;
 
 /// Words that are names of secrets.
 const WORDS: [&str; 7] = ["auth", "creds", "jwt", "passwd", "pat", "pwd", "passphrase"];
@@ -69,9 +71,22 @@ pub fn unmasked(value: &Value, before: &Value, schema: &Value) -> Option<Value> 
 pub fn hushed(text: &str, value: &Value, schema: &Value) -> String {
     let mut secrets = Vec::new();
     secrets_of(value, schema, &mut secrets);
-    // One may be a part of another.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.iter().fold(text.to_owned(), |text, secret| without(&text, secret))
+    secrets.sort_unstable();
+    secrets.dedup();
+    if secrets.len() > SECRETS_MAX {
+        return MASK.to_owned();
+    }
+    // Once over the text: a mark is never searched for secrets, or it would grow without end.
+    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(letter) = rest.chars().next() {
+        let hidden = secrets.iter().map(|secret| quoted(rest, secret)).max().unwrap_or(0);
+        match hidden {
+            0 => told.push(letter),
+            _ => told.push_str(MASK),
+        }
+        rest = &rest[hidden.max(letter.len_utf8())..];
+    }
+    told
 }
 
 /// The secrets in a value, as texts that are not empty.
@@ -109,20 +124,13 @@ fn leaves(value: &Value, secrets: &mut Vec<String>) {
     }
 }
 
-/// A text with a mark wherever this secret stands, or its beginning.
-fn without(text: &str, secret: &str) -> String {
-    let head: String = secret.chars().take(HEAD_CHARS).collect();
-    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find(&head) {
-        let (before, found) = rest.split_at(at);
-        let same = found.chars().zip(secret.chars()).take_while(|(one, other)| one == other);
-        let bytes: usize = same.map(|(letter, _)| letter.len_utf8()).sum();
-        told.push_str(before);
-        told.push_str(MASK);
-        rest = &found[bytes..];
-    }
-    told.push_str(rest);
-    told
+/// With how many bytes a text begins that are this secret, or enough of its beginning.
+fn quoted(text: &str, secret: &str) -> usize {
+    let same = text.chars().zip(secret.chars()).take_while(|(one, other)| one == other);
+    let (letters, bytes) =
+        same.fold((0, 0), |(letters, bytes), (letter, _)| (letters + 1, bytes + letter.len_utf8()));
+    let enough = letters >= HEAD_CHARS || bytes == secret.len();
+    if enough { bytes } else { 0 }
 }
 
 /// Whether a field holds a secret.
@@ -199,6 +207,11 @@ mod tests {
         assert_eq!(hush("a-long-\"tok.. is too short"), "(hidden).. is too short");
         assert_eq!(hush("hush, hush"), "(hidden), (hidden)");
         assert_eq!(hush("a-long story"), "a-long story");
+        // A mark is not masked again, however many secrets are a part of it.
+        let short = json!({"password": ["d", "d", "e", "i"]});
+        assert_eq!(hushed("did", &short, &schema), MASK.repeat(3));
+        let many = json!({"password": (0..100).collect::<Vec<u32>>()});
+        assert_eq!(hushed("anything", &many, &schema), MASK);
     }
 
     #[test]
