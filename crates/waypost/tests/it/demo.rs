@@ -10,10 +10,10 @@ use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const STORIES: [&str; 6] = ["plans", "trade", "calendar", "tools", "heal", "realms"];
+const STORIES: [&str; 7] = ["plans", "trade", "calendar", "tools", "heal", "realms", "crash"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 21] = [
+const SAID: [&str; 23] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -35,6 +35,8 @@ const SAID: [&str; 21] = [
     "it is more than 500",
     ": 601",
     "\"valid\": true",
+    "kill -9 ",
+    "\"how\": \"unknown\"",
 ];
 
 /// What is in a folder.
@@ -71,9 +73,11 @@ fn every_story_is_told_and_nothing_is_left_behind() {
         seen.words.iter().any(|word| word.starts_with(temporary.to_str().unwrap()))
     };
     // What was killed may take a moment to be gone.
-    wait_for("the calendar server to end with its demo", LIMIT, || {
-        (!processes_with("calendar-server").iter().any(ours)).then_some(())
-    });
+    for kind in ["calendar-server", "up"] {
+        wait_for(&format!("`waypost .. {kind}` to end with its demo"), LIMIT, || {
+            (!processes_with(kind).iter().any(ours)).then_some(())
+        });
+    }
 }
 
 #[test]

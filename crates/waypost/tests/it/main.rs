@@ -27,6 +27,7 @@ mod pipeline;
 mod watch;
 mod demo;
 mod policies;
+mod crash;
 mod agent;
 mod logs;
 mod config;

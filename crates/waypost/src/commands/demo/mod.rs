@@ -10,6 +10,7 @@ mod calendar;
 mod tools;
 mod heal;
 mod realms;
+mod crash;
 
 use crate::assembly::{Keys, NOWHERE, assemble_with, refused};
 use crate::commands::word;
@@ -37,7 +38,7 @@ use tokio::sync::oneshot;
 const EXAMPLES: &str = "\
 Examples:
   waypost demo                 # all stories
-  waypost demo trade           # one of them
+  waypost demo crash           # one of them: a payment outlives kill -9
   waypost demo --fast          # without pauses
   waypost demo --list          # which there are";
 
@@ -69,6 +70,7 @@ enum Story {
     Tools,
     Heal,
     Realms,
+    Crash,
 }
 
 impl Story {
@@ -80,6 +82,7 @@ impl Story {
             Story::Tools => "the same tools and plans for MCP clients",
             Story::Heal => "steps that fail, and what is done before a person is asked",
             Story::Realms => "two teams on one server: refused, asked, approved by another",
+            Story::Crash => "a payment, and the server killed at the worst moment",
         }
     }
 
@@ -97,6 +100,7 @@ impl Story {
             Story::Tools => tools::tell(stage).await,
             Story::Heal => heal::tell(stage).await,
             Story::Realms => realms::tell(stage).await,
+            Story::Crash => crash::tell(stage.teller()).await,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Where stories happen: requests to the server, each shown as the command that does the same.
 
-use super::telling::Teller;
+use super::telling::{Teller, Told};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The header that brings a key.
 const KEY: &str = "X-Api-Key";
@@ -32,7 +32,7 @@ pub(super) struct Asked<'a> {
     headers: &'a [(&'a str, &'a str)],
     sender: Option<Sender<'a>>,
     body: Option<Value>,
-    /// What of the answer is shown, as JSON Pointers in which `*` is every item; nothing is all.
+    /// What of the answer is shown, as JSON Pointers in which `*` is every item; none is all.
     shown: &'a [&'a str],
     is_refused: bool,
 }
@@ -70,7 +70,9 @@ impl<'a> Asked<'a> {
 
     /// What does the same in a terminal.
     fn curl(&self, url: &str) -> String {
-        let mut lines = vec![format!("curl -s {url}{}", self.path)];
+        // A shell would take a `?` for a pattern of file names.
+        let quote = if self.path.contains('?') { "'" } else { "" };
+        let mut lines = vec![format!("curl -s {quote}{url}{}{quote}", self.path)];
         lines.extend(self.headers.iter().map(|(name, value)| format!("  -H '{name}: {value}'")));
         lines.extend(self.sender.map(|one| format!("  -H \"{KEY}: ${}\"", one.variable)));
         if let Some(body) = &self.body {
@@ -92,6 +94,11 @@ impl Stage {
         Sender { variable: "ADMIN", key: self.admin.as_deref().unwrap_or_default() }
     }
 
+    /// Who tells.
+    pub(super) fn teller(&self) -> Teller {
+        self.teller
+    }
+
     /// Begins a story.
     pub(super) async fn begin(&self, name: &str, about: &str) -> Result<()> {
         self.teller.title(name, about).await
@@ -111,13 +118,24 @@ impl Stage {
         let headers: Vec<(&str, &str)> = asked.headers.iter().copied().chain(key).collect();
         let sent = self.client.send(method, asked.path, &headers, asked.body.as_ref());
         let (status, answer) = sent.await?;
-        self.teller.answer(&curl, status, &picked(&answer, asked.shown)).await?;
+        let told = Told { status, whole: &answer, parts: picked(&answer, asked.shown) };
+        self.teller.answer(&curl, &told).await?;
         if (status >= 400) == asked.is_refused {
             return Ok(answer);
         }
-        let what = format!("the demo's server answered {status} to `{}`", asked.path);
-        Err(Failure::new(Exit::Failed, "demo", what))
+        Err(unexpected(status, asked.path))
     }
+
+    /// Reads without showing it.
+    pub(super) async fn quietly(&self, path: &str) -> Result<Value> {
+        let (status, answer) = self.client.send(Method::GET, path, &[], None).await?;
+        if status < 400 { Ok(answer) } else { Err(unexpected(status, path)) }
+    }
+}
+
+fn unexpected(status: u16, path: &str) -> Failure {
+    let what = format!("the demo's server answered {status} to `{path}`");
+    Failure::new(Exit::Failed, "demo", what)
 }
 
 /// A text of an answer that the story continues with.
@@ -128,37 +146,41 @@ pub(super) fn text_at(answer: &Value, pointer: &str) -> Result<String> {
     })
 }
 
-/// These parts of a value, by their last names; all of it where none are named.
+/// These parts of a value, each in its place; all of it where none are named.
 fn picked(value: &Value, shown: &[&str]) -> Value {
-    if shown.is_empty() {
-        return value.clone();
-    }
-    let mut parts = Map::new();
-    for pointer in shown {
-        let words: Vec<&str> = pointer.split('/').skip(1).collect();
-        let is_name = |word: &&&str| **word != "*" && word.parse::<usize>().is_err();
-        let name = words.iter().rev().find(is_name).copied().unwrap_or_default();
-        if let Some(part) = part(value, &words) {
-            parts.insert(name.to_owned(), part);
-        }
-    }
-    Value::Object(parts)
+    let paths: Vec<Vec<&str>> =
+        shown.iter().map(|pointer| pointer.split('/').skip(1).collect()).collect();
+    let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+    if paths.is_empty() { value.clone() } else { parts(value, &paths) }
 }
 
-fn part(value: &Value, words: &[&str]) -> Option<Value> {
-    match words {
-        [] => Some(value.clone()),
-        ["*", rest @ ..] => {
-            let items = value.as_array()?.iter();
-            Some(items.filter_map(|item| part(item, rest)).collect())
+/// The rest of those paths whose next word is this one.
+fn below<'p>(paths: &[&'p [&'p str]], is_next: impl Fn(&str) -> bool) -> Vec<&'p [&'p str]> {
+    let steps = paths.iter().filter_map(|path| path.split_first());
+    steps.filter(|(word, _)| is_next(word)).map(|(_, rest)| rest).collect()
+}
+
+/// What these paths lead to; what they lead through is there as far as it holds that.
+fn parts(value: &Value, paths: &[&[&str]]) -> Value {
+    if paths.iter().any(|path| path.is_empty()) {
+        return value.clone();
+    }
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter_map(|(name, field)| {
+                let paths = below(paths, |word| word == name);
+                (!paths.is_empty()).then(|| (name.clone(), parts(field, &paths)))
+            });
+            Value::Object(kept.collect())
         }
-        [word, rest @ ..] => {
-            let inner = match value {
-                Value::Array(items) => items.get(word.parse::<usize>().ok()?)?,
-                _ => value.get(*word)?,
-            };
-            part(inner, rest)
+        Value::Array(items) => {
+            let kept = items.iter().enumerate().filter_map(|(place, item)| {
+                let paths = below(paths, |word| word == "*" || word.parse::<usize>() == Ok(place));
+                (!paths.is_empty()).then(|| parts(item, &paths))
+            });
+            Value::Array(kept.collect())
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
@@ -180,13 +202,18 @@ mod tests {
             Asked::get("/a").by(ann).curl("http://host"),
             "curl -s http://host/a \\\n  -H \"X-Api-Key: $ANN\""
         );
+        assert_eq!(Asked::get("/a?b=1").curl("http://host"), "curl -s 'http://host/a?b=1'");
     }
 
     #[test]
     fn parts_of_an_answer_are_picked() {
         let value = json!({"run": {"status": "done", "asks": [{"id": 1}, {"id": 2}]}, "x": 1});
         let parts = picked(&value, &["/run/status", "/run/asks/*/id", "/run/asks/0", "/gone"]);
-        assert_eq!(parts, json!({"status": "done", "id": [1, 2], "asks": {"id": 1}}));
+        assert_eq!(parts, json!({"run": {"status": "done", "asks": [{"id": 1}, {"id": 2}]}}));
+        assert_eq!(
+            picked(&value, &["/run/asks/1", "/x"]),
+            json!({"run": {"asks": [{"id": 2}]}, "x": 1})
+        );
         assert_eq!(picked(&value, &[]), value);
         assert_eq!(text_at(&value, "/run/status").unwrap(), "done");
         assert!(text_at(&value, "/run/none").is_err());

@@ -1,5 +1,6 @@
-//! How a story is shown: sentences, the command that does the same, the answer in short. Pauses are
-//! for a person at a terminal; with `--json` each is one line.
+//! How a story is shown: sentences, the command that does the same, and the server's answer, which
+//! says so where parts of it are left out. Pauses are for a person at a terminal; with `--json` each
+//! is one line.
 
 use crate::exit::Result;
 use crate::outcome;
@@ -17,6 +18,14 @@ const LINE_CHARS_MAX: usize = 90;
 const TEXT_CHARS_MAX: usize = 160;
 const ITEMS_MAX: usize = 4;
 const DEPTH_MAX: usize = 6;
+
+/// An answer of a server, and what of it is shown.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub(super) status: u16,
+    pub(super) whole: &'a Value,
+    pub(super) parts: Value,
+}
 
 /// Who tells.
 #[derive(Debug, Clone, Copy)]
@@ -50,13 +59,23 @@ impl Teller {
         self.output.text(&indented(&format!("$ {curl}")))
     }
 
+    /// Something that happened by itself, or to a process.
+    pub(super) async fn happened(self, text: &str) -> Result<()> {
+        self.tell(&json!({"happened": text}), &format!("  * {text}\n"), SENTENCE).await
+    }
+
     /// The outcome.
-    pub(super) async fn answer(self, curl: &str, status: u16, answer: &Value) -> Result<()> {
-        let answer = shortened(answer, DEPTH_MAX);
-        let told = json!({"curl": curl, "status": status, "answer": answer});
+    pub(super) async fn answer(self, curl: &str, told: &Told<'_>) -> Result<()> {
+        let Told { status, whole, parts } = told;
+        let answer = shortened(parts, DEPTH_MAX);
+        let is_whole = answer == **whole;
+        let document =
+            json!({"curl": curl, "status": status, "answer": answer, "shortened": !is_whole});
+        // A comment as a shell has it: no server prints this line.
+        let note = if is_whole { "" } else { ", shortened" };
         let text = printable(&outcome::pretty(&answer));
-        let text = format!("{}\n", indented(&format!("HTTP {status}\n{text}")));
-        self.tell(&told, &text, ANSWER).await
+        let text = format!("{}\n", indented(&format!("# HTTP {status}{note}\n{text}")));
+        self.tell(&document, &text, ANSWER).await
     }
 
     /// Prints it, and leaves a reader this long for it.
