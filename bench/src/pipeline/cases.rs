@@ -15,6 +15,11 @@ pub const PIPELINE: &str = "trade-failures";
 pub const SOURCE: &str = "events.out";
 
 const FILE: &str = include_str!("../../../examples/trade-failures/pipelines/trade-failures.yaml");
+/// The plan that one of its handlers runs, by its path.
+const PLAN: (&str, &str) = (
+    "plans/trades/isin_of_cusip.yaml",
+    include_str!("../../../examples/trade-failures/plans/trades/isin_of_cusip.yaml"),
+);
 const ROUTE: &str = "/trade/failures";
 /// The number of a case stands here; it has as many digits.
 const MARK: &str = "############";
@@ -89,6 +94,11 @@ pub fn configure(project: &Path, sink: Option<&Path>) -> Result<()> {
     let folder = project.join("pipelines");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join(format!("{PIPELINE}.yaml")), FILE)?;
+    let plan = project.join(PLAN.0);
+    if let Some(folder) = plan.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(plan, PLAN.1)?;
     let Some(sink) = sink else { return Ok(()) };
     let path = project.join("waypost.toml");
     let settings = std::fs::read_to_string(&path)?;

@@ -71,6 +71,12 @@ pub const DEMO_PIPELINES: &[(&str, &str)] = &[(
     include_str!("../../../examples/trade-failures/pipelines/trade-failures.yaml"),
 )];
 
+/// The plans that those pipelines run, by their path in its project folder.
+pub const DEMO_PIPELINE_PLANS: &[(&str, &str)] = &[(
+    "plans/trades/isin_of_cusip.yaml",
+    include_str!("../../../examples/trade-failures/plans/trades/isin_of_cusip.yaml"),
+)];
+
 /// What a project folder holds. Its plans, agents and pipelines are texts still: they are checked
 /// together.
 #[derive(Debug, Default)]
@@ -122,11 +128,12 @@ impl Project {
     }
 
     /// The same with these settings, with the agents and rules that belong to them, and with the
-    /// demo's pipelines.
+    /// demo's pipelines and their plans.
     pub fn demo_with(config: Config) -> Self {
         let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
         Self {
             config,
+            plans: embedded(&PLANS, &[DEMO_PLANS, DEMO_PIPELINE_PLANS].concat()),
             agents: embedded(&AGENTS, DEMO_AGENTS),
             pipelines: embedded(&PIPELINES, DEMO_PIPELINES),
             texts: DEMO_RULES.iter().map(text).collect(),

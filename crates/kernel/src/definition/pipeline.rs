@@ -86,7 +86,7 @@ pub struct Handler {
 /// What is done for a known reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandlerKind {
-    /// Looks an identifier up and publishes that the case is repaired.
+    /// Publishes that the case is repaired by this identifier. It looks nothing up itself.
     LookupEnrich {
         /// Which identifier.
         identifier: String,

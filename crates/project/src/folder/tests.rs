@@ -221,6 +221,9 @@ fn the_demo_has_the_pipeline_of_its_example() {
     let [pipeline] = project.pipelines.as_slice() else { panic!("{:?}", project.pipelines) };
     assert_eq!(pipeline.default_name.as_str(), "trade-failures");
     assert_eq!(pipeline.file, "pipelines/trade-failures.yaml");
+    for (file, _) in DEMO_PIPELINE_PLANS {
+        assert!(project.plans.iter().any(|plan| plan.file == *file), "no {file}");
+    }
 }
 
 #[test]

@@ -28,8 +28,7 @@ pub(super) struct Ticket {
     /// Brief summary of the issue
     summary: String,
     /// Detailed description of the failure
-    #[serde(rename = "detail")]
-    _detail: Option<String>,
+    detail: Option<String>,
     #[serde(flatten)]
     unknown: Map<String, Value>,
 }
@@ -62,19 +61,22 @@ impl TypedTool for RaiseTicket {
     const IDEMPOTENT: bool = true;
 
     async fn call(&self, ticket: Ticket, call: &Call) -> Result<Raised, ToolError> {
-        let Ticket { trade_id, category, summary, unknown, .. } = ticket;
+        let Ticket { trade_id, category, summary, detail, unknown } = ticket;
         if let Some(name) = unknown.keys().next() {
             let hint = meant(name, ARGUMENTS)
                 .unwrap_or_else(|| format!("it takes `{}`", ARGUMENTS.join("`, `")));
             return Err(misfit(format!("unknown argument `{name}`")).hint(hint));
         }
         let ticket_id = format!("TICKET-{}", uuid(made(call.id.0)));
-        let event: Map<String, Value> = Map::from_iter([
+        // With all that a ticketing system behind a webhook needs to make a ticket of it.
+        let mut event: Map<String, Value> = Map::from_iter([
             ("type".to_owned(), json!("TicketCreated")),
             ("ticketId".to_owned(), json!(ticket_id)),
             ("tradeId".to_owned(), json!(trade_id)),
             ("category".to_owned(), json!(category)),
+            ("summary".to_owned(), json!(summary)),
         ]);
+        event.extend(detail.map(|detail| ("detail".to_owned(), json!(detail))));
         publish(call, placed(event, call))?;
         Ok(Raised { status: Status::Created, ticket_id, trade_id, category, summary })
     }
@@ -103,8 +105,19 @@ mod tests {
             "category": "ReferenceData", "summary": "LEI"});
         assert_eq!(output, expected);
         let event = json!({"type": "TicketCreated", "ticketId": ticket, "tradeId": "T-200",
-            "category": "ReferenceData", "correlationId": RUN, "caseId": CASE});
+            "category": "ReferenceData", "summary": "LEI", "detail": "why",
+            "correlationId": RUN, "caseId": CASE});
         assert_eq!(call.place.publisher.take(), [event]);
+    }
+
+    #[test]
+    fn a_ticket_without_detail_has_none() {
+        let mut given = given();
+        given.as_object_mut().unwrap().remove("detail");
+        let call = call_of("case.raiseTicket", given);
+        raised(&call).unwrap();
+        let published = call.place.publisher.take();
+        assert_eq!((&published[0]["summary"], published[0].get("detail")), (&json!("LEI"), None));
     }
 
     #[test]

@@ -13,12 +13,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 const STORIES: [&str; 7] = ["plans", "trade", "calendar", "tools", "heal", "realms", "crash"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 23] = [
+const SAID: [&str; 24] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
     "\"path\": \"deterministic\"",
     "\"type\": \"TradeRepaired\"",
+    "\"isin\": \"US0378331005\"",
     "\"ticketId\": \"TICKET-",
     "Missing required field(s): reason",
     "\"reason\": \"Amount mismatch\"",
@@ -110,7 +111,7 @@ fn one_story_is_told_alone_and_for_programs() {
     assert_eq!(answers[1]["answer"]["path"], "deterministic");
     assert!(answers[1]["curl"].as_str().unwrap().contains("/trade/failures"), "{}", answers[1]);
     let stats = &answers.last().unwrap()["answer"];
-    assert_eq!((&stats["total"], &stats["deterministic"]), (&json!(3), &json!(1)), "{stats}");
+    assert_eq!((&stats["total"], &stats["deterministic"]), (&json!(4), &json!(2)), "{stats}");
 }
 
 #[test]
@@ -139,4 +140,12 @@ fn stories_are_listed() {
         listed.stdout.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, STORIES);
     waypost(folder.path(), &["demo", "trades"]).code(2).says("'trade'");
+}
+
+#[test]
+fn what_the_trade_example_looks_up_comes_out_as_its_plan_says() {
+    let empty = tempfile::tempdir().unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/trade-failures");
+    let tested = waypost(empty.path(), &["--json", "plan", "test", example]).code(0);
+    assert!(tested.stdout.contains("the table has it"), "{tested:#?}");
 }

@@ -907,6 +907,7 @@ fn the_shipped_plans_load() {
         include_str!("../../../../../examples/plans/plans/math/fan_out.yaml"),
         include_str!("../../../../../examples/plans/plans/interaction/greeting.plan.json"),
         include_str!("../../../../../examples/plans/plans/test/plan_that_fails.yaml"),
+        include_str!("../../../../../examples/trade-failures/plans/trades/isin_of_cusip.yaml"),
     ];
     let ids = shipped.map(|text| {
         let (plan, warnings) = good(text);
@@ -916,6 +917,7 @@ fn the_shipped_plans_load() {
     });
     let expected = [
         "math::conditional_add", "math::fan_out", "interaction::greeting", "test::plan_that_fails",
+        "trades::isin_of_cusip",
     ];
     assert_eq!(ids, expected);
 }

@@ -7,6 +7,8 @@ use serde_json::json;
 
 /// The demo's pipeline for them.
 const PIPELINE: &str = "trade-failures";
+/// The reason whose handler is a plan.
+const LOOKED_UP: &str = "Missing ISIN, CUSIP known";
 
 pub(super) async fn tell(stage: &Stage) -> Result<()> {
     stage
@@ -20,9 +22,23 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let pipeline = stage.ask(Asked::get(&path).showing(&shown)).await?;
     let route = text_at(&pipeline, "/route")?;
 
-    stage.say("A known reason: the handler repairs the trade, and no model is asked.").await?;
+    stage
+        .say(
+            "A known reason: its handler takes the case, and no model is asked. A handler of this \
+             type only publishes an event; it looks nothing up.",
+        )
+        .await?;
     let known = json!({"tradeId": "T-100", "reason": "Missing ISIN"});
     stage.ask(Asked::post(&route, known)).await?;
+
+    stage
+        .say(
+            "A handler can also be a plan, and do whatever plans do. This one looks the ISIN up in \
+             a table, by the security's CUSIP, and would ask a person if it found none.",
+        )
+        .await?;
+    let cusip = json!({"tradeId": "T-110", "reason": LOOKED_UP, "altIds": {"cusip": "037833100"}});
+    stage.ask(Asked::post(&route, cusip)).await?;
 
     stage
         .say(
@@ -33,7 +49,12 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let unknown = json!({"tradeId": "T-200", "reason": "LEI not found in registry"});
     stage.ask(Asked::post(&route, unknown)).await?;
 
-    stage.say("Another unknown one.").await?;
+    stage
+        .say(
+            "A ticket is an event with all that a ticketing system needs: a webhook brings it \
+             there. Another unknown reason:",
+        )
+        .await?;
     let other = json!({"tradeId": "T-300", "reason": "Amount mismatch"});
     stage.ask(Asked::post(&route, other)).await?;
 
