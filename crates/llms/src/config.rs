@@ -60,6 +60,8 @@ pub struct Price {
     pub input: u64,
     /// What it reads from a cache.
     pub cached: u64,
+    /// What it reads and its provider writes to a cache.
+    pub cache_written: u64,
     /// What it writes.
     pub output: u64,
 }

@@ -53,6 +53,7 @@ pub(crate) fn prompt(messages: &[Message], tools: &[ToolCard]) -> Prompt {
         tools: tools.to_vec(),
         choice: ToolChoice::Auto,
         answer: None,
+        latest: None,
         now: Millis(0),
         zone: "UTC".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! What models cost: the providers' list prices on one day, and what a turn costs. It is an
-//! estimate: surcharges for very long prompts, for writing to a cache and for faster service are
-//! not in it, nor is what was agreed with a provider.
+//! estimate: surcharges for very long prompts and for faster service are not in it, nor is what was
+//! agreed with a provider.
 
 use crate::config::{ModelConfig, ModelKind, Price};
 use kernel::conversation::llm::Usage;
@@ -15,8 +15,11 @@ struct Listed {
 
 /// A line of the table, in thousandths of a dollar per million tokens.
 const fn listed(name: &'static str, input: u64, cached: u64, output: u64) -> Listed {
-    let price = Price { input: input * 1_000, cached: cached * 1_000, output: output * 1_000 };
-    Listed { name, price }
+    let (input, cached, output) = (input * 1_000, cached * 1_000, output * 1_000);
+    // Of these providers only one takes more for what it writes to its cache: a quarter.
+    let is_dearer = matches!(name.as_bytes(), [b'c', b'l', b'a', b'u', b'd', b'e', ..]);
+    let cache_written = if is_dearer { input + input / 4 } else { input };
+    Listed { name, price: Price { input, cached, cache_written, output } }
 }
 
 /// Taken from the providers' lists on 2026-11-15.
@@ -72,7 +75,7 @@ pub fn of(config: &ModelConfig) -> Option<Price> {
         return config.price;
     }
     match &config.kind {
-        ModelKind::Rules { .. } => Some(Price { input: 0, cached: 0, output: 0 }),
+        ModelKind::Rules { .. } => Some(Price { input: 0, cached: 0, cache_written: 0, output: 0 }),
         ModelKind::OpenAi(remote) | ModelKind::Anthropic(remote) | ModelKind::Gemini(remote) => {
             listed_price(&remote.model)
         }
@@ -89,9 +92,11 @@ pub fn listed_price(model: &str) -> Option<Price> {
 /// What so many tokens cost, in millionths of a dollar; a broken millionth counts as a whole one.
 pub fn cost_micros(usage: Usage, price: Price) -> u64 {
     let cached = usage.cached.min(usage.input);
+    let written = usage.cache_written.min(usage.input - cached);
     let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-    let sum = part(usage.input - cached, price.input)
+    let sum = part(usage.input - cached - written, price.input)
         .saturating_add(part(cached, price.cached))
+        .saturating_add(part(written, price.cache_written))
         .saturating_add(part(usage.output, price.output));
     u64::try_from(sum.div_ceil(TOKENS_PER_PRICE)).unwrap_or(u64::MAX)
 }
@@ -112,17 +117,27 @@ mod tests {
 
     #[test]
     fn a_turn_costs_what_its_tokens_cost() {
-        let price = Price { input: 2_000_000, cached: 200_000, output: 10_000_000 };
-        let usage = Usage { input: 1_000, cached: 400, output: 50 };
+        let price = Price {
+            input: 2_000_000,
+            cached: 200_000,
+            cache_written: 2_500_000,
+            output: 10_000_000,
+        };
+        let usage = Usage { input: 1_000, cached: 400, cache_written: 0, output: 50 };
         assert_eq!(cost_micros(usage, price), 1_200 + 80 + 500);
-        let little = Usage { input: 1, cached: 0, output: 0 };
-        let cheap = Price { input: 100_000, cached: 0, output: 0 };
+        let written = Usage { cache_written: 100, ..usage };
+        assert_eq!(cost_micros(written, price), 1_000 + 80 + 250 + 500);
+        let uncached = written.uncached().unwrap();
+        assert_eq!(cost_micros(uncached, price), 2_000 + 500, "the cache saved the rest");
+        assert_eq!(Usage { cached: 0, cache_written: 0, ..usage }.uncached(), None);
+        let little = Usage { input: 1, ..Usage::default() };
+        let cheap = Price { input: 100_000, cached: 0, cache_written: 0, output: 0 };
         assert_eq!(cost_micros(little, cheap), 1, "nothing is free by rounding");
         assert_eq!(cost_micros(Usage::default(), price), 0);
-        let odd = Usage { input: 1_000_000, cached: 2_000_000, output: 0 };
+        let odd = Usage { input: 1_000_000, cached: 2_000_000, cache_written: 9, output: 0 };
         assert_eq!(cost_micros(odd, price), 200_000, "no more comes from a cache than was read");
-        let most = Usage { input: u64::MAX, cached: 0, output: u64::MAX };
-        let dear = Price { input: u64::MAX, cached: 0, output: u64::MAX };
+        let most = Usage { input: u64::MAX, output: u64::MAX, ..Usage::default() };
+        let dear = Price { input: u64::MAX, cached: 0, cache_written: 0, output: u64::MAX };
         assert_eq!(cost_micros(most, dear), u64::MAX);
     }
 
@@ -144,8 +159,10 @@ mod tests {
     #[test]
     fn a_cache_is_never_dearer_and_no_name_is_listed_twice() {
         for (index, line) in TABLE.iter().enumerate() {
-            let Price { input, cached, output } = line.price;
+            let Price { input, cached, cache_written, output } = line.price;
             assert!(cached < input && input < output, "{}", line.name);
+            let surcharge = if line.name.starts_with("claude-") { input / 4 } else { 0 };
+            assert_eq!(cache_written, input + surcharge, "{}", line.name);
             assert!(TABLE[..index].iter().all(|other| other.name != line.name), "{}", line.name);
         }
     }

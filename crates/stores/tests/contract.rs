@@ -738,7 +738,16 @@ fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
     let mut first = a.next();
     first.runs = vec![a.run_row(1)];
     done(scene.store().append(first));
-    let spent = RunSpent { turns: 2, input: 30, output: 7, cost_micros: 11, unpriced: 1 };
+    let spent = RunSpent {
+        turns: 2,
+        input: 30,
+        cached: 12,
+        cache_written: 6,
+        output: 7,
+        cost_micros: 11,
+        saved_micros: -2,
+        unpriced: 1,
+    };
     let asked = RunRow { spent, stopped: Some("steps".into()), ..a.run_row(1) };
     let mut second = a.next();
     second.runs = vec![asked.clone()];

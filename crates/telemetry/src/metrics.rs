@@ -273,7 +273,7 @@ mod tests {
             provider: None,
             provider_model: None,
             kind: "act",
-            usage: Usage { input: 10, cached: 0, output: 2 },
+            usage: Usage { input: 10, output: 2, ..Usage::default() },
             cost_micros: Some(7),
             stop: Some("stop"),
             first_piece_ms: None,

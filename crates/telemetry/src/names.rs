@@ -11,6 +11,7 @@ pub(crate) mod key {
     pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
     pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
     pub(crate) const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+    pub(crate) const CACHE_WRITTEN_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
     pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
     pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
     pub(crate) const AGENT: &str = "gen_ai.agent.name";

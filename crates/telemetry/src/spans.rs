@@ -147,6 +147,9 @@ fn turn(what: &What) -> (String, i32, Vec<KeyValue>) {
         if usage.cached > 0 {
             attributes.push(count(key::CACHED_TOKENS, usage.cached));
         }
+        if usage.cache_written > 0 {
+            attributes.push(count(key::CACHE_WRITTEN_TOKENS, usage.cache_written));
+        }
     }
     attributes.extend(cost_micros.map(|cost| count(key::OUR_COST, cost)));
     let first = first_piece_ms.map(|ms| number(key::FIRST_CHUNK, ms as f64 / 1_000.0));

@@ -234,6 +234,7 @@ fn prompt(system: &str, request: &str) -> Prompt {
         tools: Vec::new(),
         choice: ToolChoice::Auto,
         answer: None,
+        latest: None,
         now: Millis(1_794_729_600_000),
         zone: "UTC".to_owned(),
     }

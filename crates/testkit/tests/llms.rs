@@ -82,6 +82,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         tools: Vec::new(),
         choice: ToolChoice::Auto,
         answer: None,
+        latest: None,
         now: Millis(1_794_729_600_000),
         zone: "UTC".to_owned(),
     }
@@ -149,7 +150,7 @@ async fn a_model_says_something() {
         let prompt = prompt(vec![Message::System { text: "Be kind.".to_owned() }, user("Hi")]);
         let turn = model(wire, "says").turn(&prompt, &heard).await.unwrap();
         let said = "Hello there, dear friend.";
-        let usage = Usage { input: 12, cached: 4, output: 5 };
+        let usage = Usage { input: 12, cached: 4, cache_written: 0, output: 5 };
         let expected = Turn { text: said.to_owned(), usage, ..Turn::default() };
         assert_eq!(turn, expected, "{}", wire.name);
         let heard = heard.0.into_inner().unwrap();

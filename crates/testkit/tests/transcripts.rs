@@ -259,6 +259,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         tools: Vec::new(),
         choice: ToolChoice::Auto,
         answer: None,
+        latest: None,
         now: Millis(0),
         zone: "UTC".to_owned(),
     }

@@ -34,6 +34,7 @@ fn prompt(messages: Vec<Message>, tools: &[&str]) -> Prompt {
         tools: tools.iter().map(card).collect(),
         choice: ToolChoice::Auto,
         answer: None,
+        latest: None,
         // Sunday, 15 November 2026, 10:30 in Berlin.
         now: Millis(1_794_735_000_000),
         zone: "Europe/Berlin".to_owned(),

@@ -215,6 +215,7 @@ impl Desk {
             tools: tools.iter().map(card).collect(),
             choice: ToolChoice::Auto,
             answer: None,
+            latest: None,
             now: Millis(self.now.timestamp().as_millisecond()),
             zone: self.now.time_zone().iana_name().unwrap().to_owned(),
         }

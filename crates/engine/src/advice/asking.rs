@@ -27,6 +27,26 @@ pub(crate) struct Took {
     pub(crate) usage: Usage,
     /// What they cost, as far as prices are known.
     pub(crate) cost_micros: Option<u64>,
+    /// What they would have cost without a cache, where one was used.
+    pub(crate) uncached_micros: Option<u64>,
+}
+
+impl Took {
+    /// Takes one more turn in, which was counted when it began.
+    fn add(&mut self, usage: Usage, cost_micros: Option<u64>, uncached_micros: Option<u64>) {
+        self.usage.input += usage.input;
+        self.usage.cached += usage.cached;
+        self.usage.cache_written += usage.cache_written;
+        self.usage.output += usage.output;
+        let Some(cost) = cost_micros else { return };
+        let before = self.cost_micros.unwrap_or(0);
+        self.cost_micros = Some(before + cost);
+        // A turn without a cache costs the same without one.
+        if uncached_micros.is_some() || self.uncached_micros.is_some() {
+            let before = self.uncached_micros.unwrap_or(before);
+            self.uncached_micros = Some(before + uncached_micros.unwrap_or(cost));
+        }
+    }
 }
 
 impl<'a> Asking<'a> {
@@ -43,6 +63,7 @@ impl<'a> Asking<'a> {
             tools: Vec::new(),
             choice: ToolChoice::None,
             answer: None,
+            latest: None,
             now,
             zone,
             trace: None,
@@ -59,13 +80,7 @@ impl<'a> Asking<'a> {
         add(&counters.tokens_read, turn.usage.input);
         add(&counters.tokens_written, turn.usage.output);
         add(&counters.cost_micros, asked.cost_micros.unwrap_or(0));
-        let Took { usage, cost_micros, .. } = &mut self.took;
-        usage.input += turn.usage.input;
-        usage.cached += turn.usage.cached;
-        usage.output += turn.usage.output;
-        if let Some(cost) = asked.cost_micros {
-            *cost_micros.get_or_insert(0) += cost;
-        }
+        self.took.add(turn.usage, asked.cost_micros, asked.uncached_micros);
         if turn.stop == Stop::Refused {
             let message = format!("model `{}` refuses to answer", self.model);
             return Err(Refusal::new(RefusalCode::ModelFailed, message)

@@ -98,7 +98,7 @@ impl Drafting<'_> {
         loop {
             let turn = self.asking.turn().await?;
             let Read { source, plan, mistakes } = self.read(&turn);
-            let Took { turns, usage, cost_micros } = self.asking.took;
+            let Took { turns, usage, cost_micros, .. } = self.asking.took;
             if plan.is_some() || turns > rounds_max {
                 let plan = plan.map(|plan| self.judged(plan));
                 let model = self.asking.model.clone();

@@ -3,6 +3,7 @@
 
 use super::record::no_session;
 use super::state::{Done, Driver, Proposing};
+use crate::advice::asking::Took;
 use crate::advice::proposing::{FailedStep, Proposal, propose};
 use crate::refusal::Result;
 use futures::FutureExt;
@@ -90,8 +91,9 @@ impl Driver {
         }
         self.proposals.remove(&frame);
         let Proposal { found, took } = proposal;
-        let (turns, usage, cost_micros) = (took.turns, took.usage, took.cost_micros);
-        let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros };
+        let Took { turns, usage, cost_micros, uncached_micros } = took;
+        let end =
+            ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end))).await
     }
 

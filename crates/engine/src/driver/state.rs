@@ -118,8 +118,17 @@ pub(crate) struct Asked {
     pub(crate) result: Result<Turn, LlmError>,
     /// What it cost, where the price is known.
     pub(crate) cost_micros: Option<u64>,
+    /// What it would have cost without a cache, where one was used and the price is known.
+    pub(crate) uncached_micros: Option<u64>,
     /// When the first piece of its answer came.
     pub(super) first_at: Option<Millis>,
+}
+
+impl Asked {
+    /// It could not be asked, or did not answer.
+    pub(super) fn failed(error: LlmError) -> Self {
+        Self { result: Err(error), cost_micros: None, uncached_micros: None, first_at: None }
+    }
 }
 
 /// A turn as it began, for observers.

@@ -12,7 +12,7 @@ use crate::waiting::deltas::{Ear, TurnPlace};
 use futures::FutureExt;
 use futures::future::abortable;
 use kernel::contracts::Clock;
-use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt};
+use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt, Usage};
 use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::{Cards, SeenTools};
@@ -104,7 +104,9 @@ impl Driver {
             TurnKind::Route | TurnKind::Sum => Cards::default(),
         };
         let now = self.shared.clock.now();
-        let (zone, local) = here(self.shared.zones.as_ref(), now, agent.zone.as_deref());
+        let zones = self.shared.zones.as_ref();
+        let (zone, local) = here(zones, now, agent.zone.as_deref());
+        let (_, entered) = here(zones, state.entered_at.unwrap_or(now), agent.zone.as_deref());
         let around = Around {
             agent,
             kind,
@@ -112,6 +114,7 @@ impl Driver {
             now,
             zone: &zone,
             local: &local,
+            entered: &entered,
             result_bytes_max: RESULT_BYTES_MAX,
             lines: state.talk.compactable(agent.limits.keep_turns),
         };
@@ -192,8 +195,9 @@ impl Driver {
         let env = self.env();
         let fact = match asked.result {
             Ok(turn) => {
-                let cost_micros = asked.cost_micros;
-                turned(&env, session, frame, Turned { turn, cards: &tools, cost_micros })
+                let (cost_micros, uncached_micros) = (asked.cost_micros, asked.uncached_micros);
+                let turn = Turned { turn, cards: &tools, cost_micros, uncached_micros };
+                turned(&env, session, frame, turn)
             }
             Err(error) => turn_failed(&env, session, frame, &error),
         };
@@ -305,19 +309,21 @@ impl Shared {
     ) -> Asked {
         let models = self.models();
         let Some(model) = models.get(name) else {
-            return Asked { result: Err(no_such_model(name)), cost_micros: None, first_at: None };
+            return Asked::failed(no_such_model(name));
         };
         let Ok(_place) = self.turns.acquire().await else {
             let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
-            return Asked { result: Err(error), cost_micros: None, first_at: None };
+            return Asked::failed(error);
         };
         let timeout_ms = model.timeout_ms.unwrap_or(self.limits.turn_timeout_ms);
         let sink = Timed { sink, clock: self.clock.as_ref(), first: OnceLock::new() };
         let turn = timeout(self.clock.as_ref(), timeout_ms, model.llm.turn(prompt, &sink)).await;
         let result = turn.unwrap_or_else(|| Err(timed_out(name, timeout_ms)));
-        let price = model.price.as_ref().zip(result.as_ref().ok());
-        let cost_micros = price.and_then(|(price, turn)| price(&turn.usage));
-        Asked { result, cost_micros, first_at: sink.first.get().copied() }
+        let price = |usage: Usage| model.price.as_ref().and_then(|price| price(&usage));
+        let usage = result.as_ref().ok().map(|turn| turn.usage);
+        let cost_micros = usage.and_then(price);
+        let uncached_micros = usage.and_then(Usage::uncached).and_then(price);
+        Asked { result, cost_micros, uncached_micros, first_at: sink.first.get().copied() }
     }
 }
 

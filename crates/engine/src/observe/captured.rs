@@ -23,6 +23,7 @@ pub(crate) fn asked(prompt: &Prompt, bytes_max: usize) -> Contents {
             other => messages.push(said(other)),
         }
     }
+    messages.extend(prompt.latest.iter().map(|text| said(&Message::User { text: text.clone() })));
     let mut contents = vec![(INPUT, cut(&Value::Array(messages), bytes_max))];
     if !system.is_empty() {
         contents.push((SYSTEM, cut(&Value::Array(system), bytes_max)));
@@ -124,6 +125,7 @@ mod tests {
             tools: Vec::new(),
             choice: Default::default(),
             answer: None,
+            latest: Some("it is noon".into()),
             now: kernel::values::ids::Millis(0),
             zone: "UTC".into(),
             trace: None,
@@ -138,6 +140,7 @@ mod tests {
             {"role": "user", "parts": [{"type": "text", "content": "1 and 2?"}]},
             {"role": "assistant", "parts": parts},
             {"role": "tool", "parts": response},
+            {"role": "user", "parts": [{"type": "text", "content": "it is noon"}]},
         ]);
         assert_eq!(read(0), expected);
         assert_eq!(read(1), json!([{"type": "text", "content": "be brief"}]));

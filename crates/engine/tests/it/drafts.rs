@@ -82,7 +82,7 @@ async fn a_plan_is_written_and_every_write_in_it_asks_first() {
     };
     assert_eq!(drafted.writes, [write]);
     assert_eq!(drafted.plan.source["steps"][0]["approve"], json!(true));
-    let usage = Usage { input: 10, cached: 0, output: 2 };
+    let usage = Usage { input: 10, output: 2, ..Usage::default() };
     assert_eq!((draft.turns, draft.usage, draft.cost_micros), (1, usage, Some(12)));
     assert_eq!(draft.model, "fast");
     assert!(!draft.mistakes.iter().any(Mistake::is_error), "{:?}", draft.mistakes);

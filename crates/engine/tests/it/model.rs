@@ -105,7 +105,7 @@ impl Scripted {
 }
 
 fn turn(text: &str, calls: Vec<ModelCall>) -> Says {
-    let usage = Usage { input: 10, cached: 0, output: 2 };
+    let usage = Usage { input: 10, output: 2, ..Usage::default() };
     Says::Turn(Turn { text: text.to_owned(), calls, usage, ..Turn::default() })
 }
 

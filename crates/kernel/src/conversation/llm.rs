@@ -55,6 +55,10 @@ pub struct Prompt {
     /// The form of its answer, where it must have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerForm>,
+    /// What changes from turn to turn, in words. It stands behind everything else, so that all
+    /// before it is as it was in the turn before, and a provider can take that from its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<String>,
     /// The moment that it takes for now.
     pub now: Millis,
     /// The time zone of its user: an IANA name.
@@ -197,8 +201,23 @@ pub struct Usage {
     /// How much of that came from a cache.
     #[serde(default)]
     pub cached: u64,
+    /// How much of it was written to a cache.
+    #[serde(default, rename = "cacheWritten", skip_serializing_if = "is_zero")]
+    pub cache_written: u64,
     /// What it wrote, its thoughts included.
     pub output: u64,
+}
+
+impl Usage {
+    /// The same tokens, had there been no cache. None where there was none.
+    pub fn uncached(self) -> Option<Self> {
+        let has_cache = self.cached > 0 || self.cache_written > 0;
+        has_cache.then_some(Self { cached: 0, cache_written: 0, ..self })
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Why a turn failed.

@@ -27,6 +27,8 @@ pub struct Turned<'a> {
     pub cards: &'a SeenTools,
     /// What it cost, where the price is known.
     pub cost_micros: Option<u64>,
+    /// What it would have cost without a cache, where one was used and the price is known.
+    pub uncached_micros: Option<u64>,
 }
 
 /// What an answer of a model results in: `turn.finished`, `talk.compacted`, or `turn.failed` where
@@ -41,7 +43,7 @@ pub fn turned(
     let state = session.agent(frame)?;
     let AgentPhase::Turn { turn, attempt, kind } = state.phase else { return None };
     let agent = at.closure.agents.get(&state.agent)?;
-    let Turned { turn: answer, cards, cost_micros } = turned;
+    let Turned { turn: answer, cards, cost_micros, uncached_micros } = turned;
     let end = |text: &str, calls, route| TurnEnd {
         frame,
         turn,
@@ -54,6 +56,7 @@ pub fn turned(
         stop: answer.stop,
         usage: answer.usage,
         cost_micros,
+        uncached_micros,
         native: answer.native.clone(),
     };
     Some(match kind {

@@ -260,13 +260,16 @@ pub struct ProposalEnd {
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// What it would have cost without the provider's cache, where that was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncached_micros: Option<u64>,
 }
 
 impl ProposalEnd {
     /// Nothing was proposed, and no model was asked to its end.
     pub fn nothing(frame: FrameId, attempt: u32, fault: Fault) -> Self {
         let (found, usage) = (Found::nothing(fault), Usage::default());
-        Self { frame, attempt, found, turns: 0, usage, cost_micros: None }
+        Self { frame, attempt, found, turns: 0, usage, cost_micros: None, uncached_micros: None }
     }
 }
 
@@ -373,6 +376,9 @@ pub struct TurnEnd {
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// What it would have cost without the provider's cache, where that was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncached_micros: Option<u64>,
     /// What its provider wants to be given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Arc<Native>>,

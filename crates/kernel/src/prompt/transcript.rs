@@ -5,7 +5,7 @@ use crate::conversation::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard,
 use crate::conversation::talk::{CallLine, Guard, Line, Settled, Talk};
 use crate::definition::agent::{Agent, CLARIFY, PromptRole};
 use crate::event::{AgentEntry, CallMade, Fact, TurnEnd, TurnKind};
-use crate::expression::template::fill_known;
+use crate::expression::template::{fill_known, names};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::CallId;
@@ -14,10 +14,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The version of this module's rendering: a turn records by which one its prompt was made.
-pub const RENDERER: u16 = 1;
+pub const RENDERER: u16 = 2;
 
 /// How many bytes of one result a model reads; the rest is cut off, and that is said.
 pub const RESULT_BYTES_MAX: usize = 32 * 1024;
+
+/// The name of the time in the texts of a prompt.
+const NOW: &str = "now";
 
 /// The name of the router's form.
 pub const ROUTE: &str = "route";
@@ -59,6 +62,8 @@ pub struct Around<'a> {
     pub zone: &'a str,
     /// Now in that zone, in words.
     pub local: &'a str,
+    /// When the agent was asked, in that zone and in words: the same in all turns about it.
+    pub entered: &'a str,
     /// How many bytes of a result are shown.
     pub result_bytes_max: usize,
     /// For a summary: how many lines it is of.
@@ -70,6 +75,7 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
     let shown = render(talk, journal, around.result_bytes_max);
     let mut messages = Vec::new();
     let (mut tools, mut choice, mut answer) = (Vec::new(), ToolChoice::None, None);
+    let mut latest = None;
     match around.kind {
         TurnKind::Route => {
             messages.push(Message::System { text: routing(&around) });
@@ -84,6 +90,7 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
             // A model that speaks in commands asks no one.
             tools.extend((!around.agent.commands).then(question));
             choice = ToolChoice::Auto;
+            latest = tells_time(around.agent).then(|| time(&around));
         }
         TurnKind::Sum => {
             let lines = (around.lines as usize).min(talk.lines.len());
@@ -94,7 +101,7 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
         }
     }
     let (now, zone) = (around.now, around.zone.to_owned());
-    Ok(Prompt { messages, tools, choice, answer, now, zone, trace: None })
+    Ok(Prompt { messages, tools, choice, answer, latest, now, zone, trace: None })
 }
 
 const SUMMARY: &str = "Below is the older part of a conversation between a person and an assistant \
@@ -182,7 +189,21 @@ fn question() -> ToolCard {
     }
 }
 
-/// The agent's instructions, before the conversation.
+/// Whether its model reads the time of each turn. One that speaks in commands gets data to decide
+/// on, with nothing beside it.
+fn tells_time(agent: &Agent) -> bool {
+    let uses = |content: &str| names(content).is_ok_and(|names| names.contains(NOW));
+    let is_wanted = agent.prompt.is_empty() || agent.prompt.iter().any(|step| uses(&step.content));
+    is_wanted && !agent.commands
+}
+
+/// The time of a turn: the one thing that differs from that of the turn before.
+fn time(around: &Around<'_>) -> String {
+    format!("(Set by the system: it is {} now, in the time zone {}.)", around.local, around.zone)
+}
+
+/// The agent's instructions, before the conversation. They are the same in all turns about one
+/// request: its time is that of the request.
 fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
     let agent = around.agent;
     if agent.prompt.is_empty() {
@@ -191,7 +212,7 @@ fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
     }
     let tools: Vec<&str> = around.tools.iter().map(|tool| tool.name.as_str()).collect();
     let root = Map::from_iter([
-        ("now".to_owned(), json!(around.local)),
+        (NOW.to_owned(), json!(around.entered)),
         ("zone".to_owned(), json!(around.zone)),
         ("agent".to_owned(), json!(agent.title)),
         ("tools".to_owned(), json!(tools.join(", "))),
@@ -215,11 +236,9 @@ fn plain(around: &Around<'_>) -> String {
     let Agent { title, description, .. } = around.agent;
     format!(
         "You are {title}. {description}\n\
-         It is {} now, in the time zone {}.\n\
          Do what the person asks with the tools that you have; call what you need to know first by \
          yourself. Take sensible defaults instead of asking. Ask only with {CLARIFY}, and only for \
-         what is missing and has no default. Say briefly what was done, and nothing that was not.",
-        around.local, around.zone
+         what is missing and has no default. Say briefly what was done, and nothing that was not."
     )
 }
 
@@ -228,13 +247,13 @@ fn ordered(around: &Around<'_>) -> String {
     let Agent { title, description, .. } = around.agent;
     format!(
         "You are {title}. {description}\n\
-         It is {} now, in the time zone {}.\n\
+         It is {}, in the time zone {}.\n\
          What you get is JSON. Decide what is done about it, and answer with one command and \
          nothing else:\n\
          {{\"intent\": \"CALL_TOOL\", \"tool\": \"<name>\", \"args\": {{}}, \"stop\": true}}\n\
          `tool` is one of your tools, `args` are its arguments. Say `\"stop\": false` where you \
          need the result before you go on; then you are asked again.",
-        around.local, around.zone
+        around.entered, around.zone
     )
 }
 
@@ -462,8 +481,11 @@ mod tests {
     }
 
     fn asked_in(mode: &str, input: Value) -> Prompt {
-        let agent = json!({"refName": "a", "llmConfigRef": "m", "mode": mode});
-        let (agent, _) = read_value(&agent).unwrap();
+        asked_of(&json!({"refName": "a", "llmConfigRef": "m", "mode": mode}), input)
+    }
+
+    fn asked_of(agent: &Value, input: Value) -> Prompt {
+        let (agent, _) = read_value(agent).unwrap();
         let entry = AgentEntry {
             frame: FrameId(1),
             step: "work".into(),
@@ -481,7 +503,8 @@ mod tests {
             tools: Vec::new(),
             now: Millis(0),
             zone: "UTC",
-            local: "Sunday",
+            local: "Sunday, 12:00",
+            entered: "Sunday, 11:00",
             result_bytes_max: 100,
             lines: 0,
         };
@@ -504,6 +527,24 @@ mod tests {
         assert!(orders.tools.is_empty() && !first(&orders).contains(CLARIFY));
         let command = r#"{"intent": "CALL_TOOL", "tool": "<name>", "args": {}, "stop": true}"#;
         assert!(first(&orders).contains(command), "{}", first(&orders));
+    }
+
+    #[test]
+    fn the_time_of_a_turn_stands_behind_what_does_not_change() {
+        let time = "(Set by the system: it is Sunday, 12:00 now, in the time zone UTC.)";
+        let plain = asked_in("talk", json!("hello"));
+        assert_eq!(plain.latest.as_deref(), Some(time));
+        assert!(!first(&plain).contains("Sunday"), "{}", first(&plain));
+        let written = |content: &str| {
+            let steps = json!([{"content": content}]);
+            let agent = json!({"refName": "a", "llmConfigRef": "m", "promptSteps": steps});
+            asked_of(&agent, json!("hello"))
+        };
+        let timed = written("It is {{ now }}.");
+        assert_eq!((first(&timed), timed.latest.as_deref()), ("It is Sunday, 11:00.", Some(time)));
+        assert_eq!(written("Be brief now.").latest, None, "no one asked for the time");
+        let orders = asked_in("commands", json!("hello"));
+        assert!(orders.latest.is_none() && first(&orders).contains("It is Sunday, 11:00"));
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Session {
             }
         });
         if let Some(run) = self.frames.get(&end.frame).map(|frame| frame.run) {
-            self.with_run(run, |run| run.spent.add(end.usage, end.cost_micros));
+            self.with_run(run, |run| run.spent.add(end));
         }
     }
 

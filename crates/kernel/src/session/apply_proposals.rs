@@ -24,7 +24,8 @@ impl Session {
         let run = of.run;
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(!lost));
-            run.spent.add_turns(end.turns, end.usage, end.cost_micros);
+            let ProposalEnd { turns, usage, cost_micros, uncached_micros, .. } = *end;
+            run.spent.add_turns(turns, usage, cost_micros, uncached_micros);
             run.progressed();
         });
         self.keep_proposal(end);

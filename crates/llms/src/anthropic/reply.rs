@@ -45,7 +45,7 @@ enum Block {
 #[derive(Default)]
 struct Counts {
     input: u64,
-    written: u64,
+    cache_written: u64,
     cached: u64,
     output: u64,
 }
@@ -115,7 +115,7 @@ impl MessageReply {
         let counts = &mut self.counts;
         for (name, count) in [
             ("input_tokens", &mut counts.input),
-            ("cache_creation_input_tokens", &mut counts.written),
+            ("cache_creation_input_tokens", &mut counts.cache_written),
             ("cache_read_input_tokens", &mut counts.cached),
             ("output_tokens", &mut counts.output),
         ] {
@@ -198,8 +198,9 @@ impl Reply for MessageReply {
                 call.arguments = given.to_string();
             }
         }
-        let Counts { input, written, cached, output } = self.counts;
-        self.draft.usage = Usage { input: input + written + cached, cached, output };
+        let Counts { input, cache_written, cached, output } = self.counts;
+        let input = input + cache_written + cached;
+        self.draft.usage = Usage { input, cached, cache_written, output };
         let stop = self.stop.unwrap_or_default();
         let native = self.native();
         if stop == Stop::Refused && self.draft.text.is_empty() {
@@ -284,7 +285,7 @@ mod tests {
         let expected =
             [("toolu_1", "t", "{\"x\":1}".to_owned()), ("toolu_2", "u", "{}".to_owned())];
         assert_eq!(calls, expected);
-        assert_eq!(turn.usage, Usage { input: 17, cached: 5, output: 7 });
+        assert_eq!(turn.usage, Usage { input: 17, cached: 5, cache_written: 2, output: 7 });
         assert_eq!(turn.stop, Stop::Done);
         let blocks = json!([
             {"type": "thinking", "thinking": "Let me see.", "signature": "s1"},
@@ -347,7 +348,7 @@ mod tests {
         let turn = reply.finish().unwrap();
         assert_eq!(turn.text, "Hi");
         assert_eq!(*turn.calls[0].arguments, json!({"x": 1}));
-        assert_eq!(turn.usage, Usage { input: 1, cached: 0, output: 2 });
+        assert_eq!(turn.usage, Usage { input: 1, output: 2, ..Usage::default() });
         assert_eq!(turn.native.unwrap().content["blocks"][0]["data"], "d");
         let mut reply = MessageReply::new("m", false);
         assert!(reply.whole(&json!({"hello": 1}), &Unheard).is_err());

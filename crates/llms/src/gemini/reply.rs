@@ -103,6 +103,7 @@ impl ContentReply {
         self.draft.usage = Usage {
             input: count("promptTokenCount") + count("toolUsePromptTokenCount"),
             cached: count("cachedContentTokenCount"),
+            cache_written: 0,
             output: count("candidatesTokenCount") + count("thoughtsTokenCount"),
         };
     }
@@ -184,7 +185,7 @@ mod tests {
             parts(json!([{"text": "lo"}])),
             end("STOP"),
         ]);
-        let usage = Usage { input: 10, cached: 4, output: 5 };
+        let usage = Usage { input: 10, cached: 4, cache_written: 0, output: 5 };
         assert_eq!(turn, Ok(Turn { text: "Hello".to_owned(), usage, ..Turn::default() }));
     }
 

@@ -18,7 +18,14 @@ const SIGNING_GENERATION: u32 = 3;
 /// The request's body.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     let transcript = Transcript::read(&prompt.messages);
-    let mut body = json!({"contents": contents(&settings.model, &transcript)});
+    let mut contents = contents(&settings.model, &transcript);
+    // What changes from turn to turn stands behind all that its cache may know.
+    if let (Some(latest), Some(last)) = (&prompt.latest, contents.last_mut())
+        && let Some(parts) = last["parts"].as_array_mut()
+    {
+        parts.push(text_part(latest));
+    }
+    let mut body = json!({"contents": contents});
     if !transcript.system.is_empty() {
         body["systemInstruction"] = json!({"parts": [{"text": transcript.system}]});
     }
@@ -146,6 +153,15 @@ mod tests {
 
     fn settings(model: &str) -> Settings {
         Settings { model: model.to_owned(), ..Settings::default() }
+    }
+
+    #[test]
+    fn what_changes_from_turn_to_turn_comes_last() {
+        let mut prompt = prompt(&[user("Hi")], &[]);
+        prompt.latest = Some("It is noon.".to_owned());
+        let settings = Settings { model: "gemini-3.8-flash".to_owned(), ..Settings::default() };
+        let parts = json!([{"text": "Hi"}, {"text": "It is noon."}]);
+        assert_eq!(body(&settings, &prompt)["contents"], json!([{"role": "user", "parts": parts}]));
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl ChatReply {
         self.draft.usage = Usage {
             input: count(&usage["prompt_tokens"]),
             cached: details.max(count(&usage["prompt_cache_hit_tokens"])),
+            cache_written: 0,
             output: count(&usage["completion_tokens"]),
         };
     }
@@ -244,7 +245,7 @@ mod tests {
             ],
             true,
         );
-        let usage = Usage { input: 10, cached: 3, output: 4 };
+        let usage = Usage { input: 10, cached: 3, cache_written: 0, output: 4 };
         assert_eq!(turn, Ok(Turn { text: "Hello".to_owned(), usage, ..Turn::default() }));
     }
 

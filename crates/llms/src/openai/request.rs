@@ -26,9 +26,13 @@ pub(super) const EXTRA: &str = "extra_content";
 
 /// The request's body.
 pub(super) fn body(Chat { settings, own }: &Chat, prompt: &Prompt) -> Value {
+    let mut messages = messages(&settings.model, &Transcript::read(&prompt.messages));
+    if let (Some(latest), Some(last)) = (&prompt.latest, messages.last_mut()) {
+        behind(last, latest);
+    }
     let mut body = json!({
         "model": settings.model,
-        "messages": messages(&settings.model, &Transcript::read(&prompt.messages)),
+        "messages": messages,
         "stream": true,
         "stream_options": {"include_usage": true},
     });
@@ -56,6 +60,15 @@ pub(super) fn body(Chat { settings, own }: &Chat, prompt: &Prompt) -> Value {
         body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
     }
     body
+}
+
+/// Ends the last message with what changes from turn to turn: servers keep in their caches what a
+/// request begins with. A message of its own would break the order of roles that open models want.
+fn behind(last: &mut Value, latest: &str) {
+    let ended = last["content"].as_str().map(|content| format!("{content}{GAP}{latest}"));
+    if let Some(ended) = ended {
+        last["content"] = json!(ended);
+    }
 }
 
 fn is_thoughtless(model: &str) -> bool {
@@ -161,6 +174,22 @@ mod tests {
 
     fn chat(model: &str, own: bool) -> Chat {
         Chat { settings: Settings { model: model.to_owned(), ..Settings::default() }, own }
+    }
+
+    #[test]
+    fn what_changes_from_turn_to_turn_comes_last() {
+        let mut said = vec![system("Be brief."), user("Hi")];
+        let messages = |said: &[kernel::conversation::llm::Message], time: &str| {
+            let mut prompt = prompt(said, &[card("t")]);
+            prompt.latest = Some(time.to_owned());
+            body(&chat("m", false), &prompt)["messages"].clone()
+        };
+        let first = messages(&said, "It is noon.");
+        assert_eq!(first[1], json!({"role": "user", "content": "Hi\n\nIt is noon."}));
+        said.extend([assistant("", &[call("a", "t")]), result("a", "t", "ok", false)]);
+        let second = messages(&said, "It is one.");
+        assert_eq!((&second[0], &second[1]["content"]), (&first[0], &json!("Hi")));
+        assert_eq!(second[3]["content"], "ok\n\nIt is one.");
     }
 
     #[test]

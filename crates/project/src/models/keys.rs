@@ -55,19 +55,21 @@ fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>,
     checked(deserializer, |text| duration_ms(text).ok_or_else(|| wrong(text))).map(Some)
 }
 
-/// `{input, cached, output}` in dollars per million tokens; `cached` costs as `input` where it is
-/// left out.
+/// `{input, cached, cache_written, output}` in dollars per million tokens; `cached` and
+/// `cache_written` cost as `input` where they are left out.
 fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Price>, D::Error> {
     #[derive(Deserialize)]
     struct Prices {
         input: Dollars,
         cached: Option<Dollars>,
+        cache_written: Option<Dollars>,
         output: Dollars,
     }
 
-    let Prices { input, cached, output } = Prices::deserialize(deserializer)?;
-    let cached = cached.map_or(input.0, |cached| cached.0);
-    Ok(Some(Price { input: input.0, cached, output: output.0 }))
+    let Prices { input, cached, cache_written, output } = Prices::deserialize(deserializer)?;
+    let or_input = |price: Option<Dollars>| price.map_or(input.0, |price| price.0);
+    let (cached, cache_written) = (or_input(cached), or_input(cache_written));
+    Ok(Some(Price { input: input.0, cached, cache_written, output: output.0 }))
 }
 
 /// Dollars, in millionths of one.

@@ -76,7 +76,8 @@ fn models_are_read_and_keys_make_more() {
         (gpt.max_tokens, gpt.temperature, gpt.timeout_ms),
         (Some(1_024), Some(0.2), Some(90_000))
     );
-    assert_eq!(gpt.price, Some(Price { input: 150_000, cached: 150_000, output: 600_000 }));
+    let price = Price { input: 150_000, cached: 150_000, cache_written: 150_000, output: 600_000 };
+    assert_eq!(gpt.price, Some(price));
     assert_eq!(gpt.origin, "waypost.toml:6");
     assert!(!format!("{models:?}{:?}", entries(FULL)).contains("hunter"), "keys are not shown");
 }

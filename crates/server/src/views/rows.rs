@@ -42,17 +42,25 @@ pub(crate) fn run(row: RunRow, session: &SessionRow, asks: Vec<SessionAsk>) -> r
     }
 }
 
+/// Millionths in one dollar.
+const MICROS: f64 = 1_000_000.0;
+
 /// What a run's models took.
 fn cost(spent: RunSpent) -> rest::Cost {
     if spent.turns == 0 {
         return rest::Cost::default();
     }
     let is_priced = spent.unpriced < spent.turns;
+    let some = |tokens: u64| Some(tokens).filter(|tokens| *tokens > 0);
+    let has_cache = spent.cached > 0 || spent.cache_written > 0;
     rest::Cost {
         turns: Some(spent.turns),
         input_tokens: Some(spent.input),
+        cached_tokens: some(spent.cached),
+        cache_written_tokens: some(spent.cache_written),
         output_tokens: Some(spent.output),
-        dollars: is_priced.then_some(spent.cost_micros as f64 / 1_000_000.0),
+        dollars: is_priced.then_some(spent.cost_micros as f64 / MICROS),
+        saved_dollars: (is_priced && has_cache).then_some(spent.saved_micros as f64 / MICROS),
         unpriced_turns: Some(spent.unpriced).filter(|turns| *turns > 0),
     }
 }

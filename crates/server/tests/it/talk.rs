@@ -61,7 +61,7 @@ impl Llm for Scripted {
 }
 
 fn turn(text: &str, calls: Vec<ModelCall>) -> Turn {
-    let usage = Usage { input: 10, cached: 0, output: 2 };
+    let usage = Usage { input: 10, output: 2, ..Usage::default() };
     Turn { text: text.to_owned(), calls, usage, ..Turn::default() }
 }
 

@@ -99,7 +99,7 @@ fn a_turn_is_a_chat_with_a_model() {
         provider: Some("openai".into()),
         provider_model: Some("gpt-5-mini".into()),
         kind: "act",
-        usage: Usage { input: 100, cached: 40, output: 7 },
+        usage: Usage { input: 100, cached: 40, cache_written: 20, output: 7 },
         cost_micros: Some(250),
         stop: Some("tool_calls"),
         first_piece_ms: Some(250),
@@ -112,6 +112,8 @@ fn a_turn_is_a_chat_with_a_model() {
     assert_eq!(attributes["gen_ai.request.model"], words("gpt-5-mini"));
     assert_eq!(attributes["gen_ai.usage.input_tokens"], Some(Value::IntValue(100)));
     assert_eq!(attributes["gen_ai.usage.cache_read.input_tokens"], Some(Value::IntValue(40)));
+    let written = "gen_ai.usage.cache_creation.input_tokens";
+    assert_eq!(attributes[written], Some(Value::IntValue(20)));
     assert_eq!(attributes["gen_ai.usage.output_tokens"], Some(Value::IntValue(7)));
     assert_eq!(attributes["waypost.cost_micros"], Some(Value::IntValue(250)));
     let first = Some(Value::DoubleValue(0.25));

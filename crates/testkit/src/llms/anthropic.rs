@@ -3,7 +3,7 @@
 use super::act::Failure;
 use super::names::name_of;
 use super::wire::{
-    Asked, End, Piece, Said, Wire, bearer, halves, is_plain, list, tail, text, words,
+    Asked, End, Piece, Said, Wire, bearer, before_latest, halves, is_plain, list, tail, text, words,
 };
 use crate::http::Message;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl Wire for Anthropic {
         }
         let tools = list(body, "tools").iter().map(|tool| text(tool, "name").to_owned()).collect();
         let blocks = messages.last().map(|message| list(message, "content")).unwrap_or_default();
-        let results = tail(blocks, |block| block["type"] == "tool_result");
+        let results = tail(before_latest(blocks), |block| block["type"] == "tool_result");
         let format = &body["output_config"]["format"];
         Ok(Asked {
             model,

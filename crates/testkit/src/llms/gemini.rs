@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`.
 
 use super::act::Failure;
-use super::wire::{Asked, End, Piece, Said, Wire, list, tail, text, words};
+use super::wire::{Asked, End, Piece, Said, Wire, before_latest, list, tail, text, words};
 use crate::http::Message;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl Wire for Gemini {
             return Err("response schema needs responseMimeType application/json".to_owned());
         }
         let parts = contents.last().map(|content| list(content, "parts")).unwrap_or_default();
-        let results = tail(parts, |part| part.get("functionResponse").is_some());
+        let results = tail(before_latest(parts), |part| part.get("functionResponse").is_some());
         Ok(Asked {
             model: model.to_owned(),
             stream: streamed.is_some(),

@@ -2,7 +2,8 @@
 
 use super::act::Failure;
 use super::wire::{
-    Asked, End, Piece, Said, Wire, bearer, halves, is_plain, list, tail, text, words,
+    Asked, End, Piece, Said, Wire, bearer, halves, is_plain, list, tail, text, without_latest,
+    words,
 };
 use crate::http::Message;
 use serde_json::{Value, json};
@@ -42,7 +43,8 @@ impl Wire for OpenAi {
             return Err("'stream_options' is only allowed when 'stream' is enabled.".to_owned());
         }
         let results = tail(messages, |message| message["role"] == "tool").iter();
-        let results = results.map(|message| text(message, "content").to_owned()).collect();
+        let results =
+            results.map(|message| without_latest(text(message, "content")).to_owned()).collect();
         let usage = body["stream_options"]["include_usage"] == true;
         Ok(Asked { model, stream, usage, tools, form: form(body)?, results })
     }

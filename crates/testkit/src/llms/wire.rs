@@ -122,6 +122,22 @@ pub(super) fn is_plain(name: &str, chars_max: usize) -> bool {
     !name.is_empty() && name.len() <= chars_max && name.bytes().all(fits)
 }
 
+/// How the part of a prompt begins that is no part of its conversation: the time of the turn.
+const LATEST: &str = "(Set by the system: ";
+
+/// The pieces of a last message, without one that only says the time.
+pub(super) fn before_latest(pieces: &[Value]) -> &[Value] {
+    match pieces {
+        [before @ .., last] if text(last, "text").starts_with(LATEST) => before,
+        all => all,
+    }
+}
+
+/// A text without the time at its end.
+pub(super) fn without_latest(said: &str) -> &str {
+    said.rfind(LATEST).map_or(said, |at| said[..at].trim_end())
+}
+
 /// What stands at the end of a list and is of this kind, in order.
 pub(super) fn tail(items: &[Value], is_it: impl Fn(&Value) -> bool) -> &[Value] {
     let others = items.iter().rposition(|item| !is_it(item)).map_or(0, |last| last + 1);

@@ -11,7 +11,7 @@ use kernel::values::ids::{FrameId, RunId};
 use std::sync::Arc;
 
 /// What one proposal takes.
-const USAGE: Usage = Usage { input: 100, cached: 0, output: 10 };
+const USAGE: Usage = Usage { input: 100, cached: 0, cache_written: 0, output: 10 };
 
 impl Stage {
     /// One model says what could be done.
@@ -27,7 +27,9 @@ impl Stage {
             Err(error) => panic!("a proposal is not what was found: {error}: {line}"),
         };
         let (turns, usage, cost_micros) = (1, USAGE, Some(7));
-        let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros };
+        let uncached_micros = None;
+        let end =
+            ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end)));
         true
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// What a turn takes where its line says nothing.
-const USAGE: Usage = Usage { input: 100, cached: 0, output: 10 };
+const USAGE: Usage = Usage { input: 100, cached: 0, cache_written: 0, output: 10 };
 
 /// The journal as it was played.
 struct Played<'e>(&'e [Event]);
@@ -71,6 +71,7 @@ impl Stage {
             now: self.now(),
             zone: "UTC",
             local: "Sunday, 2026-11-15 08:42",
+            entered: "Sunday, 2026-11-15 08:41",
             result_bytes_max: RESULT_BYTES_MAX,
             lines: state.talk.compactable(agent.limits.keep_turns),
         };
@@ -134,12 +135,10 @@ impl Stage {
             }
             None => {
                 let cost_micros = line["cost_micros"].as_u64();
-                turned(
-                    &env,
-                    session,
-                    frame,
-                    Turned { turn: turn(&line), cards: &cards, cost_micros },
-                )
+                let uncached_micros = line["uncached_micros"].as_u64();
+                let turn =
+                    Turned { turn: turn(&line), cards: &cards, cost_micros, uncached_micros };
+                turned(&env, session, frame, turn)
             }
         };
         let Some(fact) = fact else { panic!("nobody waits for {line}") };

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use kernel::ask::held::SUPERVISOR;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
-use wire::rest::{Ask, HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
+use wire::rest::{Ask, Cost, HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -176,15 +176,21 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
     let history = if_readable(&session, history)?;
     let acts = acts(client, &session.id).await?;
+    let run = match &session.run {
+        Some(run) => if_readable(&session, client.get(Request::to(&["runs", run])).await)?,
+        None => Value::Null,
+    };
     let document = json!({
         "session": body,
+        "cost": run["run"]["cost"],
         "context": values["context"],
         "history": history["items"],
         "acts": acts,
     });
+    let cost = cost_text(&run["run"]["cost"])?;
     let output = context.output;
     output.either(&document, || {
-        let mut fields = fields(session, &values, &history)?;
+        let mut fields = fields(session, cost, &values, &history)?;
         fields.add("acts", acts_table(&acts));
         output.text(&fields.text())
     })
@@ -214,7 +220,7 @@ fn acts_table(acts: &[Ask]) -> String {
     table(&["acted", "step", "rule", "does", "try", "error"], rows)
 }
 
-fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields> {
+fn fields(session: Session, cost: String, values: &Value, history: &Value) -> Result<Fields> {
     let status = status_word(&session);
     let mut fields = Fields::default();
     fields.add("session", session.id);
@@ -234,6 +240,7 @@ fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields> {
         fields.add("hint", fault.hint.unwrap_or_default());
     }
     fields.add("asks", session.asks.join("\n"));
+    fields.add("cost", cost);
     fields.add("created", session.created_at);
     fields.add("updated", session.updated_at);
     if !values.is_null() {
@@ -243,6 +250,39 @@ fn fields(session: Session, values: &Value, history: &Value) -> Result<Fields> {
         fields.add("history", history_table(read(history)?));
     }
     Ok(fields)
+}
+
+/// What the models of a run took, what that cost and what caches saved; empty where no model was
+/// asked.
+fn cost_text(cost: &Value) -> Result<String> {
+    if cost.is_null() {
+        return Ok(String::new());
+    }
+    let cost: Cost = read(cost)?;
+    let Some(turns) = cost.turns else { return Ok(String::new()) };
+    let count = |tokens: Option<u64>| tokens.unwrap_or_default();
+    let plural = if turns == 1 { "" } else { "s" };
+    let mut text = format!("{turns} turn{plural}, {} tokens read", count(cost.input_tokens));
+    let cache = [(cost.cached_tokens, "from a cache"), (cost.cache_written_tokens, "into one")];
+    let cache = cache.iter().filter_map(|(tokens, what)| Some(format!("{} {what}", (*tokens)?)));
+    let cache: Vec<String> = cache.collect();
+    if !cache.is_empty() {
+        text.push_str(&format!(" ({})", cache.join(", ")));
+    }
+    text.push_str(&format!(", {} written", count(cost.output_tokens)));
+    let dollars = |dollars: f64| format!("{dollars:.6}");
+    match cost.dollars {
+        Some(spent) => text.push_str(&format!(": ${}", dollars(spent))),
+        None => text.push_str(": the price is not known"),
+    }
+    if let Some(saved) = cost.saved_dollars {
+        let word = if saved < 0.0 { "more" } else { "less" };
+        text.push_str(&format!(", ${} {word} than without a cache", dollars(saved.abs())));
+    }
+    if let Some(unpriced) = cost.unpriced_turns.filter(|_| cost.dollars.is_some()) {
+        text.push_str(&format!(", {unpriced} of the turns without a known price"));
+    }
+    Ok(text)
 }
 
 /// What a session's journal says, or null where it is parked and its journal cannot be read.
@@ -343,4 +383,28 @@ fn line(_id: Option<&str>, event: &Value) -> String {
     let data = one_line(&event["data"].to_string());
     let seq = event["seq"].to_string();
     format!("{seq:>5}  {at}  {kind:16}  {data}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_cost_is_one_line() {
+        let told = |cost: Value| cost_text(&cost).unwrap();
+        assert_eq!(told(Value::Null), "");
+        assert_eq!(told(json!({})), "", "no model was asked");
+        let plain = json!({"turns": 1, "inputTokens": 10, "outputTokens": 2, "dollars": 0.0031});
+        assert_eq!(told(plain), "1 turn, 10 tokens read, 2 written: $0.003100");
+        let cached = json!({"turns": 2, "inputTokens": 3000, "cachedTokens": 1024,
+            "cacheWrittenTokens": 1500, "outputTokens": 86, "dollars": 0.5,
+            "savedDollars": -0.25, "unpricedTurns": 1});
+        assert_eq!(
+            told(cached),
+            "2 turns, 3000 tokens read (1024 from a cache, 1500 into one), 86 written: $0.500000, \
+             $0.250000 more than without a cache, 1 of the turns without a known price"
+        );
+        let unpriced = json!({"turns": 1, "inputTokens": 1, "outputTokens": 1, "unpricedTurns": 1});
+        assert_eq!(told(unpriced), "1 turn, 1 tokens read, 1 written: the price is not known");
+    }
 }

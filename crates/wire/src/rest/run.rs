@@ -118,12 +118,24 @@ pub struct Cost {
     /// Tokens that they read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
+    /// Those of them that came from a provider's cache, where any did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub cached_tokens: Option<u64>,
+    /// Those of them that a provider wrote to its cache, where it counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub cache_written_tokens: Option<u64>,
     /// Tokens that they wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Dollars, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
+    /// Dollars that caches saved, as far as prices are known; below zero where writing to them cost
+    /// more than was saved. Absent where no cache was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_dollars: Option<f64>,
     /// Turns whose price no one knows, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
