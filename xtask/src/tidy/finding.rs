@@ -33,6 +33,8 @@ pub enum Rule {
     Ranges,
     /// Invariants name tests that exist.
     Invariants,
+    /// Links lead somewhere.
+    Links,
     /// An exception must still be needed.
     Exception,
 }
@@ -54,6 +56,7 @@ impl fmt::Display for Rule {
             Rule::Phrases => "phrases",
             Rule::Ranges => "ranges",
             Rule::Invariants => "invariants",
+            Rule::Links => "links",
             Rule::Exception => "exception",
         })
     }

@@ -15,6 +15,7 @@ mod phrases;
 mod ranges;
 mod machine_paths;
 mod invariants;
+mod links;
 mod exceptions;
 
 use std::path::Path;
@@ -62,6 +63,7 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(staircase::check(&sources));
     findings.extend(tree.files.iter().flat_map(machine_paths::check));
     findings.extend(invariants::check(&tree.files, &sources));
+    findings.extend(links::check(&tree.files));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));
     }

@@ -28,6 +28,7 @@ mod watch;
 mod demo;
 mod policies;
 mod crash;
+mod deployment;
 mod agent;
 mod logs;
 mod config;
