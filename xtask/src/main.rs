@@ -1,6 +1,6 @@
 //! House chores, reached as `cargo xtask <command>`: the one test command and its parts that are
-//! worth running alone, the house rules as a check, the benchmarks and the build budget. Order of
-//! the modules is their import order.
+//! worth running alone, the house rules as a check, the benchmarks, the build budget and packages.
+//! Order of the modules is their import order.
 
 #![allow(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@ mod size;
 mod test;
 mod bench;
 mod budget;
+mod dist;
 
 use std::env;
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ usage: cargo xtask <command>
                           --dist: with the build of packages, whose figures are published
                           --against BINARY [--pairs N]: beside another build, by turns
   budget                  measure the CPU-seconds of a clean dev build
+  dist                    build a package: binary, man pages, completions, licences, checksums
 ";
 
 const USAGE_EXIT_CODE: u8 = 2;
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),
+        ["dist"] => dist::run(&root),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(USAGE_EXIT_CODE);
