@@ -37,7 +37,8 @@ pub fn run(root: &Path) -> Result<(), Failure> {
     let target = target::choose()?;
     println!("   {}: {}", target.triple, target.linkage);
     let built = build(root, &target)?;
-    let version = version(&shell::output_of(BINARY, Command::new(&built).arg("--version"))?)?;
+    let told = shell::output_of(BINARY, Command::new(&built).arg("--version"))?;
+    let version = version(&told)?;
     let name = format!("waypost-{version}-{}", target.triple);
     let packages = shell::target_folder(root)?.join("packages");
     let folder = packages.join(&name);
