@@ -64,6 +64,7 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(tree.files.iter().flat_map(machine_paths::check));
     findings.extend(invariants::check(&tree.files, &sources));
     findings.extend(links::check(&tree.files));
+    findings.extend(phrases::in_pages(&tree.files));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));
     }

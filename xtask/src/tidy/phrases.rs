@@ -1,12 +1,29 @@
 //! Rule: texts that users read are standard technical English. Checked are all literals of code
-//! that ships, and the doc comments of files whose doc comments become help texts or schemas.
+//! that ships, the doc comments of files whose doc comments become help texts or schemas, and the
+//! pages that were revised for it.
 
 use super::finding::{Finding, Rule};
 use super::lexer::{has_token, is_word};
 use super::source::{Line, Source};
+use super::tree::File;
 
 /// Tests and what only tests use: no user reads it.
 const UNREAD: &[&str] = &["crates/testkit/"];
+
+/// Pages that hold to the rule. A page that is revised joins them.
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/comparison.md",
+    "docs/concepts/security.md",
+    "docs/concepts/semantics.md",
+    "docs/faq.md",
+    "docs/glossary.md",
+    "docs/guides/crash.md",
+    "docs/guides/deployment.md",
+    "docs/guides/network.md",
+    "docs/guides/upgrade.md",
+    "examples/README.md",
+];
 
 /// A source with one of these shows its doc comments to users.
 const SHOWS_DOCS: &[&str] = &["clap::", "JsonSchema"];
@@ -73,18 +90,43 @@ pub fn standard(source: &Source) -> Vec<Finding> {
     findings
 }
 
+/// Finds them in the revised pages, outside of blocks of code.
+pub fn in_pages(files: &[File]) -> Vec<Finding> {
+    let pages = files.iter().filter(|file| PAGES.contains(&file.path.as_str()));
+    pages.flat_map(in_page).collect()
+}
+
+fn in_page(page: &File) -> Vec<Finding> {
+    let mut prose = Prose::default();
+    let mut is_code = false;
+    for (index, line) in page.text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            // What stands between backticks is a name or a command.
+            let plain: String = line.split('`').step_by(2).collect();
+            prose.add(index + 1, &plain);
+        }
+    }
+    findings(&prose, &page.path)
+}
+
 /// Finds the phrases in one part of the lines that reach the product.
 fn in_prose(source: &Source, part: impl Fn(&Line) -> Option<&String>) -> Vec<Finding> {
-    let mut prose = Prose { text: String::new(), lines: Vec::new() };
+    let mut prose = Prose::default();
     for line in source.production() {
         if let Some(text) = part(line) {
             prose.add(line.number, text);
         }
     }
+    findings(&prose, &source.path)
+}
+
+fn findings(prose: &Prose, path: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for banned in PHRASES {
         findings.extend(prose.lines_with(banned.words).map(|line| Finding {
-            path: source.path.clone(),
+            path: path.to_owned(),
             line,
             rule: Rule::Phrases,
             wrong: format!("`{}` in a text that users read", banned.words),
@@ -95,6 +137,7 @@ fn in_prose(source: &Source, part: impl Fn(&Line) -> Option<&String>) -> Vec<Fin
 }
 
 /// A text without its line breaks, so that a phrase is found across them.
+#[derive(Default)]
 struct Prose {
     /// In lower case, with single blanks.
     text: String,
@@ -144,6 +187,27 @@ mod tests {
     fn report(path: &str, text: &str) -> Vec<String> {
         let findings = standard(&Source::parse(path, text));
         findings.iter().map(|finding| format!("{}: {}", finding.line, finding.wrong)).collect()
+    }
+
+    #[test]
+    fn revised_pages_hold_to_it_outside_of_code() {
+        let page = |path: &str, text: &str| {
+            in_pages(&[File { path: path.to_owned(), text: text.to_owned() }])
+                .iter()
+                .map(|finding| finding.line)
+                .collect::<Vec<_>>()
+        };
+        let text = "It goes\non. `nobody` knows.\n```sh\nwhoever\n```\nNobody knows.\n";
+        assert_eq!(page("README.md", text), [6, 1]);
+        assert!(page("docs/other.md", text).is_empty());
+    }
+
+    #[test]
+    fn every_revised_page_is_there() {
+        let root = crate::shell::workspace_root();
+        for page in PAGES {
+            assert!(root.join(page).is_file(), "no `{page}`");
+        }
     }
 
     #[test]
