@@ -7,8 +7,12 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
 use crate::settings::{Located, Origin, Settings};
-use crate::terminal::output::{Output, table};
+use crate::terminal::output::{Output, counted};
 use crate::terminal::progress::Progress;
+use crate::terminal::screen::Screen;
+use crate::terminal::table::{Cell, Table};
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
 use project::layer::Source;
 use project::upstream_entries::shown_url;
 use serde::de::DeserializeOwned;
@@ -16,6 +20,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::rest::Page;
+
+/// A list for people.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listing<'a> {
+    /// What one of its items is called.
+    pub(crate) noun: &'a str,
+    /// The heads of its columns.
+    pub(crate) heads: &'a [&'a str],
+    /// Why it may be empty, and what adds something.
+    pub(crate) none: &'a str,
+}
 
 /// One call of `waypost`.
 #[derive(Debug, Clone)]
@@ -120,26 +135,36 @@ impl Context {
     }
 
     /// Prints a list of the server: as it is with `--json`, else as a table with a row for each
-    /// item. Where there are none, a person may be told something as well.
-    pub(crate) fn table<T: DeserializeOwned>(
+    /// item. At a terminal a count follows; an empty list says why it is empty.
+    pub(crate) fn table<T: DeserializeOwned, C: Into<Cell>>(
         &self,
         body: &Value,
-        heads: &[&str],
-        none: Option<&str>,
-        row: impl FnMut(T) -> Vec<String>,
+        listing: Listing<'_>,
+        row: impl FnMut(T) -> Vec<C>,
     ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
             let (shown, more) = (page.items.len(), page.next_cursor.is_some());
-            self.output.text(&table(heads, page.items.into_iter().map(row)))?;
-            if let Some(none) = none.filter(|_| shown == 0) {
-                self.output.talk(none);
-            }
-            if more {
+            let table = Table::new(listing.heads, page.items.into_iter().map(row));
+            self.rows(&table, shown)?;
+            if shown == 0 {
+                self.output.talk(listing.none);
+            } else if more {
                 let told = format!("there are more than these {shown}; `--limit` shows more");
                 self.output.talk(&told);
+            } else if Screen::of_stdout().width.is_some() {
+                self.output.talk(&counted(shown, listing.noun));
             }
             Ok(())
         })
+    }
+
+    /// Prints a table of so many rows. Programs get the heads of an empty one, too.
+    pub(crate) fn rows(&self, table: &Table, count: usize) -> Result<()> {
+        let screen = Screen::of_stdout();
+        if count == 0 && screen.width.is_some() {
+            return Ok(());
+        }
+        self.output.painted(&table.text(screen, SystemClock.now()))
     }
 
     /// From now on a run of this session continues on the server, whatever becomes of this command.

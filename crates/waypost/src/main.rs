@@ -39,7 +39,8 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use terminal::output::{Output, table};
+use terminal::output::Output;
+use terminal::table::table;
 
 /// A request is many small allocations on several threads; the system's allocator took a quarter of
 /// a gateway's time.

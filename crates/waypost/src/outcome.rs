@@ -2,7 +2,8 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
-use crate::terminal::output::{printable, table};
+use crate::terminal::output::printable;
+use crate::terminal::table::{Cell, Table};
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, FixAction, Run, Status};
@@ -34,7 +35,8 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
         }
         Status::Failed | Status::Cancelled => return Err(failed(run, &about("show"))),
         Status::Waiting | Status::Stuck => {
-            output.text(&asks_table(&run.asks))?;
+            let rows = run.asks.iter().cloned().map(ask_row);
+            context.rows(&Table::new(&ASK_HEADS, rows), run.asks.len())?;
             output.talk(&format!("{id} waits for a person; answer with"));
             for ask in &run.asks {
                 tell_answers(context, ask);
@@ -50,19 +52,19 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
     Ok(exit_of(run.status))
 }
 
-/// Asks in a list.
-pub(crate) fn asks_table(asks: &[Ask]) -> String {
-    let row = |ask: &Ask| {
-        vec![
-            ask.id.clone(),
-            ask.kind.name().to_owned(),
-            ask.session.key.clone(),
-            ask.step.clone(),
-            ask.created_at.clone(),
-            ask.title.clone(),
-        ]
-    };
-    table(&["ask", "kind", "session", "step", "created", "title"], asks.iter().map(row))
+/// The heads of a list of asks.
+pub(crate) const ASK_HEADS: [&str; 6] = ["ask", "kind", "session", "step", "created", "title"];
+
+/// An ask in a list.
+pub(crate) fn ask_row(ask: Ask) -> Vec<Cell> {
+    vec![
+        Cell::id(ask.id),
+        Cell::word(ask.kind.name()),
+        Cell::id(ask.session.key),
+        ask.step.into(),
+        Cell::time(ask.created_at),
+        ask.title.into(),
+    ]
 }
 
 /// Tells a person the commands that answer this ask, each of them enough.

@@ -2,12 +2,13 @@
 //! file is checked here, with the places of its mistakes, before anything is sent.
 
 use crate::commands::Most;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, AGENTS};
 use crate::terminal::input;
 use crate::terminal::output::printable;
+use crate::terminal::table::Cell;
 use crate::terminal::unified::{Titled, unified};
 use crate::terminal::yaml;
 use clap::{Args, Subcommand};
@@ -77,12 +78,19 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["agents"]), limit).await?;
     let heads = ["agent", "model", "version", "default", "types", "description"];
-    context.table(&body, &heads, None, |agent: AgentSummary| {
+    let none =
+        "there are no agents: write one in `agents/`, or store one with `waypost agent apply`";
+    context.table(&body, Listing { noun: "agent", heads: &heads, none }, |agent: AgentSummary| {
         let version = version_text(&agent);
-        let default = if agent.default { "yes" } else { "" }.to_owned();
-        let types = agent.tool_types.join(", ");
-        let cells = [agent.ref_name, agent.llm_config_ref, version, default, types];
-        cells.into_iter().chain([agent.description]).collect()
+        let default = if agent.default { "yes" } else { "" };
+        vec![
+            agent.ref_name.into(),
+            agent.llm_config_ref.into(),
+            Cell::word(version),
+            Cell::word(default),
+            agent.tool_types.join(", ").into(),
+            agent.description.into(),
+        ]
     })
 }
 

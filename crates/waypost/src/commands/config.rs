@@ -6,7 +6,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Setting, Settings, file_of};
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};

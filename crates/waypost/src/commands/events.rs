@@ -1,12 +1,13 @@
 //! `waypost events`: what happens in all sessions, as it happens; where events go, and how each of
 //! them got there.
 
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
 use crate::terminal::output::one_line;
+use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::Millis;
@@ -107,36 +108,38 @@ async fn sinks(context: &Context, client: &Client) -> Result<Exit> {
     let heads = [
         "name", "type", "status", "lag", "delivered", "retrying", "failed", "target", "last error",
     ];
-    let none = "`[events.sinks.<name>]` in waypost.toml adds some";
-    context.table(&body, &heads, Some(none), |sink: Sink| {
+    let none = "no events go out: `[events.sinks.<name>]` in waypost.toml adds a sink";
+    context.table(&body, Listing { noun: "sink", heads: &heads, none }, |sink: Sink| {
         vec![
-            sink.name,
-            sink.kind,
-            sink.status.name().to_owned(),
-            sink.lag.to_string(),
-            sink.delivered.to_string(),
-            sink.retrying.to_string(),
-            sink.failed.to_string(),
-            sink.target.unwrap_or_else(|| "-".to_owned()),
-            sink.last_error.unwrap_or_default(),
+            sink.name.into(),
+            Cell::word(sink.kind),
+            Cell::word(sink.status.name()),
+            Cell::word(sink.lag.to_string()),
+            Cell::word(sink.delivered.to_string()),
+            Cell::word(sink.retrying.to_string()),
+            Cell::word(sink.failed.to_string()),
+            sink.target.unwrap_or_else(|| "-".to_owned()).into(),
+            sink.last_error.unwrap_or_default().into(),
         ]
     })
 }
 
 fn deliveries(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["event", "type", "status", "tried", "last", "next", "code", "error"];
-    let none = "webhooks have a line for each delivery, other sinks for those that fail";
-    context.table(body, &heads, Some(none), |delivery: Delivery| {
+    let none = "no deliveries match: webhooks have a line for each delivery, other sinks for those \
+                that fail";
+    let listing = Listing { noun: "delivery", heads: &heads, none };
+    context.table(body, listing, |delivery: Delivery| {
         let code = delivery.code.map(|code| code.to_string());
         vec![
-            delivery.event,
-            delivery.kind,
-            delivery.status.name().to_owned(),
-            delivery.attempts.to_string(),
-            delivery.last_at,
-            delivery.next_at.unwrap_or_else(|| "-".to_owned()),
-            code.unwrap_or_else(|| "-".to_owned()),
-            delivery.error.unwrap_or_default(),
+            Cell::id(delivery.event),
+            delivery.kind.into(),
+            Cell::word(delivery.status.name()),
+            Cell::word(delivery.attempts.to_string()),
+            Cell::time(delivery.last_at),
+            Cell::time(delivery.next_at.unwrap_or_else(|| "-".to_owned())),
+            Cell::word(code.unwrap_or_else(|| "-".to_owned())),
+            delivery.error.unwrap_or_default().into(),
         ]
     })
 }

@@ -1,6 +1,6 @@
 //! `waypost inbox`: what people are asked, and their answers.
 
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Client, Request, read};
@@ -178,13 +178,9 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
 }
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
-    context.show(body, |page: Page<Ask>| {
-        if page.items.is_empty() {
-            context.output.talk("no questions are open");
-            return Ok(());
-        }
-        context.output.text(&outcome::asks_table(&page.items))
-    })
+    let none = "no asks are open: no run waits for a person";
+    let listing = Listing { noun: "open ask", heads: &outcome::ASK_HEADS, none };
+    context.table(body, listing, outcome::ask_row)
 }
 
 async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit> {

@@ -1,12 +1,13 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
-use crate::terminal::output::{Fields, one_line, printable, table};
+use crate::terminal::output::{Fields, one_line, printable};
+use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
 use kernel::ask::held::SUPERVISOR;
 use kernel::values::ids::Millis;
@@ -148,17 +149,19 @@ async fn found(client: &Client, name: &str) -> Result<Value> {
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
     let heads = ["session", "status", "plan", "step", "asks", "updated", "key"];
-    context.table(body, &heads, None, |session: Session| {
-        let status = status_word(&session).to_owned();
+    let none = "no sessions match: a session begins with `waypost run` or `waypost plan run`, and \
+                `waypost session prune` removes old ones";
+    context.table(body, Listing { noun: "session", heads: &heads, none }, |session: Session| {
+        let status = status_word(&session);
         let key = if session.key == session.id { String::new() } else { session.key };
         vec![
-            session.id,
-            status,
-            session.plan.unwrap_or_default(),
-            session.step.unwrap_or_default(),
-            session.asks.len().to_string(),
-            session.updated_at,
-            key,
+            Cell::id(session.id),
+            Cell::word(status),
+            session.plan.unwrap_or_default().into(),
+            session.step.unwrap_or_default().into(),
+            Cell::word(session.asks.len().to_string()),
+            Cell::time(session.updated_at),
+            key.into(),
         ]
     })
 }
@@ -304,7 +307,8 @@ fn history_table(history: Page<HistoryEntry>) -> String {
         };
         vec![entry.finished_at, entry.step, entry.tool, result]
     });
-    table(&["finished", "step", "tool", "result"], rows)
+    // The field that it stands in is indented.
+    table_beside(2, &["finished", "step", "tool", "result"], rows)
 }
 
 /// The run that is not over yet.

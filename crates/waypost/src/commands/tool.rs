@@ -1,12 +1,13 @@
 //! `waypost tool`: the catalog as this caller sees it, plans included, and direct calls.
 
 use crate::commands::Most;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Request, read};
 use crate::terminal::input;
 use crate::terminal::output::Fields;
+use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use kernel::values::names::{Alphabet, outward};
 use serde_json::json;
@@ -58,8 +59,15 @@ pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
 async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let body = context.client().await?.list(Request::to(&["tools"]), limit).await?;
     let heads = ["tool", "kind", "reach", "pace", "description"];
-    context.table(&body, &heads, None, |tool: Tool| {
-        vec![tool.name, tool.kind, tool.reach, tool.pace, tool.description]
+    let none = "no tools match: `waypost mcp ls` shows the servers that tools come from";
+    context.table(&body, Listing { noun: "tool", heads: &heads, none }, |tool: Tool| {
+        vec![
+            tool.name.into(),
+            Cell::word(tool.kind),
+            Cell::word(tool.reach),
+            Cell::word(tool.pace),
+            tool.description.into(),
+        ]
     })
 }
 

@@ -4,11 +4,11 @@
 
 use crate::environment::{Environment, LOG_LEVEL};
 use crate::exit::{Failure, Result};
+use crate::terminal::screen::stderr_has_colour;
 use clap::ValueEnum;
 use serde::Serializer;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Write as _};
-use std::io::IsTerminal;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -37,7 +37,9 @@ pub(crate) fn start(environment: &Environment, format: LogFormat, level: &str) -
     })?;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(may_colour()).fmt_fields(text_fields()).try_init(),
+        LogFormat::Text => {
+            builder.with_ansi(stderr_has_colour()).fmt_fields(text_fields()).try_init()
+        }
         LogFormat::Json => builder.fmt_fields(JsonFields::new()).event_format(Flat).try_init(),
     };
     started.map_err(|error| Failure::usage(format!("cannot start logging: {error}")))
@@ -50,12 +52,6 @@ fn filter(level: &str) -> Option<EnvFilter> {
         return None;
     }
     EnvFilter::builder().parse(level).ok()
-}
-
-fn may_colour() -> bool {
-    let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    std::io::stderr().is_terminal() && !asked_not_to && !dumb
 }
 
 /// The message and the fields of a text line, as the library writes them but for one thing: what is

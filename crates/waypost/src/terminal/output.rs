@@ -3,6 +3,7 @@
 //! `printable` on its way out: much of it was written by others.
 
 use crate::exit::{Exit, Failure, Result};
+use crate::terminal::screen::{Screen, Tone, stderr_has_colour};
 use kernel::values::visible;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
@@ -38,6 +39,19 @@ impl Output {
     /// Prints lines of text that cannot steer a terminal, ended by a line break.
     pub(crate) fn text(self, text: &str) -> Result<()> {
         to_stdout(&format!("{}\n", printable(text)))
+    }
+
+    /// Prints text that is safe already and may have colours, ended by a line break.
+    pub(crate) fn painted(self, text: &str) -> Result<()> {
+        to_stdout(&format!("{text}\n"))
+    }
+
+    /// Prints a line whose first word says how it went, in the colour of this tone.
+    pub(crate) fn judged(self, tone: Tone, line: &str) -> Result<()> {
+        let line = printable(line);
+        let end = line.find(' ').unwrap_or(line.len());
+        let (word, rest) = line.split_at(end);
+        self.painted(&format!("{}{rest}", Screen::of_stdout().paint(tone, word)))
     }
 
     /// Prints this document with `--json`, else what people read instead of it.
@@ -91,7 +105,7 @@ impl Output {
         if self.json {
             to_stderr(&failure.to_json().to_string());
         } else {
-            to_stderr(&printable(&failure.to_string()));
+            to_stderr(&labelled(&printable(&failure.to_string())));
         }
     }
 }
@@ -113,36 +127,22 @@ fn unwritten(error: io::Error) -> Failure {
     }
 }
 
+/// A failure with its label in colour, where colours may be used.
+fn labelled(failure: &str) -> String {
+    match failure.strip_prefix("error:") {
+        Some(rest) if stderr_has_colour() => format!("{}{rest}", Tone::Bad.paint("error:")),
+        _ => failure.to_owned(),
+    }
+}
+
 /// No one is left to tell when standard error is gone, so a failed write is no failure.
 fn to_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 const GAP: &str = "  ";
-/// The last column ends here; the whole text is one `show` away.
+/// A line of a list ends here; the whole text is one `show` away.
 const CELL_CHARS_MAX: usize = 100;
-
-/// Rows under heads, in aligned columns, without trailing spaces.
-pub(crate) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let heads: Vec<String> = heads.iter().map(|head| head.to_uppercase()).collect();
-    let mut lines = vec![heads];
-    for row in rows {
-        lines.push(row.iter().map(|cell| one_line(cell)).collect());
-    }
-    let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
-        cells.join(GAP).trim_end().to_owned()
-    };
-    let lines: Vec<String> = lines.iter().map(line).collect();
-    lines.join("\n")
-}
 
 /// Names and values under each other, the values aligned; values of several lines are indented.
 #[derive(Debug, Default)]
@@ -193,6 +193,15 @@ pub(crate) fn one_line(text: &str) -> String {
     format!("{kept}…")
 }
 
+/// `1 session`, `2 sessions`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if count == 1 => format!("1 {noun}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_lines_do_not_trail() {
-        let rows = [["math::add", "adds\ntwo"], ["é", ""]];
-        let rows = rows.map(|cells| cells.map(str::to_owned).to_vec());
-        assert_eq!(table(&["name", "what"], rows), "NAME       WHAT\nmath::add  adds two\né");
+    fn a_long_text_is_cut_to_a_line() {
+        let line = one_line(&"x".repeat(CELL_CHARS_MAX + 1));
+        assert_eq!(line.chars().count(), CELL_CHARS_MAX);
+        assert!(line.ends_with('…'));
     }
 
     #[test]
-    fn a_long_cell_is_cut() {
-        let text = table(&["a"], [vec!["x".repeat(CELL_CHARS_MAX + 1)]]);
-        assert_eq!(text.lines().nth(1).map(|line| line.chars().count()), Some(CELL_CHARS_MAX));
-        assert!(text.ends_with('…'));
+    fn a_count_has_its_plural() {
+        let told = [(0, "session"), (1, "session"), (2, "session"), (2, "delivery"), (2, "key")]
+            .map(|(count, noun)| counted(count, noun));
+        assert_eq!(told, ["0 sessions", "1 session", "2 sessions", "2 deliveries", "2 keys"]);
     }
 
     #[test]

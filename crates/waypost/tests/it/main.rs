@@ -21,7 +21,11 @@ mod servers;
 mod continues;
 mod talk;
 #[cfg(unix)]
+mod terminal;
+#[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod tables;
 mod tool;
 mod pipeline;
 mod watch;

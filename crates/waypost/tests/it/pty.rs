@@ -1,101 +1,13 @@
 //! `waypost chat` at a terminal: only what a person types after they saw a card decides about it.
 
-use crate::process::{Server, command};
+use crate::process::Server;
 use crate::talk;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use crate::terminal::Terminal;
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::path::Path;
-use std::process::Child;
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
-use testkit::harness::wait_for;
+use std::fs;
 
-const LIMIT: Duration = Duration::from_secs(120);
 const CARD: &str = "run it? [y]es [n]o [e]dit [a]ll> ";
 const REFUSED: &str = "a paste does not answer this: type y, n, e or a";
-
-/// A chat at a terminal of its own; killed when dropped.
-struct Terminal {
-    child: Child,
-    keyboard: File,
-    screen: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Terminal {
-    /// Starts `waypost` with a terminal as its standard input, output and error.
-    fn open(folder: &Path, arguments: &[&str]) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        // It must not become the terminal of the test itself.
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let line = || open(name.as_str(), flags, Mode::empty()).unwrap();
-        let child = command(folder, arguments)
-            .env("TERM", "xterm")
-            .env("XDG_STATE_HOME", folder.join("state"))
-            .stdin(line())
-            .stdout(line())
-            .stderr(line())
-            .spawn()
-            .unwrap();
-        let keyboard = File::from(master);
-        let mut output = keyboard.try_clone().unwrap();
-        let screen = Arc::new(Mutex::new(Vec::new()));
-        let shown = screen.clone();
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // It fails once the other side is closed.
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
-                shown.lock().unwrap().extend_from_slice(&bytes[..count]);
-            }
-        });
-        Self { child, keyboard, screen }
-    }
-
-    fn screen(&self) -> String {
-        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until this was shown so often.
-    fn shows(&self, text: &str, times: usize) {
-        let what = format!("`{text}`, {times} times, on the screen");
-        wait_for(&what, LIMIT, || {
-            let screen = self.screen();
-            assert!(screen.matches(text).count() <= times, "too often `{text}`:\n{screen}");
-            (screen.matches(text).count() == times).then_some(())
-        });
-    }
-
-    /// Leaves the chat.
-    fn quit(mut self) {
-        self.types("/quit\n");
-        let status = wait_for("the chat to end", LIMIT, || self.child.try_wait().unwrap());
-        let screen = self.screen();
-        assert!(status.success(), "{status}:\n{screen}");
-        wait_for("the terminal to be left as it was", LIMIT, || {
-            let screen = self.screen();
-            (screen.rfind("\u{1b}[?2004l") > screen.rfind("\u{1b}[?2004h")).then_some(())
-        });
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// The kinds of the asks that are open.
 fn open_asks(server: &Server) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::terminal::output::printable;
+use crate::terminal::screen::Tone;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::fmt;
@@ -69,6 +70,11 @@ impl Finding {
     pub(super) fn mistaken(name: &'static str, mistakes: &[Mistake], hint: &str) -> Self {
         let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
         Self::fail(name, lines.join("; "), hint)
+    }
+
+    /// How its level is shown.
+    pub(super) fn tone(&self) -> Tone {
+        Tone::of_status(self.level.name())
     }
 
     /// The finding for programs.

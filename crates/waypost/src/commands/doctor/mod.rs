@@ -136,9 +136,9 @@ fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
     let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
     let (fails, warnings) = (count(Level::Fail), count(Level::Warn));
     let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
-    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
     let document = json!({"healthy": fails == 0, "checks": checks});
-    context.output.data(&document, &lines.join("\n"))?;
+    let line = |finding: &Finding| context.output.judged(finding.tone(), &finding.to_string());
+    context.output.either(&document, || findings.iter().try_for_each(line))?;
     let looked = findings.len();
     context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
     Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })

@@ -2,9 +2,10 @@
 //! copy of it whose first line can prove later that nothing was cut off.
 
 use crate::commands::{Most, age};
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
+use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
@@ -104,8 +105,8 @@ async fn tail(args: TailArgs, context: &Context) -> Result<Exit> {
     let request = request.with("act", args.act).with("subject", args.subject).with("since", since);
     let body = newest(&context.client().await?, &request, args.most.limit).await?;
     let heads = ["row", "at", "subject", "act", "object", "verdict", "why"];
-    let none = Some("nothing of that was decided");
-    context.table(&body, &heads, none, row)
+    let none = "nothing of that was decided";
+    context.table(&body, Listing { noun: "entry", heads: &heads, none }, row)
 }
 
 /// So many of the newest entries. A page may be empty and not the last: the server looks at some
@@ -189,7 +190,7 @@ fn head_in(file: &Path) -> Result<String> {
     Ok(head.head)
 }
 
-fn row(entry: AuditEntry) -> Vec<String> {
+fn row(entry: AuditEntry) -> Vec<Cell> {
     let who = match entry.actor {
         Some(actor) => format!("{} by {actor}", entry.subject),
         None => entry.subject,
@@ -203,7 +204,15 @@ fn row(entry: AuditEntry) -> Vec<String> {
         None => entry.verdict.name().to_owned(),
     };
     let why = entry.why.unwrap_or_default();
-    vec![entry.row.to_string(), entry.at, who, entry.act, object, verdict, why]
+    vec![
+        Cell::word(entry.row.to_string()),
+        Cell::time(entry.at),
+        who.into(),
+        entry.act.into(),
+        object.into(),
+        verdict.into(),
+        why.into(),
+    ]
 }
 
 fn told(check: &AuditCheck) -> String {

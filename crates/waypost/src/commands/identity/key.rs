@@ -5,12 +5,13 @@ use super::first;
 use super::new_key::CreateArgs;
 use crate::assembly::refused;
 use crate::commands::{Most, age};
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
 use crate::environment::{API_KEY, DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
+use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use project::folder::CONFIG_FILE;
 use serde_json::json;
@@ -116,13 +117,19 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let request = Request::to(&["keys"]).keyed(context.admin_key()?);
     let body = context.client().await?.list(request, limit).await?;
     let heads = ["id", "name", "roles", "scopes", "status", "expires", "last used"];
-    let none = Some("there are no keys: `waypost key create` makes one");
-    context.table(&body, &heads, none, |key: ApiKey| {
+    let none = "there are no keys: `waypost key add` makes one";
+    context.table(&body, Listing { noun: "key", heads: &heads, none }, |key: ApiKey| {
         let roles = grants(&key);
         let scopes = key.scopes.map(|scopes| scopes.join(", ")).unwrap_or_default();
-        let status = key.status.name().to_owned();
-        let expires = key.expires_at.unwrap_or_else(|| "never".to_owned());
-        vec![key.id, key.name, roles, scopes, status, expires, key.used_at.unwrap_or_default()]
+        vec![
+            Cell::id(key.id),
+            key.name.into(),
+            roles.into(),
+            scopes.into(),
+            Cell::word(key.status.name()),
+            Cell::time(key.expires_at.unwrap_or_else(|| "never".to_owned())),
+            Cell::time(key.used_at.unwrap_or_default()),
+        ]
     })
 }
 

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;

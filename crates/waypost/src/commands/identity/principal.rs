@@ -2,10 +2,11 @@
 //! with the places of their mistakes, before anything is sent.
 
 use crate::commands::Most;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
+use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
@@ -74,13 +75,21 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let request = Request::to(&["principals"]).keyed(context.admin_key()?);
     let body = context.client().await?.list(request, limit).await?;
     let heads = ["id", "kind", "roles", "identities", "origin", "status"];
-    let none = Some("there are no principals: `waypost principal apply` stores some");
-    context.table(&body, &heads, none, |principal: Principal| {
+    let none = "there are no principals: `waypost principal apply` stores some";
+    let listing = Listing { noun: "principal", heads: &heads, none };
+    context.table(&body, listing, |principal: Principal| {
         let roles = grants(&principal);
         let Principal { id, origin, definition, disabled_at, .. } = principal;
         let (kind, identities) = (definition.kind.name(), definition.identities.join(", "));
         let status = if disabled_at.is_some() { "disabled" } else { "active" };
-        vec![id, kind.to_owned(), roles, identities, origin.name().to_owned(), status.to_owned()]
+        vec![
+            id.into(),
+            Cell::word(kind),
+            roles.into(),
+            identities.into(),
+            Cell::word(origin.name()),
+            Cell::word(status),
+        ]
     })
 }
 

@@ -2,7 +2,7 @@
 //! removed while the server runs.
 
 use crate::commands::Most;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::Fields;
@@ -64,7 +64,9 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let request = Request::to(&["realms"]).keyed(context.admin_key()?);
     let body = context.client().await?.list(request, limit).await?;
     let heads = ["realm", "tools", "acts as", "agent", "origin"];
-    context.table(&body, &heads, None, |realm: Realm| {
+    let none = "there are no realms: `waypost realm add` or `[realms.<name>]` in waypost.toml \
+        adds one";
+    context.table(&body, Listing { noun: "realm", heads: &heads, none }, |realm: Realm| {
         let (tools, run_as, origin) = (tools(&realm), acts_as(&realm), realm.origin.name());
         vec![realm.name, tools, run_as, realm.default_agent.unwrap_or_default(), origin.to_owned()]
     })

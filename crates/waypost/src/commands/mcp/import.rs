@@ -9,7 +9,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::settings::Settings;
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;

@@ -3,9 +3,10 @@
 
 use super::upstream::{is_nobody_there, of_project};
 use crate::commands::LIST_ITEMS_MAX;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
+use crate::terminal::table::Cell;
 use clap::Args;
 use project::upstream_entries::shown;
 use serde_json::{Value, json};
@@ -45,8 +46,8 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         Err(failure) => return Err(failure),
     };
     let heads = ["name", "kind", "state", "era", "tools", "last error"];
-    let none = "`waypost mcp add` and `waypost mcp import` add some";
-    context.table(&body, &heads, Some(none), |upstream: Upstream| {
+    let none = "no servers are connected: `waypost mcp add` and `waypost mcp import` add some";
+    context.table(&body, Listing { noun: "server", heads: &heads, none }, |upstream: Upstream| {
         let error = if upstream.state == UpstreamState::Login.word() {
             format!("log in: waypost mcp login {}", upstream.name)
         } else {
@@ -54,7 +55,14 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         };
         let era = era(upstream.era, upstream.era_setting.as_deref());
         let tools = upstream.tools.to_string();
-        vec![upstream.name, upstream.kind, upstream.state, era, tools, error]
+        vec![
+            upstream.name.into(),
+            Cell::word(upstream.kind),
+            Cell::word(upstream.state),
+            era.into(),
+            Cell::word(tools),
+            error.into(),
+        ]
     })
 }
 

@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use crate::remote::near::{self, PIPELINES};
-use crate::terminal::output::{Fields, one_line, table};
+use crate::terminal::output::{Fields, one_line};
+use crate::terminal::table::table;
 use kernel::definition::pipeline::OTHER_REASONS;
 use wire::rest::{PipelineStats, ReasonCount};
 

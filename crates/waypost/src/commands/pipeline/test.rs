@@ -7,7 +7,7 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{Known, load_project};
 use crate::terminal::input;
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use clap::Args;
 use kernel::definition::pipeline::{Case, HandlerKind, Pipeline};
 use kernel::definition::pipeline_reader::read_text;

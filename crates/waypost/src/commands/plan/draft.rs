@@ -7,7 +7,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Request, read};
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;

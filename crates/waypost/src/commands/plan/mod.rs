@@ -4,7 +4,7 @@
 mod draft;
 
 use crate::commands::Most;
-use crate::context::Context;
+use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure, Result};
@@ -14,6 +14,7 @@ use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, PLANS};
 use crate::terminal::input;
 use crate::terminal::output::Output;
+use crate::terminal::screen::Tone;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
@@ -132,7 +133,10 @@ async fn list(context: &Context, args: ListArgs) -> Result<Exit> {
     let request = Request::to(&["plans"]).with("match", args.text);
     let body = context.client().await?.list(request, args.most.limit).await?;
     let row = |plan: PlanSummary| vec![plan.id, plan.description];
-    context.table(&body, &["plan", "description"], None, row)
+    let none =
+        "no plans match: write one in `plans/<domain>/`, or draft one with `waypost plan draft`";
+    let heads = ["plan", "description"];
+    context.table(&body, Listing { noun: "plan", heads: &heads, none }, row)
 }
 
 async fn show(context: &Context, id: &str) -> Result<Exit> {
@@ -242,8 +246,10 @@ fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit> {
             "difference": result.difference,
         });
         output.either(&document, || match &result.difference {
-            None => output.text(&format!("ok      {plan}: {name}")),
-            Some(difference) => output.text(&format!("FAILED  {plan}: {name}: {difference}")),
+            None => output.judged(Tone::Good, &format!("ok      {plan}: {name}")),
+            Some(difference) => {
+                output.judged(Tone::Bad, &format!("FAILED  {plan}: {name}: {difference}"))
+            }
         })?;
     }
     if !output.is_json() {

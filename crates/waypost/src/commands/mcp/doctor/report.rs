@@ -1,7 +1,7 @@
 //! What differs between a server and the same server behind this one.
 
 use super::look::{Items, Picture};
-use crate::terminal::output::table;
+use crate::terminal::table::table;
 use kernel::values::names::{Alphabet, outward};
 use serde::Serialize;
 use serde_json::Value;
