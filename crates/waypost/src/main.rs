@@ -18,9 +18,10 @@ mod served;
 mod assembly;
 mod examples;
 mod commands;
+mod help;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::data::{backup, restore};
 use commands::documents::{completions, man};
 use commands::identity::{audit, key, policy, principal, realm, whoami};
@@ -56,34 +57,33 @@ Examples:
   waypost inbox ls                               # what people are asked
   waypost init shop && waypost plan test shop    # a project of your own, offline";
 
-const MORE: &str = "\
-`waypost help COMMAND` says more about a command, `waypost help exit-codes` lists the exit codes.";
-
 const SERVER_HELP: &str =
     "The server to talk to [env: WAYPOST_SERVER] [default: http://127.0.0.1:8420]";
 
 /// Runs plans that survive crashes and ask people before it matters.
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, max_term_width = 100)]
-#[command(before_help = EXAMPLES, after_help = MORE)]
+#[command(after_help = EXAMPLES)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 struct Cli {
     /// Print JSON: a stream as one line per event, a failure as one line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = help::GLOBAL)]
     json: bool,
 
     /// Print data and failures only: no talk, no progress
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = help::GLOBAL)]
     quiet: bool,
 
     // Read with the other variables and not by clap, which does not know the project's `.env`.
     #[arg(long, global = true, value_name = "URL", help = SERVER_HELP)]
+    #[arg(help_heading = help::GLOBAL)]
     server: Option<String>,
 
-    // `key create` has one of the same name, which says what the new key may enter: clap takes both
+    // `key add` has one of the same name, which says what the new key may enter: clap takes both
     // for one, so that this is ignored there.
     /// The realm to work in, of those that the credential may enter
     #[arg(long, global = true, value_name = "NAME", value_parser = realm_name)]
+    #[arg(help_heading = help::GLOBAL)]
     realm: Option<String>,
 
     #[command(subcommand)]
@@ -98,11 +98,11 @@ fn realm_name(text: &str) -> Result<String, String> {
 enum Command {
     /// Serve a project, or the demo
     Up(up::UpArgs),
-    /// Serve a project to who has a key: like `up`, but never without credentials
+    /// Serve a project like `up`, but never without credentials
     Serve(up::ServeArgs),
     /// Write a small project that runs as it is
     Init(init::InitArgs),
-    /// Tell a story with a server of its own: what runs, what asks, what is kept
+    /// Show with a server of its own what runs, what asks and what is kept
     Demo(demo::DemoArgs),
     /// Say something to an agent and print the outcome
     Run(run::RunArgs),
@@ -116,35 +116,35 @@ enum Command {
     Pipeline(pipeline::PipelineArgs),
     /// List, show, compare, store and remove agents
     Agent(agent::AgentArgs),
-    /// List, show, follow, hold, mend, copy, cancel and remove sessions
+    /// List, show, follow, pause, retry, copy, cancel and remove sessions
     Session(session::SessionArgs),
-    /// What people are asked, and their answers
+    /// List open asks and answer them
     Inbox(inbox::InboxArgs),
     /// List, show and call tools
     Tool(tool::ToolArgs),
     /// Connect MCP clients, and the servers behind this one
     Mcp(mcp::McpArgs),
-    /// Make, list, rotate and revoke the keys of callers
+    /// Add, list, rotate and revoke the keys of callers
     Key(key::KeyArgs),
-    /// List, show, store, disable and enable the people and programs that are known by name
+    /// List, show, store, disable and enable named people and programs
     Principal(principal::PrincipalArgs),
     /// List, show, make and remove the realms of a server
     Realm(realm::RealmArgs),
     /// List, check, test and explain the policies of a project
     Policy(policy::PolicyArgs),
-    /// Who the server thinks that you are
+    /// Show who the server takes you for
     Whoami(whoami::WhoamiArgs),
-    /// List what was decided, check that it is as it was written, and export it
+    /// List, verify and export what was decided
     Audit(audit::AuditArgs),
     /// Follow what happens in all sessions, and see where events go
     Events(events::EventsArgs),
     /// Show the settings that hold, and where each comes from
     Config(config::ConfigArgs),
-    /// Look at all that a server needs here
+    /// Check what a server needs here
     Doctor(doctor::DoctorArgs),
     /// Write a backup of all data, while it is served or not
     Backup(backup::BackupArgs),
-    /// Make a data folder out of a backup
+    /// Make a data folder from a backup
     Restore(restore::RestoreArgs),
     /// Serve what the examples need
     Example(example::ExampleArgs),
@@ -166,7 +166,8 @@ enum Command {
 const RUNTIME_LIMIT: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command_line().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -180,14 +181,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// All commands, as they are parsed and as help shows them.
+fn command_line() -> clap::Command {
+    help::arranged(Cli::command())
+}
+
 fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let context = |project| Context::new(output, project, cli.server.clone(), cli.realm.clone());
     let here = || context(Some(project_folder(None)));
     match cli.command {
-        Command::Help { topic } => help(&topic, output),
+        Command::Help { topic } => explain(&topic, output),
         Command::Init(args) => init::run(&args, output),
-        Command::Completions(args) => completions::run(&args, Cli::command(), output),
-        Command::Man(args) => man::run(&args, Cli::command(), output),
+        Command::Completions(args) => completions::run(&args, command_line(), output),
+        Command::Man(args) => man::run(&args, command_line(), output),
         Command::Child(args) => child::run(&args),
         Command::Up(args) => serve(args.into(), context),
         Command::Serve(args) => serve(args.into(), context),
@@ -322,7 +328,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     exit.into()
 }
 
-fn help(topic: &[String], output: Output) -> Result<Exit> {
+fn explain(topic: &[String], output: Output) -> Result<Exit> {
     if topic == ["exit-codes"] {
         let all = Exit::ALL.iter().map(|(exit, meaning)| (exit.number(), *meaning));
         let code = |(code, meaning): (u8, &str)| json!({"code": code, "meaning": meaning});
@@ -331,7 +337,7 @@ fn help(topic: &[String], output: Output) -> Result<Exit> {
         let text = table(&["code", "meaning"], rows);
         return output.data(&json!({"items": codes}), &text);
     }
-    let mut command = Cli::command();
+    let mut command = command_line();
     // Gives every command its full name and the global options.
     command.build();
     let mut found = &mut command;
@@ -359,8 +365,23 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
         assert!(SERVER_HELP.contains(remote::client::DEFAULT_SERVER));
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        assert_eq!(help::misplaced(&command_line()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn people_may_type_other_words() {
+        for words in
+            ["agent get a", "key list", "key create --name x", "agent delete a", "agent show a"]
+        {
+            let words = ["waypost"].into_iter().chain(words.split(' '));
+            assert!(command_line().try_get_matches_from(words).is_ok());
+        }
     }
 
     /// The help of a command and of all below it, by the name of its file.
@@ -387,7 +408,7 @@ mod tests {
 
     #[test]
     fn every_help_text_is_as_it_was_agreed() {
-        let mut command = Cli::command().term_width(WIDTH);
+        let mut command = command_line().term_width(WIDTH);
         command.build();
         let mut all = BTreeMap::new();
         helps(&mut command, &mut all);

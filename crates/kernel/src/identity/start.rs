@@ -4,7 +4,7 @@
 /// from anywhere.
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 
-const CREDENTIALS: &str = "create a key with `waypost key create`, configure an issuer of tokens \
+const CREDENTIALS: &str = "create a key with `waypost key add`, configure an issuer of tokens \
     in `[auth.issuers]`, or set `WAYPOST_ADMIN_KEY` to 32 characters or more";
 const TLS: &str = "configure `[server.tls]` with a certificate and its key, or with \
     `by = \"proxy\"` if a proxy in front of the server handles TLS";
@@ -198,7 +198,7 @@ mod tests {
             let refusal = access(&exposure).unwrap_err();
             assert!(refusal.message.contains(why), "{refusal}");
             assert!(!refusal.message.contains("TLS"), "{refusal}");
-            let ways = ["`waypost key create`", "`[auth.issuers]`", "`WAYPOST_ADMIN_KEY`"];
+            let ways = ["`waypost key add`", "`[auth.issuers]`", "`WAYPOST_ADMIN_KEY`"];
             for way in ways.into_iter().chain(["`waypost up`"]) {
                 assert!(refusal.hint.contains(way), "{}", refusal.hint);
             }
@@ -213,14 +213,14 @@ mod tests {
         for problem in ["every caller needs a credential", "without TLS"] {
             assert!(refusal.message.contains(problem), "{refusal}");
         }
-        let ways = ["`waypost key create`", "`WAYPOST_ADMIN_KEY`", "`[server.tls]`", "proxy"];
+        let ways = ["`waypost key add`", "`WAYPOST_ADMIN_KEY`", "`[server.tls]`", "proxy"];
         for way in ways {
             assert!(refusal.hint.contains(way), "{}", refusal.hint);
         }
         let with_key = Exposure { has_keys: true, ..open };
         let refusal = access(&with_key).unwrap_err();
         assert!(!refusal.message.contains("credential,"), "{refusal}");
-        assert!(!refusal.hint.contains("key create"), "{}", refusal.hint);
+        assert!(!refusal.hint.contains("key add"), "{}", refusal.hint);
         assert!(refusal.hint.contains("`[server.tls]`"), "{}", refusal.hint);
     }
 

@@ -262,7 +262,7 @@ impl Asked<'_> {
 }
 
 fn no_client(message: String) -> StartRefusal {
-    let hint = "set `WAYPOST_API_KEY` to a key of this server; `waypost key create` makes one";
+    let hint = "set `WAYPOST_API_KEY` to a key of this server; `waypost key add` makes one";
     StartRefusal { message, hint: hint.to_owned() }
 }
 

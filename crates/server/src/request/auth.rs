@@ -345,7 +345,7 @@ impl Checked {
                 // Who sent it learns no reason: it would tell a guess from a near miss.
                 tracing::debug!(%from, reason, "a credential is not valid");
                 let failure = unauthorized("the credential is not valid")
-                    .hint("it may be mistyped, expired or revoked; `waypost key create` makes one");
+                    .hint("it may be mistyped, expired or revoked; `waypost key add` makes one");
                 self.challenged(failure, path, Some("invalid_token"))
             }
             Denied::TooMany { retry_after_s } => {

@@ -106,7 +106,7 @@ fn not_behind_a_proxy() -> Failure {
                    through a proxy";
     Failure::new(StatusCode::FORBIDDEN, "forwarded_request", message).hint(
         "name the proxy's address in `hosts` or `public_url` of `[server]`, and create a key with \
-         `waypost key create`",
+         `waypost key add`",
     )
 }
 

@@ -23,14 +23,14 @@ use wire::rest::{AgentAnswer, AgentSummary};
 const EXAMPLES: &str = "\
 Examples:
   waypost agent ls
-  waypost agent get assistant > assistant.yaml    # as YAML, to be changed and applied
+  waypost agent show assistant > assistant.yaml   # as YAML, to be changed and applied
   waypost agent diff assistant.yaml               # what would change; exit code 1 if something does
   waypost agent apply assistant.yaml desk.yaml    # created, updated or unchanged
   waypost agent rm assistant";
 
 /// What `waypost agent` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct AgentArgs {
     #[command(subcommand)]
     command: AgentCommand,
@@ -41,8 +41,7 @@ enum AgentCommand {
     /// List the server's agents
     Ls(Most),
     /// Show one agent as YAML
-    #[command(alias = "show")]
-    Get {
+    Show {
         /// The agent's refName
         name: String,
     },
@@ -68,7 +67,7 @@ enum AgentCommand {
 pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
     match args.command {
         AgentCommand::Ls(Most { limit }) => list(context, limit).await,
-        AgentCommand::Get { name } => get(context, &name).await,
+        AgentCommand::Show { name } => get(context, &name).await,
         AgentCommand::Apply { files } => apply(context, &files).await,
         AgentCommand::Diff { file } => diff(context, &file).await,
         AgentCommand::Rm { name } => remove(context, &name).await,

@@ -23,7 +23,7 @@ Examples:
 
 /// What `waypost config` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,

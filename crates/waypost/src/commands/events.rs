@@ -28,7 +28,7 @@ Examples:
 
 /// What `waypost events` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct EventsArgs {
     #[command(subcommand)]
     command: EventsCommand,
@@ -47,6 +47,7 @@ enum EventsCommand {
         kind: Option<Pattern>,
     },
     /// List where events go, and how far each sink came
+    #[command(alias = "ls")]
     Sinks,
     /// List how events got to a sink, newest first
     Deliveries {
@@ -72,6 +73,7 @@ enum EventsCommand {
         sink: String,
     },
     /// Forget an unconfigured sink; with WAYPOST_ADMIN_KEY where the server has one
+    #[command(alias = "rm")]
     Forget {
         /// The sink's name
         sink: String,

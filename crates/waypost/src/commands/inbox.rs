@@ -34,7 +34,7 @@ Examples:
 
 /// What `waypost inbox` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
     command: InboxCommand,

@@ -17,7 +17,7 @@ Examples:
 
 /// What `waypost init` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     /// The project's folder; made if it is not there
     #[arg(default_value = ".")]

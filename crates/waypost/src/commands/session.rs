@@ -30,7 +30,7 @@ Examples:
 
 /// What `waypost session` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]
     command: SessionCommand,
@@ -220,7 +220,8 @@ fn acts_table(acts: &[Ask]) -> String {
         let why = ask.fault.as_ref().map(|fault| fault.name.clone()).unwrap_or_default();
         Some(vec![decision.at.clone(), ask.step.clone(), held.rule.clone(), does, tries, why])
     });
-    table(&["acted", "step", "rule", "does", "try", "error"], rows)
+    // The field that it stands in is indented.
+    table_beside(2, &["acted", "step", "rule", "does", "try", "error"], rows)
 }
 
 fn fields(session: Session, cost: String, values: &Value, history: &Value) -> Result<Fields> {

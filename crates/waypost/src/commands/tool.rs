@@ -23,7 +23,7 @@ Examples:
 
 /// What `waypost tool` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ToolArgs {
     #[command(subcommand)]
     command: ToolCommand,
@@ -39,6 +39,7 @@ enum ToolCommand {
         name: String,
     },
     /// Call a tool and print its output
+    #[command(alias = "run")]
     Call {
         /// Its name, such as math::add
         name: String,

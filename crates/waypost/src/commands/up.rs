@@ -34,7 +34,7 @@ Examples:
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
-  waypost key create --name me --role admin    # the first key, before the server is started
+  waypost key add --name me --role admin    # the first key, before the server is started
   waypost serve                                # this folder's project, for who has a key
   WAYPOST_API_KEY=wp_.. waypost whoami         # in another terminal
   waypost serve --data /var/lib/waypost        # its data elsewhere
@@ -50,7 +50,7 @@ const HOST_HELP: &str = "The address to listen on; others than loopback need key
 
 /// What `waypost up` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct UpArgs {
     #[command(flatten)]
     served: ServedArgs,
@@ -61,7 +61,7 @@ pub(crate) struct UpArgs {
 
 /// What `waypost serve` takes.
 #[derive(Debug, Args)]
-#[command(before_help = SERVE_EXAMPLES)]
+#[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     served: ServedArgs,

@@ -34,7 +34,7 @@ const PAGE_ITEMS_MAX: usize = 200;
 /// What hints of the server name by its doors, and what is the same here.
 const COMMANDS: &[(&str, &str)] = &[
     ("`GET /api/v1/agents`", "`waypost agent ls`"),
-    ("`GET /api/v1/keys`", "`waypost key list`"),
+    ("`GET /api/v1/keys`", "`waypost key ls`"),
     ("`GET /api/v1/pipelines`", "`waypost pipeline ls`"),
     ("`GET /api/v1/plans`", "`waypost plan ls`"),
     ("`GET /api/v1/sinks`", "`waypost events sinks`"),

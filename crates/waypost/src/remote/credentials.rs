@@ -37,7 +37,7 @@ fn unknown(said: Option<&str>, sends_key: bool) -> String {
         }
         (_, true) => format!(
             "{API_KEY} is no valid key of this server: it may have expired, be revoked or belong \
-             to another server; who administers sees it in `waypost key list`"
+             to another server; who administers sees it in `waypost key ls`"
         ),
         // It says itself which variable is meant.
         (Some(said), false) if said.contains(ADMIN_KEY) => said.to_owned(),
@@ -53,7 +53,7 @@ fn missing(problem: Option<&Value>) -> Option<String> {
     let problem = problem?;
     if let Some(scope) = problem["scope"].as_str() {
         return Some(format!(
-            "the key lacks the scope `{scope}`: make one with `waypost key create --scope {scope}`"
+            "the key lacks the scope `{scope}`: make one with `waypost key add --scope {scope}`"
         ));
     }
     let role = role_for(Act::from_name(problem["act"].as_str()?)?)?.name();

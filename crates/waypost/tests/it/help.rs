@@ -16,7 +16,7 @@ fn the_top_level_says_what_there_is() {
 }
 
 #[test]
-fn every_command_begins_its_help_with_examples() {
+fn every_command_says_what_it_is_before_its_examples() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
         "up", "serve", "init", "demo", "run", "resume", "chat", "plan", "pipeline", "session",
@@ -24,10 +24,13 @@ fn every_command_begins_its_help_with_examples() {
         "config", "doctor", "backup", "restore", "completions", "man",
     ];
     for command in commands {
-        let help = waypost(folder.path(), &[command, "--help"]).code(0);
-        assert!(help.stdout.starts_with("Examples:\n"), "{help:#?}");
-        let same = waypost(folder.path(), &["help", command]).code(0);
-        assert!(same.stdout.starts_with("Examples:\n"), "{same:#?}");
+        for words in [[command, "--help"], ["help", command]] {
+            let help = waypost(folder.path(), &words).code(0).stdout;
+            let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+            assert!(place("Usage:") < place("\nGlobal options:\n"), "{help}");
+            assert!(place("\nGlobal options:\n") < place("\nExamples:\n"), "{help}");
+            assert!(!help.starts_with("Usage:"), "{help}");
+        }
     }
     let run = waypost(folder.path(), &["help", "plan", "run"]).code(0);
     assert!(run.stdout.contains("Usage: waypost plan run"), "{run:#?}");

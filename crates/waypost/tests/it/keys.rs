@@ -30,7 +30,7 @@ fn the_first_key_is_made_before_the_server_and_lets_its_holder_in() {
     let (_around, shop) = project();
     waypost(&shop, &["serve", "--port", "0"])
         .code(2)
-        .says("waypost key create")
+        .says("waypost key add")
         .says("WAYPOST_ADMIN_KEY");
     let made = waypost(&shop, &["key", "create", "--name", "me", "--role", "admin"])
         .code(0)
@@ -76,7 +76,7 @@ fn a_key_is_listed_rotated_and_revoked_over_the_server_that_runs() {
     for key in [old.as_str(), new] {
         with_key(&shop, &["tool", "ls"], key).code(4);
     }
-    with_key(&shop, &["key", "revoke", "nosuchkeyx"], &admin).code(1).says("waypost key list");
+    with_key(&shop, &["key", "revoke", "nosuchkeyx"], &admin).code(1).says("waypost key ls");
 }
 
 #[test]

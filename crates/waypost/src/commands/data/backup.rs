@@ -25,7 +25,7 @@ Examples:
 
 /// What `waypost backup` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct BackupArgs {
     /// The folder to write: absent or empty; it holds secrets
     dir: PathBuf,

@@ -21,7 +21,7 @@ Examples:
 
 /// What `waypost restore` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
     /// The folder that `waypost backup` wrote
     dir: PathBuf,

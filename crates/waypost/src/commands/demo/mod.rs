@@ -49,7 +49,7 @@ const END: &str = "That was it: the servers are gone, and so are their folders. 
 
 /// What `waypost demo` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// The story [default: all of them]
     #[arg(value_enum, hide_possible_values = true)]

@@ -65,7 +65,7 @@ fn ending(keys: &[ApiKey], now: Millis) -> Option<Finding> {
     };
     let told: Vec<String> = keys.iter().filter_map(ends).collect();
     let what = format!("expire within 7 days: {}", told.join(", "));
-    let hint = "make others with `waypost key create`, and give them to who uses these";
+    let hint = "make others with `waypost key add`, and give them to who uses these";
     (!told.is_empty()).then(|| Finding::warn(KEYS, what, hint))
 }
 

@@ -34,7 +34,7 @@ const PORT_HELP: &str =
 
 /// What `waypost doctor` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     dir: Option<PathBuf>,

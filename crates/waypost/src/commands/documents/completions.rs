@@ -18,7 +18,7 @@ Examples:
 
 /// What `waypost completions` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]

@@ -16,7 +16,7 @@ Examples:
 
 /// What `waypost man` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
     /// Write the page of every command into this folder, instead of printing the main one
     #[arg(long)]
@@ -51,20 +51,22 @@ fn write(command: &Command, dir: &Path, written: &mut Vec<String>) -> Result<()>
 }
 
 fn man(command: &Command) -> Man {
-    Man::new(command.clone()).source(concat!("waypost ", env!("CARGO_PKG_VERSION")))
+    // The examples get a section of their own.
+    let command = command.clone().after_help(None::<&str>);
+    Man::new(command).source(concat!("waypost ", env!("CARGO_PKG_VERSION")))
 }
 
 fn page(command: &Command) -> io::Result<String> {
     let mut page: Vec<u8> = Vec::new();
     man(command).render(&mut page)?;
     let mut page = String::from_utf8_lossy(&page).into_owned();
-    if let Some(examples) = command.get_before_help() {
+    if let Some(examples) = command.get_after_help() {
         page.push_str(&section(&examples.to_string()));
     }
     Ok(page)
 }
 
-/// The examples stand before `--help`, where a manual page does not look for them.
+/// The examples as a section.
 fn section(examples: &str) -> String {
     let lines = examples.lines().skip(1).map(|line| line.trim_start());
     let lines: Vec<String> = lines.map(plain).collect();

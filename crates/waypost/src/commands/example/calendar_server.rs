@@ -29,7 +29,7 @@ Examples:
 
 /// What `waypost example calendar-server` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CalendarServerArgs {
     /// Speak over standard input and output, until the client closes them
     #[arg(long)]

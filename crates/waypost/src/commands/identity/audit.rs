@@ -31,7 +31,7 @@ const PAGE_ITEMS: usize = 200;
 
 /// What `waypost audit` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     command: AuditCommand,
@@ -40,6 +40,7 @@ pub(crate) struct AuditArgs {
 #[derive(Debug, Subcommand)]
 enum AuditCommand {
     /// List what was decided, newest first
+    #[command(alias = "ls")]
     Tail(TailArgs),
     /// Check that no row was changed, dropped, swapped or cut off; exit code 1 where one was
     Verify(VerifyArgs),

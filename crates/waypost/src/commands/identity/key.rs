@@ -20,16 +20,16 @@ use wire::rest::{ApiKey, IssuedKey, RotateBody};
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost key create --name me --role admin         # the first one: also before a server runs
-  waypost key create --name ci --scope use --expires 30d
-  WAYPOST_API_KEY=$(waypost key create --name me) waypost whoami
-  waypost key list
+  waypost key add --name me --role admin         # the first one: also before a server runs
+  waypost key add --name ci --scope use --expires 30d
+  WAYPOST_API_KEY=$(waypost key add --name me) waypost whoami
+  waypost key ls
   waypost key rotate abcdefghij --overlap 1h        # another text, the old one works for an hour
   waypost key revoke abcdefghij                     # ends at once, with what it has open";
 
 /// What `waypost key` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
     command: KeyCommand,
@@ -38,17 +38,16 @@ pub(crate) struct KeyArgs {
 impl KeyArgs {
     /// Whether a key is made: then `--realm` says what it may enter.
     pub(crate) fn creates(&self) -> bool {
-        matches!(self.command, KeyCommand::Create(_))
+        matches!(self.command, KeyCommand::Add(_))
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
     /// Make a key and print it, this once; also in a folder that no server holds
-    Create(CreateArgs),
+    Add(CreateArgs),
     /// List the keys that you may administer, without their texts
-    #[command(visible_alias = "ls")]
-    List(Most),
+    Ls(Most),
     /// Give a key another text and print it, this once; its id, roles and expiry stay
     Rotate {
         /// The key's id
@@ -58,6 +57,7 @@ enum KeyCommand {
         overlap: u64,
     },
     /// End a key at once and for good
+    #[command(alias = "rm")]
     Revoke {
         /// The key's id
         id: String,
@@ -67,8 +67,8 @@ enum KeyCommand {
 /// Runs `waypost key`.
 pub(crate) async fn run(args: KeyArgs, context: &Context) -> Result<Exit> {
     match args.command {
-        KeyCommand::Create(args) => create(&args, context).await,
-        KeyCommand::List(Most { limit }) => list(context, limit).await,
+        KeyCommand::Add(args) => create(&args, context).await,
+        KeyCommand::Ls(Most { limit }) => list(context, limit).await,
         KeyCommand::Rotate { id, overlap } => rotate(context, &id, overlap).await,
         KeyCommand::Revoke { id } => revoke(context, &id).await,
     }

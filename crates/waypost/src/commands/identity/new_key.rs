@@ -1,4 +1,4 @@
-//! What a new key is to be: the options of `waypost key create`, and what a server is sent.
+//! What a new key is to be: the options of `waypost key add`, and what a server is sent.
 
 use clap::Args;
 use kernel::identity::grants::RealmPattern;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wire::rest::KeyBody;
 
-/// What `waypost key create` takes.
+/// What `waypost key add` takes.
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
     /// What people call it

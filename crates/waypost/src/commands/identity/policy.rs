@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost policy show                 # the policies of this project
+  waypost policy ls                   # the policies of this project
   waypost policy validate             # mistakes with file, line and hint
   waypost policy test                 # the cases of policies/tests.yaml
   waypost policy explain '{subject: ann, roles: [clerk], act: call, resource: {tool: pay}}'";
 
 /// What `waypost policy` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
     command: PolicyCommand,
@@ -39,7 +39,8 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
     /// List the policies of a project
-    Show(Place),
+    #[command(alias = "show")]
+    Ls(Place),
     /// Check policies and say what is wrong, with file, line and column
     Validate(Place),
     /// Run the cases of policies/tests.yaml
@@ -64,7 +65,7 @@ impl PolicyArgs {
     /// The folder of the project that the command is about.
     pub(crate) fn project(&self) -> PathBuf {
         let place = match &self.command {
-            PolicyCommand::Show(place)
+            PolicyCommand::Ls(place)
             | PolicyCommand::Validate(place)
             | PolicyCommand::Test(place)
             | PolicyCommand::Explain { place, .. } => place,
@@ -77,7 +78,7 @@ impl PolicyArgs {
 pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
     let read = Read::of(load_project(&args.project(), &context.environment)?);
     match &args.command {
-        PolicyCommand::Show(_) => show(context, &read.policies()?),
+        PolicyCommand::Ls(_) => show(context, &read.policies()?),
         PolicyCommand::Validate(_) => validate(context, &read),
         PolicyCommand::Test(_) => test(context, &read),
         PolicyCommand::Explain { case, .. } => explain(context, &read, case),

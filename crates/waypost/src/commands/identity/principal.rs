@@ -18,15 +18,15 @@ use wire::rest::Principal;
 const EXAMPLES: &str = "\
 Examples:
   waypost principal ls
-  waypost principal get ann
+  waypost principal show ann
   waypost principal apply people.yaml    # written like principals.yaml
   waypost principal disable ann          # ends all that ann may do, whatever credential is shown
   waypost principal enable ann
-  waypost key create --name laptop --of ann";
+  waypost key add --name laptop --of ann";
 
 /// What `waypost principal` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PrincipalArgs {
     #[command(subcommand)]
     command: PrincipalCommand,
@@ -35,11 +35,9 @@ pub(crate) struct PrincipalArgs {
 #[derive(Debug, Subcommand)]
 enum PrincipalCommand {
     /// List the principals that you may administer
-    #[command(visible_alias = "list")]
     Ls(Most),
     /// Show one principal
-    #[command(alias = "show")]
-    Get {
+    Show {
         /// The principal's id
         id: String,
     },
@@ -64,7 +62,7 @@ enum PrincipalCommand {
 pub(crate) async fn run(args: PrincipalArgs, context: &Context) -> Result<Exit> {
     match args.command {
         PrincipalCommand::Ls(Most { limit }) => list(context, limit).await,
-        PrincipalCommand::Get { id } => get(context, &id).await,
+        PrincipalCommand::Show { id } => get(context, &id).await,
         PrincipalCommand::Apply { file } => apply(context, &file).await,
         PrincipalCommand::Disable { id } => switch(context, &id, "disable").await,
         PrincipalCommand::Enable { id } => switch(context, &id, "enable").await,

@@ -19,7 +19,7 @@ Examples:
 
 /// What `waypost realm` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RealmArgs {
     #[command(subcommand)]
     command: RealmCommand,
@@ -28,22 +28,18 @@ pub(crate) struct RealmArgs {
 #[derive(Debug, Subcommand)]
 enum RealmCommand {
     /// List the realms that you may administer
-    #[command(visible_alias = "list")]
     Ls(Most),
     /// Show what is set for one realm, and what is left of one that was removed
-    #[command(alias = "get")]
     Show {
         /// The realm's name
         name: String,
     },
     /// Make a realm; it needs the role `admin` in `*`
-    #[command(alias = "create")]
     Add {
         /// The realm's name: lower-case letters, digits, `.`, `_` and `-`
         name: String,
     },
     /// Remove a realm with all that it owns, for good; it needs the role `admin` in `*`
-    #[command(alias = "remove")]
     Rm {
         /// The realm's name, which is not given again
         name: String,
@@ -75,7 +71,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
 async fn add(context: &Context, name: &str) -> Result<Exit> {
     let request = Request::to(&["realms"]).keyed(context.admin_key()?);
     let body = context.client().await?.post(request, &json!({"name": name})).await?;
-    let talk = format!("realm `{name}` is there; `waypost key create --realm {name}` lets in");
+    let talk = format!("realm `{name}` is there; `waypost key add --realm {name}` lets in");
     context.output.done(&body, &talk)
 }
 

@@ -14,7 +14,7 @@ Examples:
 
 /// What `waypost whoami` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct WhoamiArgs {}
 
 /// Asks the server.

@@ -22,7 +22,7 @@ Examples:
 
 /// What `waypost mcp add` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct AddArgs {
     /// Its name here: letters, digits, `_` and `-`
     name: String,

@@ -30,7 +30,7 @@ Examples:
 
 /// What `waypost mcp import` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
     /// claude, cursor, vscode or codex, or a file of such a client
     #[arg(value_name = "CLIENT|FILE")]

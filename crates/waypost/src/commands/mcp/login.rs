@@ -21,7 +21,7 @@ Examples:
 
 /// What `waypost mcp login` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LoginArgs {
     /// The upstream's name
     name: String,

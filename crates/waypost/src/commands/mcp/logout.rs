@@ -14,7 +14,7 @@ Examples:
 
 /// What `waypost mcp logout` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LogoutArgs {
     /// The upstream's name
     name: String,

@@ -22,7 +22,7 @@ Examples:
 
 /// What `waypost mcp ls` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     pub(super) dir: Option<PathBuf>,

@@ -35,7 +35,7 @@ Examples:
 
 /// What `waypost mcp` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: McpCommand,

@@ -23,7 +23,7 @@ Examples:
 
 /// What `waypost mcp snippet` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct SnippetArgs {
     /// The client
     #[arg(value_enum)]

@@ -30,7 +30,7 @@ Examples:
 
 /// What `waypost mcp test` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct TestArgs {
     /// The upstream's name
     name: String,

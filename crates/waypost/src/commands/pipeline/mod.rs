@@ -24,7 +24,7 @@ Examples:
 
 /// What `waypost pipeline` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PipelineArgs {
     #[command(subcommand)]
     command: PipelineCommand,

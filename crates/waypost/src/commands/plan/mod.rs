@@ -36,7 +36,7 @@ Examples:
 
 /// What `waypost plan` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
     #[command(subcommand)]
     command: PlanCommand,

@@ -25,7 +25,7 @@ Examples:
 
 /// What `waypost resume` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     /// The thread
     thread: String,

@@ -18,7 +18,7 @@ Examples:
 
 /// What `waypost run` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     /// What you want, in quotes; before it the agent, where it is not the default one
     #[arg(value_name = "AGENT|TEXT", num_args = 1..=2, required = true)]

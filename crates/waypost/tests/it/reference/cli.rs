@@ -33,11 +33,21 @@ fn section(folder: &Path, words: &mut Vec<String>, page: &mut String) {
     }
 }
 
-/// The commands that a help lists, without the lines that their sentences go on in.
+/// The headings under which commands are listed.
+const HEADINGS: [&str; 6] = ["Commands:", "Start:", "Work:", "Build:", "Operate:", "Shell:"];
+
+/// The commands that a help lists, without the lines that their sentences continue in.
 fn listed<'h>(lines: &[&'h str]) -> Vec<&'h str> {
-    let below = lines.iter().skip_while(|line| **line != "Commands:").skip(1);
-    let names = below.take_while(|line| !line.is_empty()).filter_map(|line| {
-        line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?.split(' ').next()
-    });
-    names.collect()
+    let mut names = Vec::new();
+    let mut is_listing = false;
+    for line in lines {
+        match line.strip_prefix("  ") {
+            None => is_listing = HEADINGS.contains(line),
+            Some(rest) if is_listing && !rest.starts_with(' ') => {
+                names.extend(rest.split(' ').next());
+            }
+            Some(_) => {}
+        }
+    }
+    names
 }

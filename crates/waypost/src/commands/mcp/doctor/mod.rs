@@ -31,7 +31,7 @@ Examples:
 
 /// What `waypost mcp doctor` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     /// The upstream's name
     name: String,

@@ -47,7 +47,7 @@ const LOGIN_LOOK: Duration = Duration::from_secs(1);
 
 /// What `waypost chat` takes.
 #[derive(Debug, Args)]
-#[command(before_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ChatArgs {
     /// The agent, where it is not the default one
     agent: Option<String>,
