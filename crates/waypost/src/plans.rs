@@ -47,12 +47,18 @@ pub(crate) struct Checked {
 }
 
 /// The folder of the project that these plans are part of, as the command line names them: one
-/// folder, or files; nothing is the present project. None for files that are in no project.
+/// folder, or files and ids; nothing is the present project. None for files that are in no project.
 pub(crate) fn folder_of(paths: &[PathBuf]) -> Option<PathBuf> {
     match paths {
         [] => Some(project_folder(None)),
-        [dir] if dir.is_dir() => Some(project_folder(Some(dir.as_path()))),
-        files => files.iter().find_map(|path| project_around(path)),
+        [dir] if dir.is_dir() => {
+            Some(project_of_domain(dir).unwrap_or_else(|| project_folder(Some(dir.as_path()))))
+        }
+        files => files.iter().find_map(|path| project_around(path)).or_else(|| {
+            let has_id = files.iter().any(|path| !path.exists());
+            let here = project_folder(None);
+            (has_id && here.join("plans").is_dir()).then_some(here)
+        }),
     }
 }
 
@@ -70,21 +76,31 @@ pub(crate) fn load_project(folder: &Path, environment: &Environment) -> Result<P
 }
 
 impl Selection {
-    /// What the command line names: a folder, or files; nothing is the present folder.
+    /// What the command line names: a folder, or files and ids; nothing is the present folder.
     pub(crate) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Self> {
         let folder = folder_of(paths);
         match (paths, folder) {
-            ([], Some(folder)) => Self::folder(&folder, environment),
-            ([dir], Some(folder)) if dir.is_dir() => Self::folder(&folder, environment),
+            ([], Some(folder)) => Self::folder(&folder, None, environment),
+            ([dir], Some(folder)) if dir.is_dir() => {
+                let domain = project_of_domain(dir).map(|_| dir.as_path());
+                Self::folder(&folder, domain, environment)
+            }
             (files, folder) => Self::files(files, folder.as_deref(), environment),
         }
     }
 
-    fn folder(folder: &Path, environment: &Environment) -> Result<Self> {
+    /// The plans of a project, or of one domain's folder in it.
+    fn folder(folder: &Path, domain: Option<&Path>, environment: &Environment) -> Result<Self> {
         let project = shown_from_here(load_project(folder, environment)?, folder);
-        let named: Vec<String> = all_plans(&project).map(|plan| plan.file.clone()).collect();
+        let is_named = |plan: &&PlanFile| {
+            let parent = Path::new(&plan.file).parent();
+            domain.is_none_or(|domain| parent.is_some_and(|parent| is_same(parent, domain)))
+        };
+        let named = all_plans(&project).filter(is_named).map(|plan| plan.file.clone());
+        let named: Vec<String> = named.collect();
         if named.is_empty() {
-            let what = format!("there are no plans in `{}`", folder.join("plans").display());
+            let plans = domain.map_or_else(|| folder.join("plans"), Path::to_path_buf);
+            let what = format!("there are no plans in `{}`", plans.display());
             return Err(Failure::usage(what)
                 .hint("a plan is a file `plans/<domain>/<name>.yaml`; `waypost init` writes one"));
         }
@@ -103,9 +119,13 @@ impl Selection {
             if path.is_dir() {
                 return Err(Failure::usage("give either one folder or files"));
             }
-            let known = all_plans(&project).find(|plan| is_same(Path::new(&plan.file), path));
-            match known {
-                Some(plan) => named.push(plan.file.clone()),
+            let is_id = |plan: &PlanFile| {
+                !path.exists() && path.to_str() == Some(id_of(plan, &project).as_str())
+            };
+            let known = all_plans(&project)
+                .find(|plan| is_same(Path::new(&plan.file), path) || is_id(plan));
+            match known.map(|plan| plan.file.clone()) {
+                Some(file) => named.push(file),
                 None => {
                     let plan = read_plan(path)?;
                     named.push(plan.file.clone());
@@ -260,12 +280,13 @@ impl Known {
 
 /// The ids that a project's plans will have, as far as one can tell before they are checked.
 fn ids_of(project: &Project) -> Vec<PlanId> {
-    let id = |plan: &PlanFile| {
-        let node = Node::parse(&plan.text, &project.config.limits).ok();
-        let given = node.and_then(|node| node.get("planId")?.text().map(PlanId::from));
-        given.unwrap_or_else(|| plan.default_id.clone())
-    };
-    project.plans.iter().map(id).collect()
+    project.plans.iter().map(|plan| id_of(plan, project)).collect()
+}
+
+fn id_of(plan: &PlanFile, project: &Project) -> PlanId {
+    let node = Node::parse(&plan.text, &project.config.limits).ok();
+    let given = node.and_then(|node| node.get("planId")?.text().map(PlanId::from));
+    given.unwrap_or_else(|| plan.default_id.clone())
 }
 
 /// The plans of a project, those of single realms included.
@@ -282,6 +303,12 @@ fn shown_from_here(mut project: Project, folder: &Path) -> Project {
         plan.file = path.display().to_string();
     }
     project
+}
+
+/// The project that this folder is a domain of; none if the folder is a project itself.
+fn project_of_domain(dir: &Path) -> Option<PathBuf> {
+    let is_project = dir.join("plans").is_dir();
+    if is_project { None } else { project_around(&dir.join("any.yaml")) }
 }
 
 /// The project that a plan file is part of.

@@ -26,6 +26,7 @@ mod terminal;
 mod pty;
 #[cfg(unix)]
 mod tables;
+mod words;
 mod tool;
 mod pipeline;
 mod watch;

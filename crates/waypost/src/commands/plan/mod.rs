@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
 
@@ -27,10 +27,12 @@ const EXAMPLES: &str = "\
 Examples:
   waypost plan ls
   waypost plan ls --match 'add two numbers'        # those that fit, best first
-  waypost plan run math::conditional_add --input a=2 b=3
+  waypost plan run math::conditional_add a=2 b=3
+  waypost plan run plans/hello/greet.yaml          # a file, as it is now
   waypost plan run hello/greet --session my-session --wait 5
   waypost plan validate                            # all plans of this project, offline
   waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
+  waypost plan test hello/greet                    # the same plan by its id
   waypost plan graph plans/hello/greet.yaml        # as Mermaid text
   waypost plan draft 'find a customer by name' --save crm/find";
 
@@ -53,19 +55,20 @@ enum PlanCommand {
     },
     /// Check plans and say what is wrong, with file, line and column; offline
     Validate {
-        /// Plan files, or one project folder [default: this folder's project]
-        #[arg(value_name = "FILES|DIR")]
+        /// Plan files or ids, or one folder [default: this folder's project]
+        #[arg(value_name = "FILES|IDS|DIR")]
         paths: Vec<PathBuf>,
     },
     /// Draw a plan as Mermaid text; offline
     Graph {
-        /// The plan's file
+        /// The plan's file, or its id in this folder's project
+        #[arg(value_name = "FILE|ID")]
         file: PathBuf,
     },
     /// Run the examples that plans carry; offline
     Test {
-        /// Plan files, or one project folder [default: this folder's project]
-        #[arg(value_name = "FILES|DIR")]
+        /// Plan files or ids, or one folder [default: this folder's project]
+        #[arg(value_name = "FILES|IDS|DIR")]
         paths: Vec<PathBuf>,
     },
     /// Run a plan and print its answer
@@ -85,10 +88,14 @@ struct ListArgs {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The plan's id
+    /// The plan's id on the server, or a file, whose plan is sent with the request
+    #[arg(value_name = "ID|FILE")]
     id: String,
     /// The input: `key=value ..` (JSON where it reads as JSON, else text), a JSON text or @file
-    #[arg(long, value_name = "KEY=VALUE..|JSON|@FILE", num_args = 1..)]
+    #[arg(value_name = "KEY=VALUE..|JSON|@FILE")]
+    words: Vec<String>,
+    /// The same as an option
+    #[arg(long, value_name = "KEY=VALUE..|JSON|@FILE", num_args = 1.., conflicts_with = "words")]
     input: Vec<String>,
     /// The session to run in, ses_.. or your own key; a new one if absent
     #[arg(long, value_name = "KEY")]
@@ -145,19 +152,33 @@ async fn show(context: &Context, id: &str) -> Result<Exit> {
 }
 
 async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
-    let body = json!(RunBody {
-        plan: None,
-        plan_id: Some(args.id.clone()),
-        agent: None,
-        input: Some(input::words(&args.input)?),
-        session: args.session,
-    });
+    let words = if args.words.is_empty() { &args.input } else { &args.words };
+    let input = Some(input::words(words)?);
+    let file = Path::new(&args.id);
+    let plan = file.is_file().then(|| inline(context, file)).transpose()?;
+    let plan_id = plan.is_none().then(|| args.id.clone());
+    let body = json!(RunBody { plan, plan_id, agent: None, input, session: args.session });
     let client = context.client().await?;
     let run = follow(context, &client, &body, Duration::from_secs(args.wait));
     let waiting = context.progress().during("waiting for the run", run);
     let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
     outcome::tell(context, &body, &answer.run)
+}
+
+/// The plan of a file, checked here and sent with the request.
+fn inline(context: &Context, file: &Path) -> Result<Value> {
+    let checked = Selection::read(&[file.to_path_buf()], &context.environment)?.check();
+    let mistakes: Vec<Mistake> = checked.iter().flat_map(|one| one.mistakes.clone()).collect();
+    let Some(plan) = checked.into_iter().find_map(|one| one.plan) else {
+        return Err(faulty(&mistakes));
+    };
+    let mut source = (*plan.source).clone();
+    if let Value::Object(members) = &mut source {
+        // A file may leave its id to its name, which the server does not see.
+        members.entry("planId").or_insert_with(|| json!(plan.id));
+    }
+    Ok(source)
 }
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once

@@ -3,7 +3,7 @@
 use crate::commands::wait;
 use crate::context::Context;
 use crate::exit::{Exit, Result};
-use crate::remote::client::read;
+use crate::remote::client::{Client, Request, read};
 use crate::threads;
 use clap::Args;
 use serde_json::json;
@@ -11,7 +11,7 @@ use wire::conversations::{RunThread, ThreadAnswer};
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost run 'show me what is on my calendar'
+  waypost run show me what is on my calendar         # quotes are needed for ? and the like
   waypost run assistant 'create a meeting called Standup tomorrow at 9am' --thread work
   waypost run 'and move it to 10am' --thread work    # continues the conversation
   waypost --json run 'schedule something'            # exit code 3: a person is asked";
@@ -20,8 +20,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// What you want, in quotes; before it the agent, where it is not the default one
-    #[arg(value_name = "AGENT|TEXT", num_args = 1..=2, required = true)]
+    /// What you want; before it the agent, where it is not the default one
+    #[arg(value_name = "AGENT|TEXT", num_args = 1.., required = true)]
     words: Vec<String>,
     /// The thread to continue; a new one if absent
     #[arg(long, value_name = "ID")]
@@ -33,13 +33,10 @@ pub(crate) struct RunArgs {
 
 /// Runs `waypost run`.
 pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit> {
-    let (agent, text) = match args.words.as_slice() {
-        [agent, text] => (Some(agent.clone()), text.clone()),
-        words => (None, words.join(" ")),
-    };
-    let thread = args.thread.unwrap_or_else(threads::new_id);
-    let body = RunThread { thread_id: thread.clone(), user_request: text, agent };
     let client = context.client().await?;
+    let (agent, user_request) = agent_and_text(&client, &args.words).await;
+    let thread = args.thread.unwrap_or_else(threads::new_id);
+    let body = RunThread { thread_id: thread.clone(), user_request, agent };
     let body = json!(body);
     context.leaves_running(&thread);
     let asked = client.thread("run", args.wait, &body);
@@ -48,4 +45,18 @@ pub(crate) async fn run(args: RunArgs, context: &Context) -> Result<Exit> {
     let body = asked.map_err(|failure| threads::refused(&busy_hint, failure))?;
     let answer: ThreadAnswer = read(&body)?;
     threads::tell(context, &body, &thread, &answer)
+}
+
+/// Two words are an agent and a request, as in `run assistant 'what is new?'`. Of more words the
+/// first is an agent if the server knows one of that name.
+async fn agent_and_text(client: &Client, words: &[String]) -> (Option<String>, String) {
+    match words {
+        [agent, text] => (Some(agent.clone()), text.clone()),
+        [first, rest @ ..] if !rest.is_empty() => {
+            // If the server cannot be asked, the request that follows fails and says why.
+            let is_agent = client.get(Request::to(&["agents", first])).await.is_ok();
+            if is_agent { (Some(first.clone()), rest.join(" ")) } else { (None, words.join(" ")) }
+        }
+        words => (None, words.join(" ")),
+    }
 }
