@@ -56,10 +56,13 @@ enum AgentCommand {
         /// The agent's file
         file: PathBuf,
     },
-    /// Remove a stored agent; runs that began go on with it
+    /// Remove a stored agent; runs that began continue with it
     Rm {
         /// The agent's refName
         name: String,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -70,7 +73,8 @@ pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
         AgentCommand::Show { name } => get(context, &name).await,
         AgentCommand::Apply { files } => apply(context, &files).await,
         AgentCommand::Diff { file } => diff(context, &file).await,
-        AgentCommand::Rm { name } => remove(context, &name).await,
+        AgentCommand::Rm { name, dry_run: false } => remove(context, &name).await,
+        AgentCommand::Rm { name, dry_run: true } => would_remove(context, &name).await,
     }
 }
 
@@ -184,6 +188,23 @@ async fn remove(context: &Context, name: &str) -> Result<Exit> {
     near::or_suggest(&client, AGENTS, name, client.delete(request)).await?;
     let document = json!({"refName": name, "removed": true});
     context.output.done(&document, &format!("removed `{name}`"))
+}
+
+async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
+    let client = context.client().await?;
+    let asked = client.get(Request::to(&["agents", name]));
+    let body = near::or_suggest(&client, AGENTS, name, asked).await?;
+    let answer: AgentAnswer = read(&body)?;
+    let version = answer.summary.version;
+    let told = match version {
+        Some(version) => format!(
+            "version {version} of `{name}` would be removed; runs that began continue with it; \
+             nothing was removed"
+        ),
+        None => format!("`{name}` would stay: it is from a file of the server's project"),
+    };
+    let document = json!({"dryRun": true, "refName": name, "removed": version.is_some()});
+    context.output.data(&document, &told)
 }
 
 /// The agents of these files, all of them right.

@@ -2,7 +2,7 @@
 //! them got there.
 
 use crate::context::{Context, Listing};
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
@@ -77,6 +77,9 @@ enum EventsCommand {
     Forget {
         /// The sink's name
         sink: String,
+        /// Only say what would be forgotten
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -101,7 +104,10 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
         EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
-        EventsCommand::Forget { sink } => forget(context, &client, &sink).await,
+        EventsCommand::Forget { sink, dry_run: false } => forget(context, &client, &sink).await,
+        EventsCommand::Forget { sink, dry_run: true } => {
+            would_forget(context, &client, &sink).await
+        }
     }
 }
 
@@ -174,6 +180,22 @@ async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit> 
     near::or_suggest(client, SINKS, sink, client.delete(request)).await?;
     let document = json!({"name": sink, "forgotten": true});
     context.output.done(&document, &format!("the sink `{sink}` is forgotten"))
+}
+
+async fn would_forget(context: &Context, client: &Client, name: &str) -> Result<Exit> {
+    let sinks: Vec<Sink> = client.items(Request::to(&["sinks"]), super::LIST_ITEMS_MAX).await?;
+    let Some(sink) = sinks.into_iter().find(|sink| sink.name == name) else {
+        let what = format!("there is no sink `{name}`");
+        return Err(Failure::new(Exit::Failed, "not_found", what)
+            .hint("`waypost events sinks` lists the sinks"));
+    };
+    let told = format!(
+        "the sink `{name}` ({}) would be forgotten, with {} events that it has not received and \
+         its log of deliveries; the events stay in their sessions; nothing was changed",
+        sink.status.name(),
+        sink.lag
+    );
+    context.output.data(&json!({"dryRun": true, "name": name}), &told)
 }
 
 /// Reads `--type`.

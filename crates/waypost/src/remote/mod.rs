@@ -6,4 +6,5 @@ pub(crate) mod client;
 pub(crate) mod sse;
 pub(crate) mod address;
 pub(crate) mod near;
+pub(crate) mod chosen;
 pub(crate) mod tail;

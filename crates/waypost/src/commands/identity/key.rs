@@ -4,11 +4,11 @@
 use super::first;
 use super::new_key::CreateArgs;
 use crate::assembly::refused;
-use crate::commands::{Most, age};
+use crate::commands::{LIST_ITEMS_MAX, Most, age};
 use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
 use crate::environment::{API_KEY, DATA_FOLDER, SECRET_KEY};
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::table::Cell;
@@ -61,6 +61,9 @@ enum KeyCommand {
     Revoke {
         /// The key's id
         id: String,
+        /// Only say what would end
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -70,7 +73,8 @@ pub(crate) async fn run(args: KeyArgs, context: &Context) -> Result<Exit> {
         KeyCommand::Add(args) => create(&args, context).await,
         KeyCommand::Ls(Most { limit }) => list(context, limit).await,
         KeyCommand::Rotate { id, overlap } => rotate(context, &id, overlap).await,
-        KeyCommand::Revoke { id } => revoke(context, &id).await,
+        KeyCommand::Revoke { id, dry_run: false } => revoke(context, &id).await,
+        KeyCommand::Revoke { id, dry_run: true } => would_revoke(context, &id).await,
     }
 }
 
@@ -148,6 +152,25 @@ async fn revoke(context: &Context, id: &str) -> Result<Exit> {
     let request = Request::to(&["keys", id]).keyed(context.admin_key()?);
     context.client().await?.delete(request).await?;
     context.output.done(&json!({"id": id}), &format!("key {id} is revoked"))
+}
+
+async fn would_revoke(context: &Context, id: &str) -> Result<Exit> {
+    let request = Request::to(&["keys"]).keyed(context.admin_key()?);
+    let keys: Vec<ApiKey> = context.client().await?.items(request, LIST_ITEMS_MAX).await?;
+    let Some(key) = keys.into_iter().find(|key| key.id == id) else {
+        let what = format!("there is no key `{id}`");
+        return Err(
+            Failure::new(Exit::Failed, "not_found", what).hint("`waypost key ls` lists the keys")
+        );
+    };
+    let told = format!(
+        "key {id} (`{}`: {}, {}) would end at once; what it did stays in the audit; nothing was \
+         changed",
+        key.name,
+        grants(&key),
+        key.status.name()
+    );
+    context.output.data(&json!({"dryRun": true, "id": id}), &told)
 }
 
 /// Prints the text of a key, alone on its line, and says beside it that it is not shown again.

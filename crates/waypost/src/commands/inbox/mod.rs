@@ -1,19 +1,18 @@
 //! `waypost inbox`: what people are asked, and their answers.
 
+mod replies;
+
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
+use crate::remote::chosen::{self, ASKS};
 use crate::remote::client::{Client, Request, read};
-use crate::terminal::input;
 use crate::terminal::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
 use wire::rest::{
-    ApproveReply, Ask, AskKind, AskStatus, AskedCall, AuthorizeAction, AuthorizeReply,
-    CallDecision, ClarifyReply, FillAction, FillReply, FixAction, FixReply, HeldAsk, Page,
-    Proposal, ProposedChange, ReplyAnswer, TriedRule,
+    Ask, AskStatus, AskedCall, HeldAsk, Proposal, ProposedChange, ReplyAnswer, TriedRule,
 };
 
 const EXAMPLES: &str = "\
@@ -21,6 +20,8 @@ Examples:
   waypost inbox ls
   waypost inbox show ask_..
   waypost inbox answer ask_.. Ada                               # a question
+  waypost inbox answer --last Ada                               # the one that was asked last
+  waypost inbox show ask_14a64177                               # the beginning of an id is enough
   waypost inbox answer ask_.. call_1..=tomorrow call_2..=Ada    # several of an agent
   waypost inbox answer ask_.. name=Ada age=36                   # a form
   waypost inbox answer ask_.. --json-input @form.json           # a form from a file
@@ -48,17 +49,14 @@ enum InboxCommand {
         #[arg(long)]
         session: Option<String>,
         /// How many at most
-        #[arg(long, default_value_t = 50, value_parser = super::limit)]
+        #[arg(long, default_value_t = 50, value_parser = crate::commands::limit)]
         limit: usize,
         /// Those that rules hold, instead of those that are for people
         #[arg(long)]
         held: bool,
     },
     /// Show one ask with all that it asks
-    Show {
-        /// The ask's id
-        ask: String,
-    },
+    Show(Which),
     /// Answer a question, a form or a failed step
     Answer(AnswerArgs),
     /// Let the calls of an ask run
@@ -68,13 +66,27 @@ enum InboxCommand {
 }
 
 #[derive(Debug, Args)]
+struct Which {
+    /// The ask's id, or the beginning of it
+    #[arg(required_unless_present = "last", conflicts_with = "last")]
+    ask: Option<String>,
+    /// The ask that was opened last
+    #[arg(long)]
+    last: bool,
+}
+
+#[derive(Debug, Args)]
 struct AnswerArgs {
-    /// The ask's id
-    ask: String,
+    /// The ask's id, or the beginning of it; with --last the first word of the answer
+    #[arg(required_unless_present = "last")]
+    ask: Option<String>,
     /// The answer to a question as text, to several `CALL=TEXT ..`; to a form `key=value ..`, a
     /// JSON text or @file
     #[arg(conflicts_with_all = ["json_input", "action"])]
     text: Vec<String>,
+    /// The ask that was opened last
+    #[arg(long)]
+    last: bool,
     /// The answer as JSON
     #[arg(long, value_name = "JSON|@FILE", conflicts_with = "action")]
     json_input: Option<String>,
@@ -94,14 +106,14 @@ struct AnswerArgs {
     #[arg(long, conflicts_with_all = ["text", "json_input", "action"])]
     proposal: bool,
     /// How many seconds to wait for the run to end or pause again
-    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = crate::commands::wait)]
     wait: u64,
 }
 
 #[derive(Debug, Args)]
 struct ApproveArgs {
-    /// The ask's id
-    ask: String,
+    #[command(flatten)]
+    which: Which,
     /// Approve only this call; the other calls of the ask are rejected
     #[arg(long = "call", value_name = "CALL")]
     calls: Vec<String>,
@@ -112,14 +124,14 @@ struct ApproveArgs {
     #[arg(long, value_name = "TEXT", default_value = "not approved")]
     feedback: String,
     /// How many seconds to wait for the run to end or pause again
-    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = crate::commands::wait)]
     wait: u64,
 }
 
 #[derive(Debug, Args)]
 struct RejectArgs {
-    /// The ask's id
-    ask: String,
+    #[command(flatten)]
+    which: Which,
     /// Reject only this call; the other calls of the ask are approved
     #[arg(long = "call", value_name = "CALL")]
     calls: Vec<String>,
@@ -127,8 +139,21 @@ struct RejectArgs {
     #[arg(long, value_name = "TEXT")]
     feedback: String,
     /// How many seconds to wait for the run to end or pause again
-    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = crate::commands::wait)]
     wait: u64,
+}
+
+impl AnswerArgs {
+    /// With `--last` no word names an ask: all of them are the answer.
+    fn take_words(&mut self) -> Result<()> {
+        let Some(word) = self.ask.take_if(|_| self.last) else { return Ok(()) };
+        if self.json_input.is_some() || self.action.is_some() {
+            return Err(Failure::usage(format!("`{word}` is one answer too many"))
+                .hint("`--last` names the ask: leave the word or the option out"));
+        }
+        self.text.insert(0, word);
+        Ok(())
+    }
 }
 
 /// What can be said instead of an answer.
@@ -161,18 +186,19 @@ pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
             let request = request.with("held", held.then_some(true));
             list(context, &client.list(request.with("session", session), limit).await?)
         }
-        InboxCommand::Show { ask } => show(context, &client, &ask).await,
-        InboxCommand::Answer(args) => {
-            let ask = open_ask(&client, &args.ask).await?;
-            send(context, &client, &ask, &answer(&ask, &args)?, args.wait).await
+        InboxCommand::Show(which) => show(context, &client, which.ask.as_deref()).await,
+        InboxCommand::Answer(mut args) => {
+            args.take_words()?;
+            let ask = open_ask(&client, args.ask.as_deref()).await?;
+            send(context, &client, &ask, &replies::answer(&ask, &args)?, args.wait).await
         }
         InboxCommand::Approve(args) => {
-            let ask = open_ask(&client, &args.ask).await?;
-            send(context, &client, &ask, &approval(&ask, &args)?, args.wait).await
+            let ask = open_ask(&client, args.which.ask.as_deref()).await?;
+            send(context, &client, &ask, &replies::approval(&ask, &args)?, args.wait).await
         }
         InboxCommand::Reject(args) => {
-            let ask = open_ask(&client, &args.ask).await?;
-            send(context, &client, &ask, &rejection(&ask, &args)?, args.wait).await
+            let ask = open_ask(&client, args.which.ask.as_deref()).await?;
+            send(context, &client, &ask, &replies::rejection(&ask, &args)?, args.wait).await
         }
     }
 }
@@ -183,8 +209,9 @@ fn list(context: &Context, body: &Value) -> Result<Exit> {
     context.table(body, listing, outcome::ask_row)
 }
 
-async fn show(context: &Context, client: &Client, ask: &str) -> Result<Exit> {
-    let body = client.get(Request::to(&["asks", ask])).await?;
+async fn show(context: &Context, client: &Client, ask: Option<&str>) -> Result<Exit> {
+    let ask = resolved(client, ask).await?;
+    let body = client.get(Request::to(&["asks", &ask])).await?;
     context.show(&body, |ask: Ask| {
         context.output.text(&fields(&ask).text())?;
         if ask.status == AskStatus::Open {
@@ -268,9 +295,18 @@ fn plain_name(word: &Value) -> String {
     word.as_str().unwrap_or_default().to_owned()
 }
 
+/// The id of the ask that begins like this; without one, of the newest that is open.
+async fn resolved(client: &Client, ask: Option<&str>) -> Result<String> {
+    match ask {
+        Some(id) => chosen::whole(client, ASKS, id).await,
+        None => chosen::newest(client, ASKS).await,
+    }
+}
+
 /// The ask as it is now: its kind says what a reply must look like.
-async fn open_ask(client: &Client, ask: &str) -> Result<Ask> {
-    read(&client.get(Request::to(&["asks", ask])).await?)
+async fn open_ask(client: &Client, ask: Option<&str>) -> Result<Ask> {
+    let ask = resolved(client, ask).await?;
+    read(&client.get(Request::to(&["asks", &ask])).await?)
 }
 
 async fn send(
@@ -286,158 +322,4 @@ async fn send(
     let body = posted.await?;
     let answer: ReplyAnswer = read(&body)?;
     outcome::tell(context, &body, &answer.run)
-}
-
-fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
-    Ok(match (ask.kind, args.action) {
-        (AskKind::Clarify, None) => {
-            let answer = Some(clarification(ask, args)?);
-            json!(ClarifyReply { action: None, answer })
-        }
-        (AskKind::Clarify, Some(Action::Decline)) => {
-            json!(ClarifyReply { action: Some(FillAction::Decline), answer: None })
-        }
-        (AskKind::Fill, None) => {
-            let content = Some(form(ask, args)?);
-            json!(FillReply { action: FillAction::Accept, content })
-        }
-        (AskKind::Fill, Some(Action::Decline)) => {
-            json!(FillReply { action: FillAction::Decline, content: None })
-        }
-        (AskKind::Authorize, Some(Action::Done)) => {
-            json!(AuthorizeReply { action: AuthorizeAction::Done })
-        }
-        (AskKind::Authorize, Some(Action::Decline)) => {
-            json!(AuthorizeReply { action: AuthorizeAction::Decline })
-        }
-        (AskKind::Fix, None) if args.proposal => taken(ask)?,
-        (_, None) if args.proposal => return Err(misfit(ask, "proposes nothing")),
-        (AskKind::Fix, Some(action)) => fix(ask, action, args)?,
-        (AskKind::Approve, _) => return Err(misfit(ask, "needs a decision")),
-        (AskKind::Clarify | AskKind::Fill | AskKind::Authorize, Some(_)) => {
-            return Err(misfit(ask, "does not take this action"));
-        }
-        (AskKind::Authorize | AskKind::Fix, None) => return Err(misfit(ask, "needs an action")),
-    })
-}
-
-fn clarification(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
-    match &args.json_input {
-        Some(text) => input::text_or_file(text),
-        None if args.text.is_empty() => Err(misfit(ask, "needs an answer")),
-        None if ask.questions.len() > 1 => each_question(ask, &args.text),
-        None => Ok(json!(args.text.join(" "))),
-    }
-}
-
-/// `CALL=TEXT ..`: an answer for each question of an agent.
-fn each_question(ask: &Ask, words: &[String]) -> Result<Value> {
-    let mut answers = Map::new();
-    for word in words {
-        let split = word.split_once('=');
-        let asked = |id: &str| ask.questions.iter().any(|asked| asked.call_id == id);
-        let Some((id, text)) = split.filter(|(id, _)| asked(id)) else {
-            return Err(misfit(ask, &format!("has no question that `{word}` answers")));
-        };
-        answers.insert(id.to_owned(), json!(text));
-    }
-    match ask.questions.iter().find(|asked| !answers.contains_key(&asked.call_id)) {
-        Some(missing) => Err(misfit(ask, &format!("also asks: {}", missing.question))),
-        None => Ok(Value::Object(answers)),
-    }
-}
-
-fn form(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
-    if let Some(text) = &args.json_input {
-        return input::text_or_file(text);
-    }
-    if args.text.is_empty() {
-        return Err(misfit(ask, "needs an answer"));
-    }
-    let wants_text = ask.schema.as_ref().is_some_and(|schema| schema["type"] == "string");
-    if wants_text {
-        return Ok(json!(args.text.join(" ")));
-    }
-    input::words(&args.text)
-}
-
-fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
-    let action = match action {
-        Action::Retry => FixAction::Retry,
-        Action::Edit => FixAction::Edit,
-        Action::Skip => FixAction::Skip,
-        Action::Abort => FixAction::Abort,
-        Action::Settle => FixAction::Settle,
-        Action::Correct => FixAction::Correct,
-        Action::Done | Action::Decline => return Err(misfit(ask, "does not take this action")),
-    };
-    let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
-    let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
-    let (plan_id, proposal) = (args.plan.clone(), false);
-    Ok(json!(FixReply { action, arguments, output, plan_id, proposal }))
-}
-
-/// What the ask proposes, as it is.
-fn taken(ask: &Ask) -> Result<Value> {
-    let Some(proposed) = &ask.proposal else { return Err(misfit(ask, "proposes nothing")) };
-    let (action, proposal) = (proposed.action, true);
-    Ok(json!(FixReply { action, arguments: None, output: None, plan_id: None, proposal }))
-}
-
-fn approval(ask: &Ask, args: &ApproveArgs) -> Result<Value> {
-    let mut edits = BTreeMap::new();
-    for edit in &args.edits {
-        let Some((call, arguments)) = edit.split_once('=') else {
-            return Err(Failure::usage(format!("`{edit}` is not `CALL=JSON`"))
-                .hint("give the call, then the whole arguments"));
-        };
-        edits.insert(call, input::text_or_file(arguments)?);
-    }
-    let named = edits.keys().copied().chain(args.calls.iter().map(String::as_str));
-    let named: Vec<&str> = named.collect();
-    known_calls(ask, &named)?;
-    // An edit alone leaves the other calls as they are: only `--call` picks some of them.
-    decisions(ask, |call| {
-        let id = call.call_id.as_str();
-        let approve = args.calls.is_empty() || named.contains(&id);
-        let feedback = (!approve).then(|| args.feedback.clone());
-        let arguments = edits.get(id).cloned();
-        CallDecision { call_id: id.to_owned(), approve, feedback, arguments }
-    })
-}
-
-fn rejection(ask: &Ask, args: &RejectArgs) -> Result<Value> {
-    let named: Vec<&str> = args.calls.iter().map(String::as_str).collect();
-    known_calls(ask, &named)?;
-    decisions(ask, |call| {
-        let id = call.call_id.as_str();
-        let reject = named.is_empty() || named.contains(&id);
-        let feedback = reject.then(|| args.feedback.clone());
-        CallDecision { call_id: id.to_owned(), approve: !reject, feedback, arguments: None }
-    })
-}
-
-fn known_calls(ask: &Ask, named: &[&str]) -> Result<()> {
-    let unknown = |id: &&&str| !ask.calls.iter().any(|call| call.call_id == **id);
-    match named.iter().find(unknown) {
-        // A user who names a call of what is no approval gets that error instead.
-        Some(unknown) if ask.kind == AskKind::Approve => {
-            Err(Failure::usage(format!("call `{unknown}` is not part of {}", ask.id))
-                .hint(format!("`waypost inbox show {}` lists its calls", ask.id)))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// One decision for every call of the ask: a reply must cover the whole ask.
-fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> CallDecision) -> Result<Value> {
-    if ask.kind != AskKind::Approve {
-        return Err(misfit(ask, "is not about calls"));
-    }
-    Ok(json!(ApproveReply { decisions: ask.calls.iter().map(decide).collect() }))
-}
-
-fn misfit(ask: &Ask, why: &str) -> Failure {
-    Failure::usage(format!("{} is a `{}`: it {why}", ask.id, ask.kind.name()))
-        .hint(outcome::answer_hint(ask))
 }

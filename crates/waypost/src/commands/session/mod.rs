@@ -1,8 +1,11 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
+mod prune;
+
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
+use crate::remote::chosen::{self, SESSIONS as SESSION_IDS};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
@@ -11,13 +14,15 @@ use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
 use kernel::ask::held::SUPERVISOR;
 use kernel::values::ids::Millis;
+use prune::PruneArgs;
 use serde_json::{Value, json};
-use wire::rest::{Ask, Cost, HistoryEntry, Page, PruneAnswer, PruneBody, RunAnswer, Session};
+use wire::rest::{Ask, Cost, HistoryEntry, Page, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
 Examples:
   waypost session ls --status waiting
-  waypost session show ses_..                # or the key that was given as --session
+  waypost session show ses_019a8c41          # the beginning of an id is enough, if it is unique
+  waypost session show ada                   # or the key that was given as --session
   waypost session tail ses_..                # follows its events until its run ends
   waypost --json session tail ses_.. | jq .type
   waypost session pause ses_..               # no new step begins until someone continues it
@@ -26,6 +31,8 @@ Examples:
   waypost session fork ses_.. --at 12        # a copy that continues from its event 12
   waypost session export ses_.. > session.json
   waypost session cancel ses_..
+  waypost session rm --last                  # the newest one, if it is over
+  waypost session prune --older-than 30d --dry-run
   waypost session prune --older-than 30d     # those that are over and unused since";
 
 /// What `waypost session` takes.
@@ -48,15 +55,15 @@ enum SessionCommand {
         #[arg(long)]
         plan: Option<String>,
         /// How many at most
-        #[arg(long, default_value_t = 50, value_parser = super::limit)]
+        #[arg(long, default_value_t = 50, value_parser = crate::commands::limit)]
         limit: usize,
     },
     /// Show one session: where it stands, its context and its history
     Show(Named),
     /// Follow a session's events until its run ends
     Tail {
-        /// ses_.. or the client's own key
-        session: String,
+        #[command(flatten)]
+        named: Named,
         /// Begin after this event
         #[arg(long, value_name = "N")]
         after: Option<u64>,
@@ -67,16 +74,16 @@ enum SessionCommand {
     Continue(Named),
     /// Try the failed step of a session's run again
     Retry {
-        /// ses_.. or the client's own key
-        session: String,
+        #[command(flatten)]
+        named: Named,
         /// How many seconds to wait for the run to end or pause again
-        #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
+        #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = crate::commands::wait)]
         wait: u64,
     },
     /// Make a session that begins as a copy of another, and continues from there
     Fork {
-        /// ses_.. or the client's own key
-        session: String,
+        #[command(flatten)]
+        named: Named,
         /// The last event to copy, as `session tail` numbers them; the newest if absent
         #[arg(long, value_name = "N")]
         at: Option<u64>,
@@ -85,18 +92,36 @@ enum SessionCommand {
     Export(Named),
     /// Cancel a session's active run
     Cancel(Named),
-    /// Remove sessions that are over and old; with WAYPOST_ADMIN_KEY where the server has one
-    Prune {
-        /// How long they have been unused: 90s, 30m, 12h or 30d
-        #[arg(long, value_name = "AGE", value_parser = super::age)]
-        older_than: u64,
+    /// Remove one session that is over, with all that is kept of it
+    Rm {
+        #[command(flatten)]
+        named: Named,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
     },
+    /// Remove sessions that are over and old; with WAYPOST_ADMIN_KEY where the server has one
+    Prune(PruneArgs),
 }
 
 #[derive(Debug, Args)]
 struct Named {
-    /// ses_.. or the client's own key
-    session: String,
+    /// ses_.., the beginning of one, or the client's own key
+    #[arg(required_unless_present = "last", conflicts_with = "last")]
+    session: Option<String>,
+    /// The newest session
+    #[arg(long)]
+    last: bool,
+}
+
+impl Named {
+    /// The name that the server knows.
+    async fn resolved(&self, client: &Client) -> Result<String> {
+        match &self.session {
+            Some(name) => chosen::whole(client, SESSION_IDS, name).await,
+            None => chosen::newest(client, SESSION_IDS).await,
+        }
+    }
 }
 
 /// Each event says its own place.
@@ -107,9 +132,6 @@ const HISTORY_ITEMS: usize = 20;
 /// Among how many decided asks those are looked for that rules decided.
 const ACTS_ITEMS: usize = 200;
 
-/// How many seconds a large removal may take.
-const PRUNE_SECONDS: u64 = 600;
-
 /// Runs `waypost session`.
 pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
@@ -118,21 +140,30 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
             let request = Request::to(&["sessions"]).with("status", status).with("plan", plan);
             list(context, &client.list(request, limit).await?)
         }
-        SessionCommand::Show(Named { session }) => show(context, &client, &session).await,
-        SessionCommand::Tail { session, after } => {
-            let session = find(&client, &session).await?.id;
+        SessionCommand::Prune(args) => prune::run(&args, context, &client).await,
+        SessionCommand::Show(named) => {
+            show(context, &client, &named.resolved(&client).await?).await
+        }
+        SessionCommand::Tail { named, after } => {
+            let session = find(&client, &named.resolved(&client).await?).await?.id;
             let request = Request::to(&["sessions", &session, "events"]).with("after", after);
             tail::follow(context.output, &client, &request, LOOK).await
         }
-        SessionCommand::Pause(named) => move_run(context, &client, &named.session, "pause").await,
-        SessionCommand::Continue(named) => {
-            move_run(context, &client, &named.session, "continue").await
+        SessionCommand::Pause(named) => move_run(context, &client, &named, "pause").await,
+        SessionCommand::Continue(named) => move_run(context, &client, &named, "continue").await,
+        SessionCommand::Cancel(named) => move_run(context, &client, &named, "cancel").await,
+        SessionCommand::Retry { named, wait } => {
+            retry(context, &client, &named.resolved(&client).await?, wait).await
         }
-        SessionCommand::Retry { session, wait } => retry(context, &client, &session, wait).await,
-        SessionCommand::Fork { session, at } => fork(context, &client, &session, at).await,
-        SessionCommand::Export(Named { session }) => export(context, &client, &session).await,
-        SessionCommand::Cancel(named) => move_run(context, &client, &named.session, "cancel").await,
-        SessionCommand::Prune { older_than } => prune(context, &client, older_than).await,
+        SessionCommand::Fork { named, at } => {
+            fork(context, &client, &named.resolved(&client).await?, at).await
+        }
+        SessionCommand::Export(named) => {
+            export(context, &client, &named.resolved(&client).await?).await
+        }
+        SessionCommand::Rm { named, dry_run } => {
+            remove(context, &client, &named.resolved(&client).await?, dry_run).await
+        }
     }
 }
 
@@ -355,8 +386,8 @@ async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit> 
 }
 
 /// Does something to a session's active run: `pause`, `continue`, `cancel`.
-async fn move_run(context: &Context, client: &Client, name: &str, what: &str) -> Result<Exit> {
-    let run = active_run(client, name).await?;
+async fn move_run(context: &Context, client: &Client, named: &Named, what: &str) -> Result<Exit> {
+    let run = active_run(client, &named.resolved(client).await?).await?;
     let body = client.post(Request::to(&["runs", &run, what]), &json!({})).await?;
     context.show(&body, |answer: RunAnswer| {
         context.output.text(&format!("{run} {}", answer.run.status.name()))?;
@@ -368,17 +399,22 @@ async fn move_run(context: &Context, client: &Client, name: &str, what: &str) ->
     })
 }
 
-async fn prune(context: &Context, client: &Client, older_than_ms: u64) -> Result<Exit> {
-    let request = Request::to(&["sessions", "prune"]);
-    let request = request.taking(PRUNE_SECONDS).keyed(context.admin_key()?);
-    let age = json!(PruneBody { older_than_ms });
-    let posted = context.progress().during("removing old sessions", client.post(request, &age));
-    let body = posted.await?;
-    context.show(&body, |PruneAnswer { sessions, runs, rows }| {
-        let told =
-            format!("{sessions} sessions removed, {runs} runs of others, {rows} rows in all");
-        context.output.text(&told)
-    })
+async fn remove(context: &Context, client: &Client, name: &str, dry_run: bool) -> Result<Exit> {
+    let session = find(client, name).await?;
+    let (id, status) = (&session.id, status_word(&session));
+    if !dry_run {
+        client.delete(Request::to(&["sessions", id])).await?;
+        let document = json!({"session": id, "removed": true});
+        return context.output.done(&document, &format!("removed {id}"));
+    }
+    let is_over = session.run.is_none() || session.status.is_over();
+    let document = json!({"dryRun": true, "session": id, "removed": is_over});
+    let told = if is_over {
+        format!("{id} ({status}) would be removed, with its journal and history; nothing was")
+    } else {
+        format!("{id} would stay: it is {status}; `waypost session cancel {id}` ends its run")
+    };
+    context.output.data(&document, &told)
 }
 
 /// `12  2026-11-15T02:17:25.123Z  call.finished  {..}`: enough to follow; `--json` has all of it.
