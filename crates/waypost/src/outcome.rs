@@ -67,10 +67,32 @@ pub(crate) fn ask_row(ask: Ask) -> Vec<Cell> {
     ]
 }
 
+/// Whether no one knows if the call of this ask happened.
+pub(crate) fn is_unknown(ask: &Ask) -> bool {
+    ask.how.as_deref() == UNKNOWN
+}
+
+/// What can be done about a failed step, by name. To go on without a call that may have happened is
+/// none of these.
+pub(crate) fn fix_actions(ask: &Ask) -> Vec<(&'static str, FixAction)> {
+    let all = [
+        ("retry", FixAction::Retry),
+        ("edit", FixAction::Edit),
+        ("settle", FixAction::Settle),
+        ("correct", FixAction::Correct),
+        ("skip", FixAction::Skip),
+        ("abort", FixAction::Abort),
+    ];
+    let may = |action: &FixAction| match action {
+        FixAction::Skip | FixAction::Edit if is_unknown(ask) => false,
+        action => ask.actions.contains(action),
+    };
+    all.into_iter().filter(|(_, action)| may(action)).collect()
+}
+
 /// Tells a person the commands that answer this ask, each of them enough.
 pub(crate) fn tell_answers(context: &Context, ask: &Ask) {
-    let is_unknown = ask.how.as_deref() == UNKNOWN;
-    if !is_unknown {
+    if !is_unknown(ask) {
         return context.output.talk(&format!("  {}", context.command(&answer_command(ask))));
     }
     context.output.talk("  check in the other system whether it happened, then one of");
@@ -82,7 +104,7 @@ pub(crate) fn tell_answers(context: &Context, ask: &Ask) {
 
 /// The same as one hint.
 pub(crate) fn answer_hint(ask: &Ask) -> String {
-    if ask.how.as_deref() != UNKNOWN {
+    if !is_unknown(ask) {
         return answer_command(ask);
     }
     let actions = AFTER_UNKNOWN.map(|(action, meaning)| format!("`--action {action}` ({meaning})"));

@@ -6,5 +6,7 @@ pub(crate) mod output;
 pub(crate) mod table;
 pub(crate) mod progress;
 pub(crate) mod input;
+pub(crate) mod paste;
+pub(crate) mod lines;
 pub(crate) mod unified;
 pub(crate) mod yaml;

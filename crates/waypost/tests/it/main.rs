@@ -26,6 +26,8 @@ mod terminal;
 mod pty;
 #[cfg(unix)]
 mod tables;
+#[cfg(unix)]
+mod inline;
 mod words;
 mod tool;
 mod pipeline;

@@ -1,7 +1,9 @@
 //! `waypost inbox`: what people are asked, and their answers.
 
 mod replies;
+mod walk;
 
+use crate::asking::{self, Asker};
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
@@ -11,12 +13,11 @@ use crate::terminal::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Value, json};
-use wire::rest::{
-    Ask, AskStatus, AskedCall, HeldAsk, Proposal, ProposedChange, ReplyAnswer, TriedRule,
-};
+use wire::rest::{Ask, AskStatus, AskedCall, HeldAsk, Proposal, ProposedChange, TriedRule};
 
 const EXAMPLES: &str = "\
 Examples:
+  waypost inbox                                                 # answer them one by one
   waypost inbox ls
   waypost inbox show ask_..
   waypost inbox answer ask_.. Ada                               # a question
@@ -33,12 +34,16 @@ Examples:
   waypost inbox approve ask_.. --edit call_1..='{\"a\": 1}'       # with other arguments
   waypost inbox reject ask_.. --feedback 'not before Monday'";
 
+/// How many asks are listed unless said otherwise.
+const LIST_ITEMS: usize = 50;
+
 /// What `waypost inbox` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InboxArgs {
+    // Without one, a person walks through the open asks and a program gets the list.
     #[command(subcommand)]
-    command: InboxCommand,
+    command: Option<InboxCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,7 +54,7 @@ enum InboxCommand {
         #[arg(long)]
         session: Option<String>,
         /// How many at most
-        #[arg(long, default_value_t = 50, value_parser = crate::commands::limit)]
+        #[arg(long, default_value_t = LIST_ITEMS, value_parser = crate::commands::limit)]
         limit: usize,
         /// Those that rules hold, instead of those that are for people
         #[arg(long)]
@@ -180,7 +185,16 @@ enum Action {
 /// Runs `waypost inbox`.
 pub(crate) async fn run(args: InboxArgs, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
-    match args.command {
+    let Some(command) = args.command else {
+        return match Asker::of(context) {
+            Some(mut asker) => walk::run(context, &client, &mut asker).await,
+            None => {
+                let request = Request::to(&["asks"]).with("status", Some("open"));
+                list(context, &client.list(request, LIST_ITEMS).await?)
+            }
+        };
+    };
+    match command {
         InboxCommand::Ls { session, limit, held } => {
             let request = Request::to(&["asks"]).with("status", Some("open"));
             let request = request.with("held", held.then_some(true));
@@ -316,10 +330,6 @@ async fn send(
     reply: &Value,
     wait: u64,
 ) -> Result<Exit> {
-    let request = Request::to(&["asks", &ask.id]).waiting(wait);
-    context.leaves_running(&ask.session.id);
-    let posted = context.progress().during("waiting for the run", client.post(request, reply));
-    let body = posted.await?;
-    let answer: ReplyAnswer = read(&body)?;
-    outcome::tell(context, &body, &answer.run)
+    let body = asking::send(context, client, ask, reply, wait).await?;
+    outcome::tell(context, &body, &asking::run_of(&body)?)
 }

@@ -3,6 +3,7 @@
 
 mod draft;
 
+use crate::asking::{Asker, Settled, run_of};
 use crate::commands::Most;
 use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
@@ -21,7 +22,7 @@ use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody, Status};
+use wire::rest::{PlanAnswer, PlanSummary, Run, RunAnswer, RunBody, Status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +31,7 @@ Examples:
   waypost plan run math::conditional_add a=2 b=3
   waypost plan run plans/hello/greet.yaml          # a file, as it is now
   waypost plan run hello/greet --session my-session --wait 5
+  waypost plan run interaction::greeting           # at a terminal it asks you, in a script it exits 3
   waypost plan validate                            # all plans of this project, offline
   waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
   waypost plan test hello/greet                    # the same plan by its id
@@ -105,6 +107,9 @@ struct RunArgs {
     wait: u64,
 }
 
+/// How many seconds to wait for the run after an answer.
+const ANSWER_SECONDS: u64 = 30;
+
 /// How often we check whether a run has ended: soon after its start, and then less often.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(500);
@@ -163,7 +168,32 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     let waiting = context.progress().during("waiting for the run", run);
     let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
-    outcome::tell(context, &body, &answer.run)
+    let asker = if waits(&answer.run) { Asker::of(context) } else { None };
+    match asker {
+        Some(asker) => answered(context, &client, asker, answer.run).await,
+        None => outcome::tell(context, &body, &answer.run),
+    }
+}
+
+fn waits(run: &Run) -> bool {
+    matches!(run.status, Status::Waiting | Status::Stuck)
+}
+
+/// Asks the person at the terminal what the run asks, until it ends or they leave it for later.
+async fn answered(
+    context: &Context,
+    client: &Client,
+    mut asker: Asker,
+    mut run: Run,
+) -> Result<Exit> {
+    while waits(&run) {
+        let Some(ask) = run.asks.first() else { break };
+        match asker.settle(context, client, ask, ANSWER_SECONDS).await? {
+            Settled::Answered(body) => run = run_of(&body)?,
+            Settled::Later | Settled::Leave => break,
+        }
+    }
+    outcome::tell(context, &json!({"run": run}), &run)
 }
 
 /// The plan of a file, checked here and sent with the request.

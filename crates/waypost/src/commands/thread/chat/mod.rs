@@ -1,8 +1,6 @@
 //! `waypost chat`: a conversation with an agent, as it goes. What it asks is answered on the spot;
 //! Ctrl-C cancels what is under way and not the chat.
 
-mod paste;
-mod lines;
 mod cards;
 
 use crate::context::Context;
@@ -10,11 +8,11 @@ use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, problem, read};
 use crate::remote::sse::Stream;
 use crate::terminal::input;
+use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line, printable};
 use crate::threads;
 use cards::Said;
 use clap::Args;
-use lines::Lines;
 use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,7 +65,7 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         agent: args.agent,
         busy_hint: threads::busy_hint(context, &thread),
         thread,
-        lines: Lines::open(),
+        lines: Lines::of_conversation(),
         spoken: String::new(),
         turn: 0,
     };

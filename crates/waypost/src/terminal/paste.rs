@@ -10,30 +10,30 @@ const MARKS_OFF: &str = "\u{1b}[?2004l";
 
 /// What a person gave as one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Typed {
+pub(crate) struct Typed {
     /// The text, without marks.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Whether any of it was pasted.
-    pub(super) is_pasted: bool,
+    pub(crate) is_pasted: bool,
 }
 
 impl Typed {
     /// A line that was typed.
-    pub(super) fn by_hand(text: String) -> Self {
+    pub(crate) fn by_hand(text: String) -> Self {
         Self { text, is_pasted: false }
     }
 }
 
 /// Puts the lines of one paste together.
 #[derive(Debug, Default)]
-pub(super) struct Paste {
+pub(crate) struct Paste {
     /// The lines of a paste whose end has not come yet.
     lines: Vec<String>,
 }
 
 impl Paste {
     /// Takes the next line; none while the end of a paste is missing.
-    pub(super) fn take(&mut self, line: &str) -> Option<Typed> {
+    pub(crate) fn take(&mut self, line: &str) -> Option<Typed> {
         let (begin, end) = (line.rfind(BEGIN), line.rfind(END));
         let is_pasted = !self.lines.is_empty() || begin.is_some() || end.is_some();
         if !is_pasted {
@@ -50,11 +50,11 @@ impl Paste {
 }
 
 /// The terminal marks pastes for as long as this lives.
-pub(super) struct PasteMode;
+pub(crate) struct PasteMode;
 
 impl PasteMode {
     /// Asks the terminal for marks, where there is one that can be asked.
-    pub(super) fn begin() -> Option<Self> {
+    pub(crate) fn begin() -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         if !cfg!(unix) || dumb || !io::stderr().is_terminal() {
             return None;

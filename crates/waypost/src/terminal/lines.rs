@@ -2,9 +2,9 @@
 //! is distinguished from what is typed, and what was typed before a question was shown is no answer
 //! to it.
 
-use super::paste::{Paste, PasteMode, Typed};
 use crate::environment::place::state_folder;
 use crate::exit::{Failure, Result};
+use crate::terminal::paste::{Paste, PasteMode, Typed};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -18,30 +18,42 @@ const FILE: &str = "chat_history";
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Standard input, line by line.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     typed: tokio::io::Lines<BufReader<Stdin>>,
     /// Whether a person sits there; else it is a program that has written all of it.
-    pub(super) is_person: bool,
+    pub(crate) is_person: bool,
+    /// What Ctrl-C says instead of ending the command.
+    leaves: Option<&'static str>,
     past: Vec<String>,
     file: Option<PathBuf>,
     _mode: Option<PasteMode>,
 }
 
 impl Lines {
-    /// Reads what comes from now on. A person's lines are remembered.
-    pub(super) fn open() -> Self {
+    /// Reads what comes from now on, for a conversation: a person's lines are remembered, and
+    /// Ctrl-C only says how to leave.
+    pub(crate) fn of_conversation() -> Self {
         let is_person = io::stdin().is_terminal();
         let file = is_person.then(state_folder).flatten().map(|folder| folder.join(FILE));
+        Self::open(is_person, file, Some("(/quit or Ctrl-D leaves)"))
+    }
+
+    /// Reads what comes from now on, for answers: nothing is remembered.
+    pub(crate) fn of_answers() -> Self {
+        Self::open(io::stdin().is_terminal(), None, None)
+    }
+
+    fn open(is_person: bool, file: Option<PathBuf>, leaves: Option<&'static str>) -> Self {
         let past = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let past = past.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
         let typed = BufReader::new(tokio::io::stdin()).lines();
         let mode = is_person.then(PasteMode::begin).flatten();
-        Self { typed, is_person, past, file, _mode: mode }
+        Self { typed, is_person, leaves, past, file, _mode: mode }
     }
 
     /// The next line; none at the end. All lines of a paste are one. A person is shown what is
-    /// asked for, and Ctrl-C only says how to leave.
-    pub(super) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
+    /// asked for.
+    pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
         if !self.is_person {
             let line = self.typed.next_line().await.map_err(unreadable)?;
             return Ok(line.map(Typed::by_hand));
@@ -56,10 +68,10 @@ impl Lines {
                         return Ok(Some(typed));
                     }
                 }
-                Ok(()) = tokio::signal::ctrl_c() => {
+                Ok(()) = tokio::signal::ctrl_c(), if self.leaves.is_some() => {
                     // The terminal has dropped the rest of a paste, and its end with it.
                     paste = Paste::default();
-                    show("\n(/quit or Ctrl-D leaves)\n");
+                    show(&format!("\n{}\n", self.leaves.unwrap_or_default()));
                     show(prompt);
                 }
             }
@@ -68,7 +80,7 @@ impl Lines {
 
     /// Drops all that a person typed up to now: it was typed before they saw what is asked next.
     /// Whether there was anything. What a program wrote stays.
-    pub(super) async fn drop_typed_ahead(&mut self) -> Result<bool> {
+    pub(crate) async fn drop_typed_ahead(&mut self) -> Result<bool> {
         if !self.is_person {
             return Ok(false);
         }
@@ -95,7 +107,7 @@ impl Lines {
     }
 
     /// Keeps a line that a person may want to say again.
-    pub(super) fn remember(&mut self, line: &str) {
+    pub(crate) fn remember(&mut self, line: &str) {
         // One line of the file is one of the past.
         let line = line.replace('\n', " ");
         if self.past.last().is_some_and(|last| *last == line) {
@@ -113,14 +125,14 @@ impl Lines {
     }
 
     /// The newest lines, with the numbers by which they are said again.
-    pub(super) fn past(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn past(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let first = self.past.len().saturating_sub(count);
         let numbered = self.past.iter().enumerate().skip(first);
         numbered.map(|(index, line)| (index + 1, line.as_str()))
     }
 
     /// The line of this number.
-    pub(super) fn nth(&self, number: usize) -> Option<&str> {
+    pub(crate) fn nth(&self, number: usize) -> Option<&str> {
         self.past.get(number.checked_sub(1)?).map(String::as_str)
     }
 }

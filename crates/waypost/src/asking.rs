@@ -1,0 +1,396 @@
+//! Asks that a person answers at the terminal, on the spot: what is asked is shown, what was typed
+//! before is dropped, and a paste decides nothing about calls and failed steps.
+
+use crate::context::Context;
+use crate::exit::{Exit, Result};
+use crate::outcome;
+use crate::remote::client::{Client, Request, read};
+use crate::terminal::input;
+use crate::terminal::lines::Lines;
+use crate::terminal::output::Output;
+use crate::terminal::table::relative;
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
+use kernel::values::visible::exposed;
+use serde_json::{Map, Value, json};
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use wire::rest::{
+    ApproveReply, Ask, AskKind, AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply,
+    FillAction, FillReply, FixAction, FixReply, ReplyAnswer,
+};
+
+/// What a person said to an ask.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Reply(Value),
+    Later,
+    Leave,
+}
+
+/// What came of an ask.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// The reply won; what the server answered.
+    Answered(Value),
+    /// The person leaves this one for later.
+    Later,
+    /// The person leaves.
+    Leave,
+}
+
+/// A line of an answer, or what was typed instead of one.
+enum Line {
+    Text(String),
+    Said(Said),
+}
+
+const HELP: &str = "/skip leaves this one for later, /quit leaves";
+const NO_PASTE: &str = "a paste does not answer this: type it";
+
+/// Asks the person at the terminal.
+pub(crate) struct Asker {
+    output: Output,
+    lines: Lines,
+}
+
+impl Asker {
+    /// For the person at this terminal; none where a program reads or writes.
+    pub(crate) fn of(context: &Context) -> Option<Self> {
+        let is_person = stdin().is_terminal() && stdout().is_terminal() && stderr().is_terminal();
+        let output = context.output;
+        (is_person && output.talks()).then(|| Self { output, lines: Lines::of_answers() })
+    }
+
+    /// Asks until the server takes the answer. One that does not fit is asked for again.
+    pub(crate) async fn settle(
+        &mut self,
+        context: &Context,
+        client: &Client,
+        ask: &Ask,
+        wait: u64,
+    ) -> Result<Settled> {
+        self.output.text(&card(ask))?;
+        self.lines.drop_typed_ahead().await?;
+        loop {
+            let reply = match self.said(ask).await? {
+                Said::Reply(reply) => reply,
+                Said::Later => return Ok(Settled::Later),
+                Said::Leave => return Ok(Settled::Leave),
+            };
+            match send(context, client, ask, &reply, wait).await {
+                Err(failure) if failure.exit == Exit::Usage => self.output.failure(&failure),
+                sent => return sent.map(Settled::Answered),
+            }
+        }
+    }
+
+    async fn said(&mut self, ask: &Ask) -> Result<Said> {
+        match ask.kind {
+            AskKind::Approve => self.approve(ask).await,
+            AskKind::Clarify => self.clarify(ask).await,
+            AskKind::Fill => self.fill(ask).await,
+            AskKind::Authorize => self.authorize().await,
+            AskKind::Fix => self.fix(ask).await,
+        }
+    }
+
+    async fn approve(&mut self, ask: &Ask) -> Result<Said> {
+        let choices = [("approve", true), ("reject", false)];
+        let approve = match self.choice("[a]pprove [r]eject [s]kip [q]uit> ", &choices).await? {
+            Ok(approve) => approve,
+            Err(said) => return Ok(said),
+        };
+        let feedback = if approve {
+            None
+        } else {
+            match self.line("why not> ").await? {
+                Line::Text(why) => Some(why),
+                Line::Said(said) => return Ok(said),
+            }
+        };
+        let decision = |call_id: &String| CallDecision {
+            call_id: call_id.clone(),
+            approve,
+            feedback: feedback.clone(),
+            arguments: None,
+        };
+        let decisions = ask.calls.iter().map(|call| decision(&call.call_id)).collect();
+        Ok(Said::Reply(json!(ApproveReply { decisions })))
+    }
+
+    async fn clarify(&mut self, ask: &Ask) -> Result<Said> {
+        let reply = |answer| Ok(Said::Reply(json!(ClarifyReply { action: None, answer })));
+        if ask.questions.len() < 2 {
+            return match self.line("answer> ").await? {
+                Line::Text(text) => reply(Some(json!(text))),
+                Line::Said(said) => Ok(said),
+            };
+        }
+        let mut answers = Map::new();
+        for asked in &ask.questions {
+            match self.line(&format!("{}> ", exposed(&asked.question))).await? {
+                Line::Text(text) => answers.insert(asked.call_id.clone(), json!(text)),
+                Line::Said(said) => return Ok(said),
+            };
+        }
+        reply(Some(Value::Object(answers)))
+    }
+
+    /// A form field by field; one without fields as a whole.
+    async fn fill(&mut self, ask: &Ask) -> Result<Said> {
+        let schema = ask.schema.as_ref().unwrap_or(&Value::Null);
+        let fields = schema["properties"].as_object().filter(|fields| !fields.is_empty());
+        let content = match fields {
+            Some(fields) => {
+                let required: Vec<&str> = texts(&schema["required"]);
+                let mut content = Map::new();
+                for (name, field) in fields {
+                    let is_required = required.contains(&name.as_str());
+                    match self.field(name, field, is_required).await? {
+                        Ok(Some(value)) => content.insert(name.clone(), value),
+                        Ok(None) => None,
+                        Err(said) => return Ok(said),
+                    };
+                }
+                Value::Object(content)
+            }
+            None => match self.whole(schema).await? {
+                Ok(value) => value,
+                Err(said) => return Ok(said),
+            },
+        };
+        let content = Some(content);
+        Ok(Said::Reply(json!(FillReply { action: FillAction::Accept, content })))
+    }
+
+    /// One field; none where it may be left out and is.
+    async fn field(
+        &mut self,
+        name: &str,
+        field: &Value,
+        is_required: bool,
+    ) -> Result<Result<Option<Value>, Said>> {
+        let kind = field["type"].as_str().unwrap_or("any");
+        let optional = if is_required { "" } else { ", optional" };
+        let prompt = exposed(&format!("{name} ({kind}{optional})> "));
+        loop {
+            let Some(typed) = self.lines.ask(&prompt).await? else { return Ok(Err(Said::Leave)) };
+            if let Some(said) = command(typed.text.trim()) {
+                return Ok(Err(said));
+            }
+            match typed.text.trim() {
+                "" if is_required => self.output.talk(HELP),
+                "" => return Ok(Ok(None)),
+                text => return Ok(Ok(Some(value_of(text, kind)))),
+            }
+        }
+    }
+
+    async fn whole(&mut self, schema: &Value) -> Result<Result<Value, Said>> {
+        if schema["type"] == "string" {
+            return Ok(match self.line("answer> ").await? {
+                Line::Text(text) => Ok(json!(text)),
+                Line::Said(said) => Err(said),
+            });
+        }
+        loop {
+            match self.line("JSON or @file> ").await? {
+                Line::Said(said) => return Ok(Err(said)),
+                Line::Text(text) => match input::text_or_file(&text) {
+                    Ok(value) => return Ok(Ok(value)),
+                    Err(failure) => self.output.failure(&failure),
+                },
+            }
+        }
+    }
+
+    async fn authorize(&mut self) -> Result<Said> {
+        let choices = [("done", AuthorizeAction::Done), ("no", AuthorizeAction::Decline)];
+        let action = match self.choice("[d]one [n]o [s]kip [q]uit> ", &choices).await? {
+            Ok(action) => action,
+            Err(said) => return Ok(said),
+        };
+        Ok(Said::Reply(json!(AuthorizeReply { action })))
+    }
+
+    async fn fix(&mut self, ask: &Ask) -> Result<Said> {
+        let offered = outcome::fix_actions(ask);
+        let names: Vec<&str> = offered.iter().map(|(name, _)| *name).collect();
+        let prompt = format!("{} (/skip for later)> ", names.join(", "));
+        let action = match self.choice(&prompt, &offered).await? {
+            Ok(action) => action,
+            Err(said) => return Ok(said),
+        };
+        let (arguments, output, plan_id, proposal) = (None, None, None, false);
+        let mut reply = FixReply { action, arguments, output, plan_id, proposal };
+        let wanted = match action {
+            // Only rules ask a model: it is not offered.
+            FixAction::Retry | FixAction::Skip | FixAction::Abort | FixAction::Propose => None,
+            FixAction::Edit => Some((&mut reply.arguments, "the whole arguments")),
+            FixAction::Settle => Some((&mut reply.output, "what it returned")),
+            FixAction::Correct => {
+                match self.line("the plan's id> ").await? {
+                    Line::Text(id) => reply.plan_id = Some(id),
+                    Line::Said(said) => return Ok(said),
+                }
+                None
+            }
+        };
+        if let Some((place, what)) = wanted {
+            self.output.talk(what);
+            match self.whole(&Value::Null).await? {
+                Ok(value) => *place = Some(value),
+                Err(said) => return Ok(said),
+            }
+        }
+        Ok(Said::Reply(json!(reply)))
+    }
+
+    /// One of these words, or the beginning of one; typed, not pasted.
+    async fn choice<T: Copy>(
+        &mut self,
+        prompt: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Result<T, Said>> {
+        loop {
+            let Some(typed) = self.lines.ask(prompt).await? else { return Ok(Err(Said::Leave)) };
+            let word = typed.text.trim().to_lowercase();
+            if typed.is_pasted {
+                self.output.talk(NO_PASTE);
+            } else if let Some(said) = command(&word) {
+                return Ok(Err(said));
+            } else {
+                match chosen(&word, choices) {
+                    Some(Ok(choice)) => return Ok(Ok(choice)),
+                    Some(Err(said)) => return Ok(Err(said)),
+                    None => self.output.talk(HELP),
+                }
+            }
+            // Lines that came with one that is no answer are none either.
+            self.lines.drop_typed_ahead().await?;
+        }
+    }
+
+    /// A line that says something.
+    async fn line(&mut self, prompt: &str) -> Result<Line> {
+        loop {
+            let Some(typed) = self.lines.ask(prompt).await? else {
+                return Ok(Line::Said(Said::Leave));
+            };
+            match (command(typed.text.trim()), typed.text.trim()) {
+                (Some(said), _) => return Ok(Line::Said(said)),
+                (None, "") => self.output.talk(HELP),
+                (None, text) => return Ok(Line::Text(text.to_owned())),
+            }
+        }
+    }
+}
+
+/// What can be typed at every prompt.
+fn command(line: &str) -> Option<Said> {
+    match line {
+        "/skip" => Some(Said::Later),
+        "/quit" | "/exit" => Some(Said::Leave),
+        _ => None,
+    }
+}
+
+/// Sends a reply; the server's answer once the run ended or waits again.
+pub(crate) async fn send(
+    context: &Context,
+    client: &Client,
+    ask: &Ask,
+    reply: &Value,
+    wait: u64,
+) -> Result<Value> {
+    let request = Request::to(&["asks", &ask.id]).waiting(wait);
+    context.leaves_running(&ask.session.id);
+    context.progress().during("waiting for the run", client.post(request, reply)).await
+}
+
+/// The run in the server's answer to a reply.
+pub(crate) fn run_of(body: &Value) -> Result<wire::rest::Run> {
+    read(body).map(|answer: ReplyAnswer| answer.run)
+}
+
+/// The choice that a word stands for: whole, or so much of it that only one fits.
+fn chosen<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<Result<T, Said>> {
+    if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word) {
+        return Some(Ok(*choice));
+    }
+    let fitting: Vec<&(&str, T)> =
+        choices.iter().filter(|(name, _)| !word.is_empty() && name.starts_with(word)).collect();
+    match (fitting.as_slice(), word) {
+        ([(_, choice)], _) => Some(Ok(*choice)),
+        ([], "s" | "skip") => Some(Err(Said::Later)),
+        ([], "q" | "quit") => Some(Err(Said::Leave)),
+        _ => None,
+    }
+}
+
+/// What a field is filled in with: a text as it is, else JSON where it reads as JSON.
+fn value_of(text: &str, kind: &str) -> Value {
+    let json = if kind == "string" { None } else { serde_json::from_str(text).ok() };
+    json.unwrap_or_else(|| Value::from(text))
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// What is asked: exactly what would be sent, with nothing hidden in it.
+fn card(ask: &Ask) -> String {
+    let asked = relative(&ask.created_at, SystemClock.now());
+    let mut lines = vec![
+        format!("[{}] {}", ask.kind.name(), exposed(&ask.title)),
+        format!("  session {}, step {}, {asked}", exposed(&ask.session.key), exposed(&ask.step)),
+    ];
+    if ask.body != ask.title {
+        lines.extend(ask.body.lines().map(|line| format!("  {}", exposed(line))));
+    }
+    if let Some(fault) = &ask.fault {
+        lines.push(format!("  error: {}", exposed(&format!("{}: {}", fault.name, fault.message))));
+    }
+    if outcome::is_unknown(ask) {
+        lines.push("  no one knows whether it happened: check the other system first".to_owned());
+    }
+    if ask.proposal.is_some() {
+        let id = &ask.id;
+        lines.push(format!("  a model proposes what to do: `waypost inbox show {id}` shows it, and"));
+        lines.push(format!("  `waypost inbox answer {id} --proposal` takes it"));
+    }
+    lines.extend(ask.url.iter().map(|url| format!("  {}", exposed(url))));
+    for call in &ask.calls {
+        lines.push(format!("  {}", exposed(&call.tool)));
+        let arguments = outcome::pretty(&call.arguments);
+        lines.extend(arguments.lines().map(|line| format!("    {line}")));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_word_is_enough_if_it_is_unique() {
+        let two = [("approve", 1), ("reject", 2)];
+        assert_eq!(chosen("a", &two), Some(Ok(1)));
+        assert_eq!(chosen("reject", &two), Some(Ok(2)));
+        assert_eq!(chosen("s", &two), Some(Err(Said::Later)));
+        assert_eq!(chosen("q", &two), Some(Err(Said::Leave)));
+        assert_eq!(chosen("", &two), None);
+        assert_eq!(chosen("perhaps", &two), None);
+        let many = [("settle", 1), ("skip", 2)];
+        assert_eq!(chosen("s", &many), None, "it could be both");
+        assert_eq!(chosen("sk", &many), Some(Ok(2)));
+        assert_eq!(chosen("skip", &many), Some(Ok(2)), "the action, not the one for later");
+    }
+
+    #[test]
+    fn a_field_is_what_its_type_says() {
+        assert_eq!(value_of("36", "integer"), json!(36));
+        assert_eq!(value_of("36", "string"), json!("36"));
+        assert_eq!(value_of("Ada", "any"), json!("Ada"));
+    }
+}
