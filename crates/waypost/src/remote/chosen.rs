@@ -44,7 +44,8 @@ const LOOKED_AT: usize = 10_000;
 /// So many are named if several fit.
 const NAMED_MAX: usize = 5;
 
-/// The id that begins like this. Everything else stays as it is: a name, or what the server refuses.
+/// The id that begins like this. Everything else stays as it is: a name, or what the server
+/// refuses.
 pub(crate) async fn whole(client: &Client, ids: Ids, given: &str) -> Result<String> {
     if !is_beginning(ids, given) {
         return Ok(given.to_owned());

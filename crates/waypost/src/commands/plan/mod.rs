@@ -31,7 +31,7 @@ Examples:
   waypost plan run math::conditional_add a=2 b=3
   waypost plan run plans/hello/greet.yaml          # a file, as it is now
   waypost plan run hello/greet --session my-session --wait 5
-  waypost plan run interaction::greeting           # at a terminal it asks you, in a script it exits 3
+  waypost plan run interaction::greeting           # asks at a terminal, else exit code 3
   waypost plan validate                            # all plans of this project, offline
   waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
   waypost plan test hello/greet                    # the same plan by its id
