@@ -356,7 +356,9 @@ fn card(ask: &Ask) -> String {
     }
     if ask.proposal.is_some() {
         let id = &ask.id;
-        lines.push(format!("  a model proposes what to do: `waypost inbox show {id}` shows it, and"));
+        lines.push(format!(
+            "  a model proposes what to do: `waypost inbox show {id}` shows it, and"
+        ));
         lines.push(format!("  `waypost inbox answer {id} --proposal` takes it"));
     }
     lines.extend(ask.url.iter().map(|url| format!("  {}", exposed(url))));

@@ -26,7 +26,18 @@ pub(crate) struct Lines {
     leaves: Option<&'static str>,
     past: Vec<String>,
     file: Option<PathBuf>,
-    _mode: Option<PasteMode>,
+    mode: Option<PasteMode>,
+}
+
+/// What came next.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A line.
+    Line(Typed),
+    /// Ctrl-C.
+    Interrupt,
+    /// Nothing more comes.
+    End,
 }
 
 impl Lines {
@@ -48,33 +59,49 @@ impl Lines {
         let past = past.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
         let typed = BufReader::new(tokio::io::stdin()).lines();
         let mode = is_person.then(PasteMode::begin).flatten();
-        Self { typed, is_person, leaves, past, file, _mode: mode }
+        Self { typed, is_person, leaves, past, file, mode }
     }
 
-    /// The next line; none at the end. All lines of a paste are one. A person is shown what is
-    /// asked for.
+    /// The next line; none at the end. A person is shown what is asked for, and Ctrl-C says how to
+    /// leave.
     pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
+        loop {
+            match self.hear(prompt).await? {
+                Heard::Line(typed) => return Ok(Some(typed)),
+                Heard::End => return Ok(None),
+                Heard::Interrupt => show(&format!("\n{}\n", self.leaves.unwrap_or_default())),
+            }
+        }
+    }
+
+    /// The same, where Ctrl-C is an answer of its own. All lines of a paste are one.
+    pub(crate) async fn hear(&mut self, prompt: &str) -> Result<Heard> {
         if !self.is_person {
             let line = self.typed.next_line().await.map_err(unreadable)?;
-            return Ok(line.map(Typed::by_hand));
+            return Ok(line.map_or(Heard::End, |line| Heard::Line(Typed::by_hand(line))));
         }
         let mut paste = Paste::default();
         show(prompt);
         loop {
             tokio::select! {
                 line = self.typed.next_line() => {
-                    let Some(line) = line.map_err(unreadable)? else { return Ok(None) };
+                    let Some(line) = line.map_err(unreadable)? else { return Ok(Heard::End) };
                     if let Some(typed) = paste.take(&line) {
-                        return Ok(Some(typed));
+                        return Ok(Heard::Line(typed));
                     }
                 }
+                // The terminal has dropped the rest of a paste, and its end with it.
                 Ok(()) = tokio::signal::ctrl_c(), if self.leaves.is_some() => {
-                    // The terminal has dropped the rest of a paste, and its end with it.
-                    paste = Paste::default();
-                    show(&format!("\n{}\n", self.leaves.unwrap_or_default()));
-                    show(prompt);
+                    return Ok(Heard::Interrupt);
                 }
             }
+        }
+    }
+
+    /// Asks for the marks of pastes again, after another program had the terminal.
+    pub(crate) fn mark_pastes_again(&self) {
+        if let Some(mode) = &self.mode {
+            mode.renew();
         }
     }
 

@@ -65,6 +65,11 @@ impl PasteMode {
         send(MARKS_ON);
         Some(Self)
     }
+
+    /// Asks again: another program may have turned the marks off.
+    pub(crate) fn renew(&self) {
+        send(MARKS_ON);
+    }
 }
 
 impl Drop for PasteMode {

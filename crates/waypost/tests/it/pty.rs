@@ -1,10 +1,13 @@
-//! `waypost chat` at a terminal: only what a person types after they saw a card decides about it.
+//! `waypost chat` at a terminal: only what a person types after they saw a card decides about it,
+//! what is open is not lost, and the chat outlives its server.
 
-use crate::process::Server;
+use crate::process::{Running, Server, waypost, write};
 use crate::talk;
 use crate::terminal::Terminal;
 use serde_json::Value;
 use std::fs;
+use std::time::Duration;
+use testkit::harness::wait_for;
 
 const CARD: &str = "run it? [y]es [n]o [e]dit [a]ll> ";
 const REFUSED: &str = "a paste does not answer this: type y, n, e or a";
@@ -66,5 +69,93 @@ fn a_paste_approves_nothing_and_what_is_typed_then_does() {
     terminal.types("y\n");
     terminal.shows("The sum is 5.", 1);
     assert_eq!(open_asks(&server), Vec::<String>::new());
+    terminal.quit();
+}
+
+#[test]
+fn a_thread_that_waits_is_shown_and_can_be_left_for_later() {
+    let (folder, server) = talk::served();
+    server.run(&["run", "add 2 and 3", "--thread", "t"]).code(3);
+    let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
+    let mut terminal = Terminal::open(folder.path(), &chat);
+    terminal.shows("> add 2 and 3", 1);
+    terminal.shows(CARD, 1);
+    terminal.types("/hsitory\n");
+    terminal.shows("did you mean `/history`?", 1);
+    terminal.shows(CARD, 2);
+    terminal.types("/later\n");
+    terminal.shows("/card shows it again", 1);
+    assert_eq!(open_asks(&server), ["approve"], "{}", terminal.screen());
+    terminal.types("/card\n");
+    terminal.shows(CARD, 3);
+    // Ctrl-C leaves it for later, too.
+    terminal.interrupt();
+    terminal.shows("/card shows it again", 2);
+    terminal.types("/card\n");
+    terminal.shows(CARD, 4);
+    terminal.types("y\n");
+    terminal.shows("The sum is 5.", 1);
+    terminal.quit();
+}
+
+/// Edits arguments: wrong ones first, then right ones.
+const EDITOR: &str = r#"
+if [ -e tried ]; then echo '{"a": 40, "b": 5}' > "$1"; else echo '{"a": 1}' > "$1"; fi
+touch tried
+"#;
+
+#[test]
+fn arguments_are_edited_and_asked_for_again() {
+    let (folder, server) = talk::served();
+    write(folder.path(), &[("edit.sh", EDITOR)]);
+    let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
+    let editor = [("EDITOR", "sh edit.sh"), ("VISUAL", "")];
+    let mut terminal = Terminal::open_with(folder.path(), &chat, 100, &editor);
+    terminal.shows("\n> ", 1);
+    terminal.types("add 2 and 3\n");
+    terminal.shows(CARD, 1);
+    terminal.types("e\n");
+    terminal.shows("error:", 1);
+    terminal.shows(CARD, 2);
+    assert_eq!(open_asks(&server), ["approve"], "{}", terminal.screen());
+    terminal.types("e\n");
+    terminal.shows("The sum is 45.", 1);
+    terminal.quit();
+}
+
+#[test]
+fn what_someone_else_decided_is_shown_with_its_outcome() {
+    let (folder, server) = talk::served();
+    let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
+    let mut terminal = Terminal::open(folder.path(), &chat);
+    terminal.shows("\n> ", 1);
+    terminal.types("add 2 and 3\n");
+    terminal.shows(CARD, 1);
+    server.run(&["inbox", "approve", "--last"]).code(0);
+    terminal.types("y\n");
+    terminal.shows("was decided by `", 1);
+    terminal.shows("The sum is 5.", 1);
+    terminal.quit();
+}
+
+#[test]
+fn a_chat_outlives_its_server() {
+    let (folder, server) = talk::served();
+    let (url, port) = (server.url.clone(), server.port().to_owned());
+    let chat = ["--server", url.as_str(), "chat", "--thread", "t"];
+    let mut terminal = Terminal::open(folder.path(), &chat);
+    terminal.shows("\n> ", 1);
+    drop(server);
+    terminal.types("add 2 and 3\n");
+    terminal.shows("no server at", 1);
+    terminal.shows("\n> ", 2);
+    let _again = Running::start(folder.path(), &["up", "--port", &port], &[]);
+    wait_for("the server to be back", Duration::from_secs(120), || {
+        (waypost(folder.path(), &["--server", &url, "tool", "ls"]).code == Some(0)).then_some(())
+    });
+    terminal.types("add 2 and 3\n");
+    terminal.shows(CARD, 1);
+    terminal.types("y\n");
+    terminal.shows("The sum is 5.", 1);
     terminal.quit();
 }

@@ -11,7 +11,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use testkit::harness::wait_for;
+use testkit::harness::{send_signal, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// How wide a terminal is where a test does not care.
@@ -77,6 +77,11 @@ impl Terminal {
 
     pub fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Ctrl-C, which only a controlling terminal would turn into this signal.
+    pub fn interrupt(&self) {
+        send_signal("INT", self.child.id());
     }
 
     /// Waits until this was shown so often.

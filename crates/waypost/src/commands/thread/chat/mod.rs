@@ -2,25 +2,25 @@
 //! Ctrl-C cancels what is under way and not the chat.
 
 mod cards;
+mod typed;
+mod answers;
+mod standing;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, problem, read};
+use crate::remote::near::{self, AGENTS};
 use crate::remote::sse::Stream;
-use crate::terminal::input;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line, printable};
 use crate::threads;
-use cards::Said;
 use clap::Args;
 use outbound::sse::Event;
 use serde_json::{Value, json};
-use std::time::Duration;
+use typed::Meant;
 use wire::conversations::{
-    Approval, ClarificationInfo, ClarificationResponse, ElicitationAction, ElicitationResponse,
-    PendingAction, ResumeThread, RunThread, ThreadAnswer, ThreadDelta, ThreadStatus, ToolCallInfo,
+    Approval, PendingAction, RunThread, ThreadAnswer, ThreadDelta, ThreadStatus, ToolCallInfo,
 };
-use wire::rest::{Session, Status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,19 +29,6 @@ Examples:
   echo 'what is on my calendar?' | waypost chat
 
 While it works Ctrl-C cancels what it does, and not the chat. /quit leaves, /help says more.";
-
-const HELP: &str = "\
-/quit      leaves; the thread stays, `--thread` continues it
-/thread    the name of this thread
-/history   what you said before; !12 says line 12 again
-A call that needs your approval is shown first: y runs it, n does not and asks why,
-e runs it with other arguments, a runs it and all others that are asked about.
-A form takes name=value .., JSON or @file; /decline says no to it.";
-
-/// How many lines of the past are shown.
-const PAST_SHOWN: usize = 20;
-/// How often we check whether a login is done.
-const LOGIN_LOOK: Duration = Duration::from_secs(1);
 
 /// What `waypost chat` takes.
 #[derive(Debug, Args)]
@@ -56,9 +43,14 @@ pub(crate) struct ChatArgs {
 
 /// Runs `waypost chat`.
 pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
+    let is_known = args.thread.is_some();
     let thread = args.thread.unwrap_or_else(threads::new_id);
     let client = context.client().await?;
     client.ready().await?;
+    if let Some(agent) = &args.agent {
+        let asked = client.get(Request::to(&["agents", agent]));
+        near::or_suggest(&client, AGENTS, agent, asked).await?;
+    }
     let mut chat = Chat {
         output: context.output,
         client,
@@ -68,8 +60,15 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         lines: Lines::of_conversation(),
         spoken: String::new(),
         turn: 0,
+        decided: Vec::new(),
     };
     chat.output.talk(&format!("thread {}; /help says what else can be typed", chat.thread));
+    if is_known && chat.lines.is_person {
+        let came = chat.reopen().await;
+        if let Some(exit) = chat.ends(came)? {
+            return Ok(exit);
+        }
+    }
     chat.go().await
 }
 
@@ -86,57 +85,62 @@ struct Chat {
     spoken: String,
     /// Which turn that is.
     turn: u32,
+    /// What was decided in a reply that the server refused.
+    decided: Vec<Approval>,
 }
 
 /// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// An answer.
     Answer,
-    /// There is nothing more to read, and something has to be answered.
+    /// The person answers later what is asked.
+    Later,
+    /// There is nothing more to read, or the person leaves, and something has to be answered.
     NobodyAnswers,
 }
 
 impl Chat {
     async fn go(&mut self) -> Result<Exit> {
         loop {
-            let Some(typed) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
-            let line = match self.meant(typed.text.trim())? {
-                Meant::Nothing => continue,
-                Meant::Leave => return Ok(Exit::Ok),
-                Meant::Say(line) => line,
-            };
-            self.lines.remember(&line);
-            match self.say(&line).await {
-                Ok(Came::Answer) => {}
-                Ok(Came::NobodyAnswers) => return Ok(Exit::Paused),
-                // A person reads it and continues; a program has to know.
-                Err(failure) if self.lines.is_person && failure.exit != Exit::Unreachable => {
-                    self.output.failure(&failure);
+            let Some(typed) = self.lines.ask("> ").await? else {
+                if self.lines.is_person {
+                    // The shell's prompt begins on a line of its own.
+                    self.output.talk("");
                 }
-                Err(failure) => return Err(failure),
+                return Ok(Exit::Ok);
+            };
+            let came = match self.meant(typed.text.trim())? {
+                Meant::Nothing | Meant::Later => continue,
+                Meant::Leave => return Ok(Exit::Ok),
+                Meant::Card => self.reopen().await,
+                Meant::Say(line) => {
+                    self.lines.remember(&line);
+                    self.say(&line).await
+                }
+            };
+            if let Some(exit) = self.ends(came)? {
+                return Ok(exit);
             }
         }
     }
 
-    /// What a line is for.
-    fn meant(&self, line: &str) -> Result<Meant> {
-        if let Some(number) = line.strip_prefix('!').and_then(|number| number.parse().ok()) {
-            let again = self.lines.nth(number).map(str::to_owned);
-            return Ok(again.map_or(Meant::Nothing, Meant::Say));
-        }
-        match line {
-            "" => return Ok(Meant::Nothing),
-            "/quit" | "/exit" => return Ok(Meant::Leave),
-            "/help" => self.output.text(HELP)?,
-            "/thread" => self.output.text(&self.thread)?,
-            "/history" => {
-                for (number, line) in self.lines.past(PAST_SHOWN) {
-                    self.output.text(&format!("{number:>5}  {}", one_line(line)))?;
-                }
+    /// How the chat ends after this; none if it continues. A person reads a failure and continues,
+    /// a program has to know.
+    fn ends(&self, came: Result<Came>) -> Result<Option<Exit>> {
+        match came {
+            Ok(Came::Answer) => Ok(None),
+            Ok(Came::Later) => {
+                self.output.talk("(it waits for your answer: /card shows it again)");
+                Ok(None)
             }
-            line => return Ok(Meant::Say(line.to_owned())),
+            Ok(Came::NobodyAnswers) => Ok(Some(Exit::Paused)),
+            Err(failure) if self.lines.is_person => {
+                self.output.failure(&failure);
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
         }
-        Ok(Meant::Nothing)
     }
 
     /// Says something, and answers what is asked until it is done.
@@ -146,18 +150,56 @@ impl Chat {
             user_request: text.to_owned(),
             agent: self.agent.clone(),
         };
-        let mut answer = self.follow("run", &json!(body)).await?;
+        let answer = self.follow("run", &json!(body)).await?;
+        self.finish(answer).await
+    }
+
+    /// Answers what is asked until it is done.
+    async fn finish(&mut self, mut answer: ThreadAnswer) -> Result<Came> {
         loop {
             let Some(action) = answer.pending_action.take() else { return Ok(Came::Answer) };
-            answer = match action {
+            answer = match &action {
                 PendingAction::OauthUrl { url, message, .. } => {
-                    self.await_login(&message, &url).await?
+                    self.await_login(message, url).await?
                 }
-                action => match self.answered(action).await? {
-                    Some(body) => self.follow("resume", &json!(body)).await?,
-                    None => return Ok(Came::NobodyAnswers),
-                },
+                _ => {
+                    let answered = self.answered(&action).await?;
+                    match answered {
+                        Ok(body) => self.resume(action, &json!(body)).await?,
+                        Err(came) => {
+                            self.decided.clear();
+                            return Ok(came);
+                        }
+                    }
+                }
             };
+        }
+    }
+
+    /// Sends what a person answered. What the server refuses is asked for again; where someone else
+    /// decided first, that is shown, and the outcome.
+    async fn resume(&mut self, action: PendingAction, body: &Value) -> Result<ThreadAnswer> {
+        let failure = match self.follow("resume", body).await {
+            Err(failure) if self.lines.is_person => failure,
+            answer => {
+                self.decided.clear();
+                return answer;
+            }
+        };
+        match failure.exit {
+            Exit::Usage => {
+                self.output.failure(&failure);
+                Ok(threads::waiting(action))
+            }
+            Exit::Failed if failure.message.contains("was decided by") => {
+                self.decided.clear();
+                self.output.failure(&failure);
+                self.outcome(standing::standing).await
+            }
+            _ => {
+                self.decided.clear();
+                Err(failure)
+            }
         }
     }
 
@@ -169,7 +211,13 @@ impl Chat {
         let mut cancelled = false;
         loop {
             let event = tokio::select! {
-                event = stream.next() => event?,
+                event = stream.next() => match event {
+                    Err(why) if self.lines.is_person && why.exit == Exit::Unreachable => {
+                        self.end_line()?;
+                        return self.after_cut(stream.run.as_deref(), why).await;
+                    }
+                    event => event?,
+                },
                 Ok(()) = tokio::signal::ctrl_c(), if self.lines.is_person && !cancelled => {
                     cancelled = true;
                     self.cancel(stream.run.as_deref()).await;
@@ -253,205 +301,5 @@ impl Chat {
             self.output.text(&printable(response))?;
         }
         Ok(answer)
-    }
-
-    /// What a person answers to what is asked; none where there is nothing more to read.
-    async fn answered(&mut self, action: PendingAction) -> Result<Option<ResumeThread>> {
-        let mut body = ResumeThread { thread_id: self.thread.clone(), ..ResumeThread::default() };
-        match action {
-            PendingAction::Clarification { clarifications } => {
-                let Some(answers) = self.clarify(&clarifications).await? else { return Ok(None) };
-                body.clarification_responses = Some(answers);
-            }
-            PendingAction::Confirmation { tool_calls } => {
-                let Some(approvals) = self.decide(&tool_calls).await? else { return Ok(None) };
-                body.approvals = Some(approvals);
-            }
-            PendingAction::FormElicitation { elicitation_id, schema, message } => {
-                self.show_anew(&cards::form(&message, &schema)).await?;
-                let Some(content) = self.fill().await? else { return Ok(None) };
-                let action = match content {
-                    Some(_) => ElicitationAction::Accept,
-                    None => ElicitationAction::Decline,
-                };
-                let response = ElicitationResponse { elicitation_id, action, content };
-                body.elicitation_responses = Some(vec![response]);
-            }
-            PendingAction::OauthUrl { .. } => return Ok(None),
-        }
-        Ok(Some(body))
-    }
-
-    /// Prints a card; a program has it in the event already.
-    fn show(&self, card: &str) -> Result<()> {
-        if self.output.is_json() { Ok(()) } else { self.output.text(card) }
-    }
-
-    /// The same with what has to be answered: no one can have answered it before they saw it.
-    async fn show_anew(&mut self, card: &str) -> Result<()> {
-        self.show(card)?;
-        if self.lines.drop_typed_ahead().await? {
-            self.output.talk("(what was typed before this is dropped)");
-        }
-        Ok(())
-    }
-
-    async fn clarify(
-        &mut self,
-        asked: &[ClarificationInfo],
-    ) -> Result<Option<Vec<ClarificationResponse>>> {
-        let mut answers = Vec::new();
-        for one in asked {
-            self.show_anew(&cards::question(one)).await?;
-            let Some(response) = self.words("answer> ").await? else { return Ok(None) };
-            answers.push(ClarificationResponse { call_id: one.call_id.clone(), response });
-        }
-        Ok(Some(answers))
-    }
-
-    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Result<Option<Vec<Approval>>> {
-        let mut approvals = Vec::new();
-        let mut all = false;
-        for (index, call) in calls.iter().enumerate() {
-            let mut approval = threads::approval(&call.call_id);
-            let card = cards::call(call, index, calls.len());
-            let said = if all {
-                self.show(&card)?;
-                Some(Said::Yes)
-            } else {
-                self.show_anew(&card).await?;
-                self.choice().await?
-            };
-            match said {
-                None => return Ok(None),
-                Some(Said::Yes) => {}
-                Some(Said::All) => all = true,
-                Some(Said::No) => {
-                    let Some(why) = self.words("why not> ").await? else { return Ok(None) };
-                    (approval.approved, approval.feedback) = (false, Some(why));
-                }
-                Some(Said::Edit) => {
-                    let Some(arguments) = self.arguments().await? else { return Ok(None) };
-                    approval.arguments = Some(arguments);
-                }
-            }
-            approvals.push(approval);
-        }
-        Ok(Some(approvals))
-    }
-
-    async fn choice(&mut self) -> Result<Option<Said>> {
-        loop {
-            let Some(typed) = self.lines.ask("run it? [y]es [n]o [e]dit [a]ll> ").await? else {
-                return Ok(None);
-            };
-            match Said::read(&typed.text) {
-                _ if typed.is_pasted => {
-                    self.output.talk("a paste does not answer this: type y, n, e or a");
-                }
-                Some(said) => return Ok(Some(said)),
-                None => self.output.talk("y, n, e or a"),
-            }
-            // Lines that came with one that is no answer are none either.
-            self.lines.drop_typed_ahead().await?;
-        }
-    }
-
-    /// A line that says something.
-    async fn words(&mut self, prompt: &str) -> Result<Option<String>> {
-        loop {
-            match self.lines.ask(prompt).await? {
-                Some(typed) if typed.text.trim().is_empty() => {}
-                typed => return Ok(typed.map(|typed| typed.text.trim().to_owned())),
-            }
-        }
-    }
-
-    /// The arguments with which a call may run. A person who has typed `e` may paste them; lines
-    /// that came together with the `e` do not count.
-    async fn arguments(&mut self) -> Result<Option<Value>> {
-        self.lines.drop_typed_ahead().await?;
-        loop {
-            let Some(line) = self.words("arguments, JSON or @file> ").await? else {
-                return Ok(None);
-            };
-            match input::text_or_file(&line) {
-                Ok(value) => return Ok(Some(value)),
-                Err(failure) => self.output.failure(&failure),
-            }
-        }
-    }
-
-    /// What a form is filled in with; the inner none declines it.
-    async fn fill(&mut self) -> Result<Option<Option<Value>>> {
-        loop {
-            let Some(line) = self.words("name=value .., JSON or @file> ").await? else {
-                return Ok(None);
-            };
-            if line == "/decline" {
-                return Ok(Some(None));
-            }
-            let words: Vec<String> = match line.starts_with(['{', '@']) {
-                true => vec![line],
-                false => line.split_whitespace().map(str::to_owned).collect(),
-            };
-            match input::words(&words) {
-                Ok(value) => return Ok(Some(Some(value))),
-                Err(failure) => self.output.failure(&failure),
-            }
-        }
-    }
-
-    /// Shows the page, and waits until the run continues by itself.
-    async fn await_login(&mut self, message: &str, url: &str) -> Result<ThreadAnswer> {
-        self.show(&format!("[login] {}\n  {}", printable(message), printable(url)))?;
-        self.output.talk("waiting for the login; Ctrl-C gives it up");
-        loop {
-            let session = self.session().await?;
-            let over = session.status.is_over();
-            let run = session.run.clone();
-            if let Some(answer) = gone_on(session) {
-                if over && self.output.is_json() {
-                    self.output.document(&json!({"event": "result", "data": answer}))?;
-                } else if over {
-                    let response = answer.response.as_deref().unwrap_or_default();
-                    self.output.text(&printable(response))?;
-                }
-                return Ok(answer);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOGIN_LOOK) => {}
-                Ok(()) = tokio::signal::ctrl_c(), if self.lines.is_person => {
-                    self.cancel(run.as_deref()).await;
-                }
-            }
-        }
-    }
-
-    async fn session(&self) -> Result<Session> {
-        let request = Request::to(&["sessions", &self.thread]).with("space", Some("thread"));
-        read(&self.client.get(request).await?)
-    }
-}
-
-/// What a line is for.
-enum Meant {
-    Say(String),
-    Leave,
-    Nothing,
-}
-
-/// What a thread came to after a login; none while it still waits for that.
-fn gone_on(session: Session) -> Option<ThreadAnswer> {
-    let state = session.request_state?;
-    let said = |response| ThreadAnswer { response, ..ThreadAnswer::new(ThreadStatus::Success) };
-    match (session.status, state.pending_action) {
-        (_, Some(PendingAction::OauthUrl { .. })) | (Status::Running, _) => None,
-        (Status::Completed, _) => Some(said(state.final_response)),
-        (_, Some(action)) => Some(threads::waiting(action)),
-        (_, None) => {
-            let why = session.last_error.map(|fault| fault.message);
-            Some(said(why.or_else(|| Some(format!("it is {}", session.status.name())))))
-        }
     }
 }

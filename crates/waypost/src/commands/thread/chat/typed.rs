@@ -1,0 +1,89 @@
+//! What a line is for: something to say, a line of the past, or a command.
+
+use super::Chat;
+use crate::exit::Result;
+use crate::terminal::output::one_line;
+use kernel::definition::plan::mistake::meant as nearest;
+
+const HELP: &str = "\
+/quit      leaves; the thread stays, `--thread` continues it
+/thread    the name of this thread
+/history   what you said before; !12 says line 12 again
+/card      shows again what the thread waits for
+/later     leaves what is asked for later, as Ctrl-C does
+A call that needs your approval is shown first: y runs it, n does not and asks why,
+e runs it with other arguments (in $VISUAL or $EDITOR, where set), a runs it and all others
+that are asked about.
+A form takes name=value .., JSON or @file; /decline says no to it.";
+
+const COMMANDS: [&str; 8] =
+    ["/quit", "/exit", "/help", "/thread", "/history", "/card", "/later", "/decline"];
+
+/// How many lines of the past are shown.
+const PAST_SHOWN: usize = 20;
+
+/// What a line is for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// To be said.
+    Say(String),
+    /// The chat ends.
+    Leave,
+    /// What is asked stays open.
+    Later,
+    /// What is asked is shown again.
+    Card,
+    /// It is done.
+    Nothing,
+}
+
+impl Chat {
+    /// What a line is for. What can be done at once is done.
+    pub(super) fn meant(&self, line: &str) -> Result<Meant> {
+        if let Some(number) = line.strip_prefix('!').and_then(|number| number.parse().ok()) {
+            let again = self.lines.nth(number).map(str::to_owned);
+            return Ok(again.map_or(Meant::Nothing, Meant::Say));
+        }
+        match line {
+            "" | "/decline" => {}
+            "/quit" | "/exit" => return Ok(Meant::Leave),
+            "/later" => return Ok(Meant::Later),
+            "/card" => return Ok(Meant::Card),
+            "/help" => self.output.text(HELP)?,
+            "/thread" => self.output.text(&self.thread)?,
+            "/history" => {
+                for (number, line) in self.lines.past(PAST_SHOWN) {
+                    self.output.text(&format!("{number:>5}  {}", one_line(line)))?;
+                }
+            }
+            line if is_command(line) => {
+                let hint = nearest(line, COMMANDS).unwrap_or_else(|| "/help lists them".to_owned());
+                self.output.talk(&format!("there is no command `{line}`; {hint}"));
+            }
+            line => return Ok(Meant::Say(line.to_owned())),
+        }
+        Ok(Meant::Nothing)
+    }
+}
+
+/// Whether this is a command, known or not: one word of letters after a slash. A path is none.
+fn is_command(line: &str) -> bool {
+    line.strip_prefix('/')
+        .is_some_and(|word| word.chars().all(|letter| letter.is_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_no_command() {
+        for line in ["/hsitory", "/"] {
+            assert!(is_command(line), "{line}");
+        }
+        for line in ["/etc/hosts", "/what is this?", "and/or", "/1"] {
+            assert!(!is_command(line), "{line}");
+        }
+        assert_eq!(nearest("/hsitory", COMMANDS), Some("did you mean `/history`?".to_owned()));
+    }
+}
