@@ -43,6 +43,7 @@ pub use handles::{Admin, Asks, Audits, Cases, Catalog, Feed, Runs, Sessions, Thr
 pub use observe::counts::Counts;
 pub use observe::sinks::{SinkRules, SinkState};
 pub use outbox::heads::HeadRules;
+pub use recovery::Undone;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
     CallReport, CallRequest, CaseReport, Inspection, Once, RegisteredAgent, RegisteredPlan,

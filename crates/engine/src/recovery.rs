@@ -3,7 +3,9 @@
 
 use crate::command::Command;
 use crate::handles::Admin;
+use crate::refusal::Result;
 use crate::shared::lock;
+use kernel::contracts::OpenSessions;
 use kernel::values::ids::{Millis, RealmId};
 use std::sync::atomic::Ordering;
 
@@ -12,7 +14,35 @@ const PRUNE_INTERVAL_MS: u64 = 60_000;
 /// How soon recovery looks again when there was more to wake than it takes at once.
 const LOOK_AGAIN_MS: u64 = 20;
 
+/// What a server that starts finds undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Undone {
+    /// Runs that resume by themselves.
+    pub running: u64,
+    /// Runs that wait for a person, or for rules about a failed step.
+    pub waiting: u64,
+    /// Runs that someone paused.
+    pub paused: u64,
+}
+
 impl Admin<'_> {
+    /// What is undone in these realms. To be asked before recovery begins, which moves it.
+    pub async fn undone(self, realms: &[RealmId]) -> Result<Undone> {
+        let mut undone = Undone::default();
+        for realm in realms {
+            for OpenSessions { status, count } in self.shared.store.open_sessions(realm).await? {
+                match status.as_str() {
+                    "running" => undone.running += count,
+                    "waiting" | "stuck" => undone.waiting += count,
+                    "paused" => undone.paused += count,
+                    // Parked sessions are counted by their last status, too.
+                    _ => {}
+                }
+            }
+        }
+        Ok(undone)
+    }
+
     /// Starts looking for sessions that should move, until the engine stops.
     pub fn keep_recovering(self) {
         let shared = self.shared.clone();

@@ -56,6 +56,15 @@ mod tests {
     }
 
     #[test]
+    fn each_model_is_known_by_the_variable_of_its_key() {
+        for (name, variable) in kernel::conversation::llm::MODELS_BY_KEY {
+            let found = models(&[(variable, "a")]);
+            let found: Vec<&str> = found.iter().map(|model| model.name.as_str()).collect();
+            assert_eq!(found, [name]);
+        }
+    }
+
+    #[test]
     fn a_key_makes_a_model() {
         assert_eq!(models(&[("OPENAI_API_KEY", " "), ("PATH", "x")]), []);
         let all = models(&[

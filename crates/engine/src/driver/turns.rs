@@ -12,7 +12,9 @@ use crate::waiting::deltas::{Ear, TurnPlace};
 use futures::FutureExt;
 use futures::future::abortable;
 use kernel::contracts::Clock;
-use kernel::conversation::llm::{Delta, DeltaSink, LlmError, LlmErrorKind, Prompt, Usage};
+use kernel::conversation::llm::{
+    Delta, DeltaSink, LlmError, LlmErrorKind, Prompt, Usage, missing_key,
+};
 use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::{Cards, SeenTools};
@@ -342,8 +344,12 @@ impl DeltaSink for Timed<'_> {
 }
 
 fn no_such_model(name: &str) -> LlmError {
+    let hint = missing_key(name).map(|hint| format!("{hint}; then retry"));
     LlmError::new(LlmErrorKind::NoSuchModel, format!("there is no model `{name}` in this project"))
-        .hint("configure it, or let the agent's `llmConfigRef` name another one; then retry")
+        .hint(hint.unwrap_or_else(|| {
+            "configure it, or let the agent's `llmConfigRef` name another one; then retry"
+                .to_owned()
+        }))
 }
 
 fn timed_out(name: &str, timeout_ms: u64) -> LlmError {

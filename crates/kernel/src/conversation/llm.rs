@@ -20,6 +20,19 @@ pub trait Llm: Send + Sync {
     ) -> BoxFuture<'a, Result<Turn, LlmError>>;
 }
 
+/// The models that exist as soon as a key is set, and the variable of each key.
+pub const MODELS_BY_KEY: [(&str, &str); 3] = [
+    ("openai", "OPENAI_API_KEY"),
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("gemini", "GOOGLE_API_KEY"),
+];
+
+/// What to do about such a model that does not exist; none for any other.
+pub fn missing_key(model: &str) -> Option<String> {
+    let (_, variable) = MODELS_BY_KEY.into_iter().find(|(name, _)| *name == model)?;
+    Some(format!("set `{variable}` in the environment or in `.env`, and start the server again"))
+}
+
 /// Hears a turn while it is made. It must not block.
 pub trait DeltaSink: Send + Sync {
     /// This came.

@@ -7,6 +7,7 @@ mod entry;
 mod of_pipelines;
 
 use crate::upstream_entries::Variables;
+use kernel::conversation::llm::missing_key;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use llms::config::ModelConfig;
 use std::collections::BTreeMap;
@@ -48,6 +49,9 @@ pub fn configs(
 
 /// What to do about a model that is not there.
 pub fn instead(word: &str, names: &[String]) -> String {
+    if let Some(hint) = missing_key(word) {
+        return hint;
+    }
     if names.is_empty() {
         return "there are no models: add `[models.<name>]` to waypost.toml, or set \
                 `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`"

@@ -206,5 +206,9 @@ fn a_model_that_is_not_there_has_neighbours() {
     let names = ["fast".to_owned(), "openai".to_owned()];
     assert_eq!(instead("opneai", &names), "did you mean `openai`?");
     assert_eq!(instead("large", &names), "the models are `fast`, `openai`");
+    let fast = ["fast".to_owned()];
+    let hint = "set `OPENAI_API_KEY` in the environment or in `.env`, and start the server again";
+    assert_eq!(instead("openai", &fast), hint);
+    assert_eq!(instead("openai", &[]), hint);
     assert!(instead("x", &[]).starts_with("there are no models: add `[models.<name>]`"));
 }

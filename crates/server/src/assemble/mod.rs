@@ -31,7 +31,7 @@ use crate::secrets::vault::{FileVault, System};
 use access::{Admission, Asked, Known, admitted};
 use axum::Router;
 use behind::{Behind, behind};
-use engine::Engine;
+use engine::{Engine, Undone};
 use error::{stored, wrong};
 use ground::Ground;
 use identity::Identity;
@@ -64,6 +64,8 @@ pub struct Assembled {
     pub engine: Engine,
     /// What in the project's plans, agents and rules for tools has no effect.
     pub warnings: Vec<Mistake>,
+    /// What the server before left undone.
+    pub undone: Undone,
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
     pub(crate) spawn: Arc<dyn Spawn>,
@@ -165,6 +167,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(load(&engine, definitions.as_ref(), &identity, &brought).await?);
     let (store, blobs) = (ground.opened.realms.clone(), ground.opened.blobs.clone());
     let realms = OfRealms { store, blobs, files: brought.files() };
+    let undone = undone(&engine, &identity).await?;
     let realms = go_on(&engine, identity, realms, &ground.system.spawn, kept).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
     let variables = setup.variables.clone();
@@ -178,7 +181,18 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let router = router(doors.clone(), door.clone(), extra.routes);
     let (spawn, ports) = (ground.system.spawn, Vec::new());
     let connections_max = CONNECTIONS_MAX;
-    Ok(Assembled { router, engine, warnings, doors, door, spawn, client, ports, connections_max })
+    Ok(Assembled {
+        router,
+        engine,
+        warnings,
+        undone,
+        doors,
+        door,
+        spawn,
+        client,
+        ports,
+        connections_max,
+    })
 }
 
 /// Writes down that the server began, lets it go on with what it left undone, and removes from the
@@ -198,6 +212,12 @@ async fn go_on(
         engine.audits().keep_pruning(days.get());
     }
     Ok(keeper)
+}
+
+/// What the server before left undone in all realms.
+async fn undone(engine: &Engine, identity: &Identity) -> Result<Undone, AssembleError> {
+    let realms: Vec<RealmId> = identity.directory().realms.0.keys().cloned().collect();
+    engine.admin().undone(&realms).await.map_err(stored)
 }
 
 /// What connections to upstreams are made of.

@@ -13,6 +13,7 @@ pub(crate) mod agents;
 pub(crate) mod pipelines;
 pub(crate) mod upstreams;
 mod page;
+pub(crate) mod welcome;
 pub(crate) mod logins;
 pub(crate) mod providers;
 pub(crate) mod sinks;

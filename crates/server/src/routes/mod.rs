@@ -165,6 +165,7 @@ fn is_like(door: &str, path: &str) -> bool {
 async fn beside_the_table(Who { doors, caller }: Who, request: Request) -> Result<Response> {
     match doors.pipeline_at(&caller, request.uri().path()) {
         Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
+        None if http::welcome::is_wanted(&request) => Ok(http::welcome::show()),
         None => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }

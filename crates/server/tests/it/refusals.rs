@@ -1,6 +1,6 @@
 //! What never reaches a handler: strangers, broken bodies, unknown paths.
 
-use crate::house::{House, refused, request, text};
+use crate::house::{House, read, refused, request, text};
 use axum::body::Body;
 use axum::http::{Method, Request};
 use futures::StreamExt;
@@ -144,4 +144,23 @@ async fn every_route_of_the_table_is_wired() {
         assert!(!told.starts_with("there is no route"), "{method} {path}: {answer:?}");
         assert!(answer.status < 500, "{method} {path}: {answer:?}");
     }
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_at_the_root() {
+    let house = House::demo().await;
+    let asked = |method: Method| {
+        let mut asked = request(method, "/", Body::empty());
+        let kinds = "text/html,application/xhtml+xml,*/*;q=0.8";
+        asked.headers_mut().insert("accept", kinds.parse().unwrap());
+        asked
+    };
+    let page = read(house.open(asked(Method::GET)).await).await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    for text in ["<h1>", "waypost inbox", "/openapi.json", "/api/v1"] {
+        assert!(page.text.contains(text), "no `{text}` in {}", page.text);
+    }
+    let posted = read(house.open(asked(Method::POST)).await).await;
+    assert_eq!(posted.status, 404);
+    assert_eq!(house.get("/").await.status, 404, "a program is refused as anywhere");
 }

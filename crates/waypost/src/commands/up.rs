@@ -11,8 +11,10 @@ use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::DEFAULT_SERVER;
 use crate::served::{Kept, sources};
+use crate::terminal::output::counted;
 use crate::terminal::progress::Progress;
 use clap::Args;
+use engine::Undone;
 use project::config::ServerConfig;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
@@ -202,9 +204,8 @@ pub(crate) async fn run(
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);
-        if demo {
-            output.talk(&things_to_try(&settings.local_url(address)));
-        }
+        let tries = demo.then(|| things_to_try(&settings.local_url(address)));
+        resumed(assembled.undone).into_iter().chain(tries).for_each(|told| output.talk(&told));
     }
     let shutdown = async move {
         stop.next().await;
@@ -246,6 +247,19 @@ fn invite(
         let url = settings.local_url(*address);
         output.talk(&format!("pipeline {pipeline} takes cases at {url}{route}"));
     }
+}
+
+/// What the server before left undone, if anything.
+fn resumed(Undone { running, waiting, paused }: Undone) -> Option<String> {
+    let count = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "run");
+    let all = [
+        (running, format!("{} resumed", count(running))),
+        (waiting, format!("{waiting} waiting for a person (`waypost inbox`)")),
+        (paused, format!("{paused} paused (`waypost session ls --status paused`)")),
+    ];
+    let told = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told);
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 async fn bind(args: &ServedArgs, project: &Project) -> Result<TcpListener> {
@@ -324,9 +338,9 @@ fn things_to_try(url: &str) -> String {
          \x20 curl -s {url}/run -d '{REQUEST}'\n\
          \x20 curl -s {url}/trade/failures -d '{CASE}'\n\
          \x20 curl -s {url}/api/v1/plans\n\
-         \x20 waypost{server} plan run math::conditional_add --input a=2 b=3\n\
+         \x20 waypost{server} plan run math::conditional_add a=2 b=3\n\
          \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\
-         \x20 waypost{server} inbox ls\n\
+         \x20 waypost{server} inbox                             # answers what people are asked\n\
          \x20 waypost{server} mcp snippet claude-code       # or cursor, vscode, codex, ..."
     )
 }
@@ -352,6 +366,14 @@ mod tests {
         let told = |scheme: &str, is_json: bool| listening(scheme, address, is_json);
         assert_eq!(told("http", false), "waypost listening on http://127.0.0.1:8420");
         assert_eq!(told("https", true), r#"{"listening":"https://127.0.0.1:8420"}"#);
+    }
+
+    #[test]
+    fn what_was_undone_is_counted() {
+        assert_eq!(resumed(Undone::default()), None);
+        let told = resumed(Undone { running: 2, waiting: 1, paused: 0 });
+        let expected = "2 runs resumed, 1 waiting for a person (`waypost inbox`)";
+        assert_eq!(told.as_deref(), Some(expected));
     }
 
     #[test]

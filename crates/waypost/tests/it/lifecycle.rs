@@ -4,8 +4,24 @@
 use crate::process::{Server, waypost};
 use std::path::Path;
 use std::time::Duration;
+use testkit::harness::wait_for;
 
 const IDLE_STOP_LIMIT: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_start_says_what_was_left_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let arguments = ["--demo", "--data", data.to_str().unwrap()];
+    let first = Server::start(&arguments, &[]);
+    assert!(!first.log().contains("waiting for a person"), "{}", first.log());
+    first.run(&["plan", "run", "interaction::greeting"]).code(3);
+    drop(first);
+    let second = Server::start(&arguments, &[]);
+    wait_for("what was left undone", Duration::from_secs(60), || {
+        second.log().contains("1 waiting for a person (`waypost inbox`)").then_some(())
+    });
+}
 
 #[test]
 fn a_demo_ends_in_good_order_and_leaves_nothing() {
