@@ -44,6 +44,7 @@ mod backup;
 mod keys;
 mod child;
 mod upstreams;
+mod clients;
 mod reference;
 mod guide;
 mod peer;

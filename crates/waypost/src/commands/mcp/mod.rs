@@ -14,6 +14,8 @@ mod logout;
 mod writing;
 mod add;
 mod import;
+mod rm;
+mod install;
 
 use crate::context::Context;
 use crate::environment::place::project_folder;
@@ -25,8 +27,10 @@ const EXAMPLES: &str = "\
 Examples:
   waypost mcp add github https://mcp.example.com/mcp    # its tools are ours from the next start
   waypost mcp add files -- npx -y @example/files .
+  waypost mcp rm files                        # takes it out again
   waypost mcp ls                              # the servers behind this one, and how they are
   waypost mcp login github                    # where one of them wants to know who you are
+  waypost mcp install claude-code             # writes it into the client's settings
   waypost mcp snippet claude-code             # what to write where, for a server that runs
   waypost mcp snippet claude-desktop shop     # a client that starts the project's server itself
   waypost mcp snippet vscode > .vscode/mcp.json
@@ -47,6 +51,8 @@ enum McpCommand {
     Serve(serve::ServeArgs),
     /// Print what a client's settings need to find us
     Snippet(snippet::SnippetArgs),
+    /// Write what a client needs into its settings, and show the change
+    Install(install::InstallArgs),
     /// List the servers behind this one, and how they are
     Ls(ls::LsArgs),
     /// Connect to a server behind this one now, and show what it has
@@ -59,6 +65,8 @@ enum McpCommand {
     Logout(logout::LogoutArgs),
     /// Write a server into waypost.toml
     Add(add::AddArgs),
+    /// Take a server out of waypost.toml
+    Rm(rm::RmArgs),
     /// Find the servers of a client's settings, and write them into waypost.toml
     Import(import::ImportArgs),
 }
@@ -68,13 +76,15 @@ impl McpArgs {
     pub(crate) fn project(&self) -> Option<PathBuf> {
         let dir = match &self.command {
             McpCommand::Serve(args) => return args.project(),
-            McpCommand::Snippet(snippet::SnippetArgs { dir, .. })
-            | McpCommand::Ls(ls::LsArgs { dir })
+            McpCommand::Snippet(args) => &args.client.dir,
+            McpCommand::Install(args) => &args.client.dir,
+            McpCommand::Ls(ls::LsArgs { dir })
             | McpCommand::Test(test::TestArgs { dir, .. })
             | McpCommand::Doctor(doctor::DoctorArgs { dir, .. })
             | McpCommand::Login(login::LoginArgs { dir, .. })
             | McpCommand::Logout(logout::LogoutArgs { dir, .. })
             | McpCommand::Add(add::AddArgs { dir, .. })
+            | McpCommand::Rm(rm::RmArgs { dir, .. })
             | McpCommand::Import(import::ImportArgs { dir, .. }) => dir,
         };
         Some(project_folder(dir.as_deref()))
@@ -86,12 +96,14 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
     match args.command {
         McpCommand::Serve(args) => serve::run(&args, context).await,
         McpCommand::Snippet(args) => snippet::run(&args, context),
+        McpCommand::Install(args) => install::run(&args, context),
         McpCommand::Ls(args) => ls::run(&args, context).await,
         McpCommand::Test(args) => test::run(&args, context).await,
         McpCommand::Doctor(args) => doctor::run(&args, context).await,
         McpCommand::Login(args) => login::run(&args, context).await,
         McpCommand::Logout(args) => logout::run(&args, context).await,
         McpCommand::Add(args) => add::run(&args, context),
+        McpCommand::Rm(args) => rm::run(&args, context),
         McpCommand::Import(args) => import::run(&args, context),
     }
 }

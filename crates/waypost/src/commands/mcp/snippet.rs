@@ -25,9 +25,16 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SnippetArgs {
+    #[command(flatten)]
+    pub(super) client: ClientArgs,
+}
+
+/// Which client, and how it reaches us.
+#[derive(Debug, Args)]
+pub(super) struct ClientArgs {
     /// The client
     #[arg(value_enum)]
-    client: Program,
+    pub(super) client: Program,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     pub(super) dir: Option<PathBuf>,
     /// Let the client start `waypost mcp serve` instead of connecting to a server that runs
@@ -37,7 +44,7 @@ pub(crate) struct SnippetArgs {
 
 // Without words of their own: a name says it all, and help keeps them on one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Program {
+pub(super) enum Program {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
@@ -47,7 +54,7 @@ enum Program {
 
 impl Program {
     /// The file that takes the snippet.
-    fn file(self) -> &'static str {
+    pub(super) fn file(self) -> &'static str {
         match self {
             Program::ClaudeCode => ".mcp.json",
             Program::ClaudeDesktop => "claude_desktop_config.json",
@@ -68,7 +75,26 @@ impl Program {
         }
     }
 
-    fn format(self) -> &'static str {
+    /// That file, from where we are; none where the home folder is not known.
+    pub(super) fn path(self) -> Option<PathBuf> {
+        let home = std::env::home_dir;
+        match self {
+            Program::ClaudeCode | Program::Cursor | Program::Vscode => Some(self.file().into()),
+            Program::Codex => home().map(|home| home.join(".codex").join("config.toml")),
+            Program::ClaudeDesktop if cfg!(target_os = "macos") => {
+                home().map(|home| home.join("Library/Application Support/Claude").join(self.file()))
+            }
+            Program::ClaudeDesktop if cfg!(windows) => {
+                home().map(|home| home.join("AppData/Roaming/Claude").join(self.file()))
+            }
+            Program::ClaudeDesktop => {
+                home().map(|home| home.join(".config/Claude").join(self.file()))
+            }
+        }
+    }
+
+    /// How that file is written.
+    pub(super) fn format(self) -> &'static str {
         if self == Program::Codex { "toml" } else { "json" }
     }
 
@@ -94,7 +120,7 @@ impl Program {
 
 /// How a client reaches us.
 #[derive(Debug)]
-enum Way {
+pub(super) enum Way {
     /// To a server that runs.
     Url(String),
     /// It starts `waypost` with these arguments.
@@ -102,16 +128,12 @@ enum Way {
 }
 
 /// The name under which clients know us.
-const NAME: &str = "waypost";
+pub(super) const NAME: &str = "waypost";
 
 /// Prints the snippet, and where it belongs.
 pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
-    let program = args.client;
-    let way = if program.takes_url() && !args.stdio {
-        Way::Url(url(context)?)
-    } else {
-        Way::Command(arguments(args, context)?)
-    };
+    let program = args.client.client;
+    let way = way(&args.client, context)?;
     let snippet = snippet(program, &way);
     let command = command(program, &way);
     let output = context.output;
@@ -138,6 +160,14 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// How the client reaches us.
+pub(super) fn way(args: &ClientArgs, context: &Context) -> Result<Way> {
+    if args.client.takes_url() && !args.stdio {
+        return url(context).map(Way::Url);
+    }
+    arguments(args, context).map(Way::Command)
+}
+
 /// The endpoint of the server that the command line names, else of the one that this project is.
 fn url(context: &Context) -> Result<String> {
     if context.has_named_server() {
@@ -153,7 +183,7 @@ fn url(context: &Context) -> Result<String> {
 }
 
 /// What the client starts: a bridge to the server that the command line names, else the project.
-fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>> {
+fn arguments(args: &ClientArgs, context: &Context) -> Result<Vec<String>> {
     let mut arguments = vec!["mcp".to_owned(), "serve".to_owned(), "--stdio".to_owned()];
     if context.has_named_server() {
         // Refuses what is no address.
@@ -169,7 +199,7 @@ fn arguments(args: &SnippetArgs, context: &Context) -> Result<Vec<String>> {
 }
 
 /// The text for the client's settings.
-fn snippet(program: Program, way: &Way) -> String {
+pub(super) fn snippet(program: Program, way: &Way) -> String {
     if program.format() == "toml" {
         return as_toml(way);
     }

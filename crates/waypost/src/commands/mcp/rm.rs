@@ -1,0 +1,140 @@
+//! `waypost mcp rm`: takes a server out of the project's `waypost.toml`. What else stands there
+//! stays as it is, with its comments.
+
+use crate::context::Context;
+use crate::environment::place::{project_folder, shown};
+use crate::exit::{Exit, Failure, Result};
+use crate::settings::{Settings, file_of};
+use clap::Args;
+use kernel::definition::plan::mistake::meant;
+use project::config::Config;
+use serde_json::json;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost mcp rm github
+  waypost mcp rm github --dry-run      # whether it could be taken out";
+
+/// What `waypost mcp rm` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RmArgs {
+    /// The upstream's name
+    name: String,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// Takes it out.
+pub(super) fn run(args: &RmArgs, context: &Context) -> Result<Exit> {
+    let folder = project_folder(args.dir.as_deref());
+    let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
+    let path = file_of(&folder)?;
+    let (file, name) = (shown(&path), &args.name);
+    let present = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
+    };
+    let place = place_of(&settings.config, name)?;
+    let left = without(&present, name);
+    let names = |config: &Config| -> Vec<String> {
+        config.upstreams.iter().map(|entry| entry.name.clone()).collect()
+    };
+    let others: Vec<String> =
+        names(&settings.config).into_iter().filter(|other| other != name).collect();
+    let is_whole = settings.with_file(&file, &left).is_ok_and(|after| names(&after) == others);
+    if !is_whole {
+        let what = format!("`{name}` is not a table of its own in `{file}`; nothing was changed");
+        return Err(Failure::usage(what).hint(format!("it is in {place}: remove it there")));
+    }
+    if !args.dry_run {
+        replace(&path, &left)
+            .map_err(|error| Failure::usage(format!("cannot write `{file}`: {error}")))?;
+    }
+    let document = json!({"name": name, "file": file, "dryRun": args.dry_run});
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    context.output.data(&document, &format!("{file}: {verb} `[mcp.servers.{name}]`"))?;
+    context.output.talk("a server that runs keeps it until it is started again");
+    Ok(Exit::Ok)
+}
+
+/// Where this upstream is written.
+fn place_of(config: &Config, name: &str) -> Result<String> {
+    let known = || config.upstreams.iter();
+    let found = known().find(|entry| entry.name == name);
+    found.map(|entry| entry.place.to_string()).ok_or_else(|| {
+        let what = format!("the settings have no upstream `{name}`");
+        let hint = meant(name, known().map(|entry| entry.name.as_str()));
+        let hint = hint.unwrap_or_else(|| "`waypost mcp ls` lists the upstreams".to_owned());
+        Failure::new(Exit::Failed, "not_found", what).hint(hint)
+    })
+}
+
+/// The text without the tables of this upstream. Comments before the table that follows stay.
+fn without(text: &str, name: &str) -> String {
+    let (mut kept, mut after) = (String::new(), String::new());
+    let mut is_inside = false;
+    for line in text.split_inclusive('\n') {
+        if let Some(path) = header(line) {
+            is_inside = path.starts_with(&["mcp", "servers", name]);
+        }
+        let trimmed = line.trim();
+        if !is_inside {
+            kept.push_str(&std::mem::take(&mut after));
+            kept.push_str(line);
+        } else if trimmed.is_empty() || trimmed.starts_with('#') {
+            after.push_str(line);
+        } else {
+            after.clear();
+        }
+    }
+    // Comments at the end of the file may be about something else.
+    if !after.trim().is_empty() {
+        kept.push_str(&after);
+    }
+    kept
+}
+
+/// The names in the head of a table: `[mcp.servers.a.env]`.
+fn header(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('[')?;
+    let inner = inner.strip_prefix('[').unwrap_or(inner);
+    let (path, _) = inner.split_once(']')?;
+    Some(path.split('.').map(|part| part.trim().trim_matches(['"', '\''])).collect())
+}
+
+/// Written beside it and then put in its place: half a file would keep the server from starting.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let new = path.with_extension("toml.new");
+    fs::write(&new, text)?;
+    fs::set_permissions(&new, fs::metadata(&path)?.permissions())?;
+    fs::rename(&new, &path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# all of it\n[server]\nport = 1\n\n[mcp.servers.a]\ncommand = \"x\"\n\
+        # inside\nargs = []\n\n[mcp.servers.a.env]\nA = \"b\"\n\n# about b\n[mcp.servers.\"b\"]\n\
+        url = \"http://b\"\n";
+
+    #[test]
+    fn a_table_goes_with_those_below_it() {
+        let expected = "# all of it\n[server]\nport = 1\n\n\n# about b\n[mcp.servers.\"b\"]\n\
+            url = \"http://b\"\n";
+        assert_eq!(without(TEXT, "a"), expected);
+        assert!(!without(TEXT, "b").contains("http://b"));
+        assert!(without(TEXT, "b").contains("[mcp.servers.a.env]\nA = \"b\"\n\n# about b\n"));
+        assert_eq!(without(TEXT, "c"), TEXT);
+    }
+}
