@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost init                 # a project in this folder
   waypost init shop            # in a new folder
+  waypost init desk --template agent
   waypost plan test shop       # runs the new plan's examples, offline
   waypost up shop              # serves it";
 
@@ -22,13 +23,67 @@ pub(crate) struct InitArgs {
     /// The project's folder; made if it is not there
     #[arg(default_value = ".")]
     dir: PathBuf,
+    /// What the project begins with
+    #[arg(long, value_enum, default_value = "plan")]
+    template: Template,
 }
 
-const FILES: [(&str, &str); 3] = [
+/// What a project begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A plan that asks a person
+    Plan,
+    /// An agent that asks before it acts, with a rule-based model
+    Agent,
+    /// A pipeline that decides known cases by rules
+    Pipeline,
+    /// A tool of your own: an MCP server in Python
+    Mcp,
+}
+
+/// A file's path in the project, and its text.
+type NewFile = (&'static str, &'static str);
+
+macro_rules! template {
+    ($folder:literal: $($path:literal),+) => {
+        &[$(($path, include_str!(concat!("../../templates/", $folder, "/", $path)))),+]
+    };
+}
+
+const PLAN: &[NewFile] = &[
     ("waypost.toml", SETTINGS),
     ("plans/hello/greet.yaml", GREET),
     ("plans/fixes/number.yaml", NUMBER),
 ];
+const AGENT: &[NewFile] = template!("agent": "waypost.toml", "agents/desk.yaml", "rules/sums.yaml");
+const PIPELINE: &[NewFile] = template!("pipeline": "waypost.toml", "pipelines/failures.yaml");
+const MCP: &[NewFile] = template!("mcp": "waypost.toml", "tools/words.py");
+
+impl Template {
+    fn files(self) -> &'static [NewFile] {
+        match self {
+            Template::Plan => PLAN,
+            Template::Agent => AGENT,
+            Template::Pipeline => PIPELINE,
+            Template::Mcp => MCP,
+        }
+    }
+
+    /// What to do with a new project in this folder, one command per line.
+    fn tries(self, place: &Path) -> [String; 2] {
+        let place = place.display();
+        let up = format!("waypost up {place}");
+        match self {
+            Template::Plan => [format!("waypost plan test {place}"), up],
+            Template::Agent => [up, "waypost run 'what is 2 and 3?'".to_owned()],
+            Template::Pipeline => {
+                let file = format!("{place}/pipelines/failures.yaml");
+                [format!("waypost pipeline test {file}"), up]
+            }
+            Template::Mcp => [format!("waypost mcp test words {place}"), up],
+        }
+    }
+}
 
 const SETTINGS: &str = r#"# A Waypost project: `waypost up` runs this folder. Every key is optional.
 
@@ -120,8 +175,8 @@ const IGNORED: [&str; 2] = [".waypost/", ".env"];
 
 /// Writes the project.
 pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
-    let dir = &args.dir;
-    let present: Vec<String> = FILES
+    let (dir, files) = (&args.dir, args.template.files());
+    let present: Vec<String> = files
         .iter()
         .map(|(path, _)| dir.join(path))
         .filter(|path| path.symlink_metadata().is_ok())
@@ -133,7 +188,7 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
             .hint("choose another folder, or run what is here with `waypost up`"));
     }
     let mut created = Vec::new();
-    for (path, text) in FILES {
+    for (path, text) in files {
         let path = dir.join(path);
         write_new(&path, text)?;
         created.push(path.display().to_string());
@@ -141,9 +196,8 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
     if ignore(&dir.join(".gitignore"))? {
         created.push(dir.join(".gitignore").display().to_string());
     }
-    let place = dir.display();
     output.data(&json!({"created": created}), &created.join("\n"))?;
-    output.talk(&format!("now try: waypost plan test {place}\n         waypost up {place}"));
+    output.talk(&format!("now try: {}", args.template.tries(dir).join("\n         ")));
     Ok(Exit::Ok)
 }
 

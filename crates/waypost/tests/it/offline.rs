@@ -1,6 +1,6 @@
 //! What needs no server: `init`, `plan validate`, `plan graph`, `plan test`.
 
-use crate::process::{waypost, write};
+use crate::process::{Server, waypost, write};
 use std::fs;
 
 /// Settings of a project whose plans call tools of the demo.
@@ -82,6 +82,27 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     waypost(&shop, &["plan", "validate"]).code(0).says("2 plans, 0 errors, 0 warnings");
     let tested = waypost(&shop, &["plan", "test"]).code(0);
     assert!(tested.stdout.ends_with("4 passed, 0 failed\n"), "{tested:#?}");
+}
+
+#[test]
+fn every_template_runs_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for template in ["plan", "agent", "pipeline", "mcp"] {
+        waypost(folder.path(), &["init", template, "--template", template]).code(0);
+    }
+    waypost(folder.path(), &["plan", "test", "plan"]).code(0);
+    let case = r#"{"tradeId": "T-1", "reason": "Missing ISIN"}"#;
+    let file = "pipeline/pipelines/failures.yaml";
+    let tested = waypost(folder.path(), &["pipeline", "test", file, "--case", case]).code(0);
+    assert!(tested.stdout.contains("deterministic: lookup-enrich"), "{tested:#?}");
+    let tested = waypost(folder.path(), &["mcp", "test", "words", "mcp"]).code(0);
+    assert!(tested.stdout.contains("count"), "{tested:#?}");
+
+    let server = Server::of_project(&folder.path().join("agent"));
+    server.run(&["run", "what is 2 and 3?"]).code(3);
+    let done = server.run(&["inbox", "approve", "--last"]).code(0);
+    assert_eq!(done.stdout, "It is 5.\n");
+    waypost(folder.path(), &["init", "x", "--template", "nothing"]).code(2).says("pipeline");
 }
 
 #[test]
