@@ -5,7 +5,7 @@ use crate::command::Command;
 use crate::handles::Admin;
 use crate::refusal::Result;
 use crate::shared::lock;
-use kernel::contracts::OpenSessions;
+use kernel::contracts::{FeedRow, OpenSessions};
 use kernel::values::ids::{Millis, RealmId};
 use std::sync::atomic::Ordering;
 
@@ -41,6 +41,16 @@ impl Admin<'_> {
             }
         }
         Ok(undone)
+    }
+
+    /// The feed of a realm after a cursor, for the server itself: no caller asks.
+    pub async fn feed(self, realm: &RealmId, after: u64, limit: usize) -> Result<Vec<FeedRow>> {
+        Ok(self.shared.store.feed(realm, after, limit).await?)
+    }
+
+    /// Where the feed ends now.
+    pub async fn feed_end(self) -> Result<u64> {
+        Ok(self.shared.store.feed_end().await?)
     }
 
     /// Starts looking for sessions that should move, until the engine stops.

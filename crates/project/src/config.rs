@@ -2,7 +2,7 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none. A limit that earlier releases let an operator set is a warning.
 
-use crate::decisions::{AuditConfig, PolicyConfig};
+use crate::decisions::{AuditConfig, InboxConfig, PolicyConfig};
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
@@ -64,6 +64,8 @@ pub struct Config {
     pub issuers: Vec<IssuerEntry>,
     /// `[audit]`.
     pub audit: AuditConfig,
+    /// `[inbox]`.
+    pub inbox: InboxConfig,
     /// `session_ttl_ms` of `[realms.<name>]`, where one is written.
     pub session_ttls: BTreeMap<RealmId, u64>,
     /// The rest of `[realms.<name>]`: every realm that is written.
@@ -262,6 +264,7 @@ struct Settings {
     auth: Kept<AuthSettings>,
     realms: Kept<Each<RealmKeys>>,
     audit: Kept<AuditConfig>,
+    inbox: Kept<InboxConfig>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -381,6 +384,7 @@ impl Settings {
             sinks,
             issuers,
             audit: self.audit.0,
+            inbox: self.inbox.0,
             session_ttls,
             realms: realms(self.realms.0, mistakes),
             warnings: Vec::new(),
@@ -575,7 +579,7 @@ mod tests {
         let told = mistakes("[agents]\ndefalt = \"a\"\n[rooms]\n");
         assert!(told[0].contains("unknown key `defalt` in `[agents]`"), "{told:?}");
         assert!(
-            told[1].ends_with("agents, policy, supervisor, events, auth, realms, audit"),
+            told[1].ends_with("policy, supervisor, events, auth, realms, audit, inbox"),
             "{told:?}"
         );
     }

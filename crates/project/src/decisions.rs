@@ -1,4 +1,5 @@
-//! `[policy]` and `[audit]`: by what it is decided who may do what, and what is kept of decisions.
+//! `[policy]`, `[audit]` and `[inbox]`: by what it is decided who may do what, what is kept of
+//! decisions, and how people hear of those that are theirs.
 
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -35,6 +36,14 @@ impl Default for AuditConfig {
     }
 }
 
+/// `[inbox]`: how people hear of asks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct InboxConfig {
+    /// The command that is started for every new ask, with its arguments; none where it is empty.
+    pub notify: Vec<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +61,15 @@ mod tests {
         assert!(told[0].message.contains("unknown key `read` in `[audit]`"), "{told:?}");
         let told = Config::parse("waypost.toml", "[audit]\nkeep_days = 0\n").unwrap_err();
         assert_eq!(told.len(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_command_hears_of_asks() {
+        let text = "[inbox]\nnotify = [\"notify-send\", \"Waypost\", \"{title}\"]\n";
+        let config = Config::parse("waypost.toml", text).unwrap();
+        assert_eq!(config.inbox.notify, ["notify-send", "Waypost", "{title}"]);
+        assert!(Config::default().inbox.notify.is_empty());
+        assert!(Config::parse("waypost.toml", "[inbox]\nnotify = \"x\"\n").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::descriptors;
 use crate::process::logs::LogFormat;
+use crate::process::notices;
 use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::DEFAULT_SERVER;
@@ -161,7 +162,7 @@ pub(crate) async fn run(
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
     }
-    let settings = project.config.server.clone();
+    let (settings, notify) = (project.config.server.clone(), project.config.inbox.notify.clone());
     let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
     let listener = bind(&args, &project).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
@@ -200,7 +201,8 @@ pub(crate) async fn run(
     for OwnPort { pipeline, address, route } in &ports {
         tracing::info!(%pipeline, %address, route, "a pipeline has a port of its own");
     }
-    let _watching = watch.map(|watch| watch.begin(&assembled));
+    let _aside =
+        (watch.map(|watch| watch.begin(&assembled)), notices::begin(&assembled.engine, notify));
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);

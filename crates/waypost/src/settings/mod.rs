@@ -203,6 +203,7 @@ fn defaults() -> Vec<Setting> {
         setting("audit.reads".to_owned(), json!(audit.reads)),
         // Nothing stands for as long as the server is there.
         setting("audit.keep_days".to_owned(), Value::Null),
+        setting("inbox.notify".to_owned(), json!([])),
         setting("tools.allow".to_owned(), json!(["*"])),
         setting("tools.deny".to_owned(), json!([])),
         setting("tools.demo".to_owned(), json!(false)),

@@ -45,6 +45,8 @@ mod keys;
 mod child;
 mod upstreams;
 mod clients;
+#[cfg(unix)]
+mod notify;
 mod reference;
 mod guide;
 mod peer;
