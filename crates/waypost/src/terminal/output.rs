@@ -79,9 +79,9 @@ impl Output {
         self.either(document, || Ok(()))
     }
 
-    /// Prints a piece of a line as it comes, and no line break.
+    /// Prints a piece of text that is safe already as it comes, and no line break.
     pub(crate) fn piece(self, text: &str) -> Result<()> {
-        to_stdout(&printable(text))
+        to_stdout(text)
     }
 
     /// Whether anything but data and failures is printed: not with `--json`, where standard error

@@ -13,6 +13,8 @@ use crate::remote::near::{self, AGENTS};
 use crate::remote::sse::Stream;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line, printable};
+use crate::terminal::prose::Prose;
+use crate::terminal::screen::Screen;
 use crate::threads;
 use clap::Args;
 use outbound::sse::Event;
@@ -59,6 +61,7 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         thread,
         lines: Lines::of_conversation(),
         spoken: String::new(),
+        prose: Prose::new(Screen::of_stdout()),
         turn: 0,
         decided: Vec::new(),
     };
@@ -83,6 +86,8 @@ struct Chat {
     lines: Lines,
     /// What the agent says in its present turn, as far as it was heard.
     spoken: String,
+    /// The same, as it is shown.
+    prose: Prose,
     /// Which turn that is.
     turn: u32,
     /// What was decided in a reply that the server refused.
@@ -206,6 +211,8 @@ impl Chat {
     /// Follows a request to its answer, and prints what is heard on the way.
     async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer> {
         (self.spoken, self.turn) = (String::new(), 0);
+        // What a stream that broke off left is no part of what comes now.
+        let _ = self.prose.end();
         let begun = Stream::begin(&self.client, door, body).await;
         let mut stream = begun.map_err(|failure| threads::refused(&self.busy_hint, failure))?;
         let mut cancelled = false;
@@ -252,7 +259,8 @@ impl Chat {
                     self.turn = delta.turn;
                 }
                 self.spoken.push_str(&delta.text);
-                self.output.piece(&printable(&delta.text))?;
+                let piece = self.prose.push(&printable(&delta.text));
+                self.output.piece(&piece)?;
             }
             "restarted" => {
                 self.end_line()?;
@@ -279,7 +287,15 @@ impl Chat {
         if std::mem::take(&mut self.spoken).is_empty() {
             return Ok(());
         }
-        self.output.piece("\n")
+        let rest = self.prose.end();
+        self.output.piece(&format!("{rest}\n"))
+    }
+
+    /// Prints an answer as a whole.
+    fn answer(&mut self, response: &str) -> Result<()> {
+        let text = self.prose.push(&printable(response));
+        let rest = self.prose.end();
+        self.output.piece(&format!("{text}{rest}\n"))
     }
 
     /// The answer, printed where it was not heard already.
@@ -298,7 +314,7 @@ impl Chat {
         let response = answer.response.as_deref().unwrap_or_default();
         let is_new = spoken.trim() != response.trim();
         if !self.output.is_json() && answer.status == ThreadStatus::Success && is_new {
-            self.output.text(&printable(response))?;
+            self.answer(response)?;
         }
         Ok(answer)
     }

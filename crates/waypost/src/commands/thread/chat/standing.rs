@@ -82,7 +82,7 @@ impl Chat {
                     self.output.document(&json!({"event": "result", "data": answer}))?;
                 } else if over || answer.pending_action.is_none() {
                     let response = answer.response.as_deref().unwrap_or_default();
-                    self.output.text(&printable(response))?;
+                    self.answer(response)?;
                 }
                 return Ok(answer);
             }
