@@ -123,7 +123,7 @@ impl Selection {
                 !path.exists() && path.to_str() == Some(id_of(plan, &project).as_str())
             };
             let known = all_plans(&project)
-                .find(|plan| is_same(Path::new(&plan.file), path) || is_id(plan));
+                .find(|&plan| is_same(Path::new(&plan.file), path) || is_id(plan));
             match known.map(|plan| plan.file.clone()) {
                 Some(file) => named.push(file),
                 None => {

@@ -163,19 +163,15 @@ impl Chat {
     async fn finish(&mut self, mut answer: ThreadAnswer) -> Result<Came> {
         loop {
             let Some(action) = answer.pending_action.take() else { return Ok(Came::Answer) };
-            answer = match &action {
-                PendingAction::OauthUrl { url, message, .. } => {
-                    self.await_login(message, url).await?
-                }
-                _ => {
-                    let answered = self.answered(&action).await?;
-                    match answered {
-                        Ok(body) => self.resume(action, &json!(body)).await?,
-                        Err(came) => {
-                            self.decided.clear();
-                            return Ok(came);
-                        }
-                    }
+            if let PendingAction::OauthUrl { url, message, .. } = &action {
+                answer = self.await_login(message, url).await?;
+                continue;
+            }
+            answer = match self.answered(&action).await? {
+                Ok(body) => self.resume(action, &json!(body)).await?,
+                Err(came) => {
+                    self.decided.clear();
+                    return Ok(came);
                 }
             };
         }
