@@ -192,7 +192,7 @@ impl Chat {
                 self.output.failure(&failure);
                 Ok(threads::waiting(action))
             }
-            Exit::Failed if failure.message.contains("was decided by") => {
+            Exit::Failed if failure.code == "ask_decided" => {
                 self.decided.clear();
                 self.output.failure(&failure);
                 self.outcome(standing::standing).await
