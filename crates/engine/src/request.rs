@@ -35,6 +35,8 @@ pub enum RunSession {
     Named(String),
     /// In the one that keeps this thread's conversation, made if there is none.
     Thread(String),
+    /// Beside the other runs of this context, made if there is none.
+    Context(String),
     /// In the one that keeps this case of a pipeline, made if there is none.
     Case(PipelineName, String),
     /// In this one, which must exist.

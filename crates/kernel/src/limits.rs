@@ -318,6 +318,8 @@ limits! {
         session_queue_max: usize = 64, 1..=65_536;
         /// How many requests wait for one case of a pipeline.
         case_queue_max: usize = 256, 1..=65_536;
+        /// How many runs of one context are active at the same time.
+        context_runs_max: usize = 8, 1..=1_000;
         /// How many appends wait for the store's writer.
         append_queue_max: usize = 16_384, 1..=1_000_000;
         /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.

@@ -4,6 +4,7 @@
 //! what an early one got. Pieces of turns come on the side, to followers that want them and keep
 //! up.
 
+use crate::api::own_events::OwnEvents;
 use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
@@ -67,13 +68,16 @@ pub struct SessionStream {
     /// Events that were read and not given yet.
     page: VecDeque<(u64, String)>,
     watch: Watch,
+    /// Whether several of its runs may be active at once.
+    has_many_runs: bool,
 }
 
 impl SessionStream {
     fn new(shared: &Arc<Shared>, caller: &Caller, session: SessionRef, key: &SessionKey) -> Self {
         let (shared, caller) = (shared.clone(), caller.clone());
         let watch = shared.watchers.watch(key);
-        Self { shared, caller, session, after: 0, page: VecDeque::new(), watch }
+        let (page, has_many_runs) = (VecDeque::new(), key.space.has_many_runs());
+        Self { shared, caller, session, after: 0, page, watch, has_many_runs }
     }
 
     /// What comes next, without waiting.
@@ -111,8 +115,8 @@ impl SessionStream {
     }
 }
 
-/// Where a stream's place is, seen from its run. A session has one run at a time: the events from
-/// one start to the next are of one run.
+/// Where a stream's place is, seen from its run, in a session with one run at a time: the events
+/// from one start to the next are of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Before,
@@ -132,6 +136,8 @@ pub struct RunStream {
     journal: SessionStream,
     run: RunId,
     place: Place,
+    /// Tells its events from those of the runs beside it, where there may be some.
+    own: Option<OwnEvents>,
     /// How it stood, until that is delivered.
     snapshot: Option<Box<RunReport>>,
     deltas: Option<Deltas>,
@@ -148,10 +154,12 @@ pub struct RunStream {
 
 impl RunStream {
     fn new(journal: SessionStream, run: RunId, newest: Option<RunId>) -> Self {
+        let own = journal.has_many_runs.then(|| OwnEvents::new(run, journal.after));
         Self {
             journal,
             run,
             place: Place::of(run, newest),
+            own,
             snapshot: None,
             deltas: None,
             heard: None,
@@ -178,6 +186,7 @@ impl RunStream {
         if let Some(report) = self.snapshot.take() {
             return Ok(Some(RunUpdate::Snapshot(report)));
         }
+        self.seek().await?;
         while !self.over || self.last.is_some() {
             while let Some((seq, body)) = self.journal.take() {
                 if self.is_own(&body) {
@@ -219,12 +228,36 @@ impl RunStream {
         self.journal.page.clear();
         self.journal.after = report.session.seq;
         self.place = Place::of(self.run, report.session.run);
+        self.own = self.own.take().map(|_| OwnEvents::new(self.run, self.journal.after));
         self.stale = true;
         Ok(report)
     }
 
+    /// Goes to the run's start where other runs are beside it: from there on it is known which
+    /// events are its own.
+    async fn seek(&mut self) -> Result<()> {
+        if self.own.as_ref().is_none_or(|own| own.is_begun) {
+            return Ok(());
+        }
+        let RunReport { session, .. } = self.report().await?;
+        let shared = &self.journal.shared;
+        let start = shared.newest_start(&session.key, session.seq, Some(self.run)).await?;
+        self.journal.page.clear();
+        self.journal.after = start.map_or(0, |(seq, _)| seq - 1);
+        self.own.iter_mut().for_each(|own| own.is_begun = true);
+        Ok(())
+    }
+
+    /// What moves with every change of the run: where others are beside it, its own last event.
+    fn mark(&self, session_seq: u64) -> u64 {
+        self.own.as_ref().map_or(session_seq, |own| own.last)
+    }
+
     /// Whether an event is one of this run.
     fn is_own(&mut self, body: &str) -> bool {
+        if let Some(own) = &mut self.own {
+            return own.take(body);
+        }
         match begun(body) {
             Some(run) if run == self.run => self.place = Place::Within,
             Some(_) if self.place == Place::Within => {
@@ -257,7 +290,7 @@ impl RunStream {
         if self.place != Place::Behind {
             let Some(row) = self.journal.read().await? else { return Ok(()) };
             let moves = row.run == Some(self.run) && row.status == RunStatus::Running;
-            if moves || self.rested == Some(row.seq) {
+            if moves || self.rested == Some(self.mark(row.seq)) {
                 self.stale = false;
                 return Ok(());
             }
@@ -272,7 +305,7 @@ impl RunStream {
         if self.over {
             self.last = Some(RunUpdate::End(Box::new(report)));
         } else if !report.is_moving() {
-            self.rested = Some(report.session.seq);
+            self.rested = Some(self.mark(report.session.seq));
             self.last = Some(RunUpdate::Rest(Box::new(report)));
         }
         Ok(())
@@ -286,7 +319,10 @@ impl RunStream {
     /// more is refused.
     async fn go_back(&mut self, report: &RunReport, wanted: Option<u64>) -> Result<()> {
         let (shared, session) = (self.journal.shared.clone(), &report.session);
-        if let Some(after) = wanted {
+        if self.own.is_some() {
+            self.own = Some(OwnEvents::new(self.run, wanted.unwrap_or_default()));
+            self.seek().await?;
+        } else if let Some(after) = wanted {
             self.journal.after = after;
             if after < session.seq {
                 let start = shared.newest_start(&session.key, after, None).await?;

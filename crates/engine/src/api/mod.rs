@@ -11,6 +11,7 @@ pub(crate) mod drafting;
 pub(crate) mod agents;
 pub(crate) mod threads;
 pub(crate) mod reads;
+mod own_events;
 pub(crate) mod follow;
 pub(crate) mod transcript;
 pub(crate) mod replay;

@@ -99,6 +99,7 @@ impl Runs<'_> {
             // A case is its pipeline's: who may submit one adds a run to it.
             RunSession::New | RunSession::Case(..) => return Ok(()),
             RunSession::Thread(name) => named(name, Space::thread()),
+            RunSession::Context(name) => named(name, Space::context()),
             RunSession::Named(name) => match name.parse() {
                 Ok(existing) => SessionRef::Id(existing),
                 Err(_) => named(name, Space::session()),
@@ -165,6 +166,10 @@ impl Runs<'_> {
             RunSession::Thread(name) => {
                 let name = self.shared.client_key(name)?;
                 Ok((caller.key(Space::thread(), name), Presence::MayExist, id))
+            }
+            RunSession::Context(name) => {
+                let name = self.shared.client_key(name)?;
+                Ok((caller.key(Space::context(), name), Presence::MayExist, id))
             }
             RunSession::Case(pipeline, name) => {
                 let name = self.shared.client_key(name)?;
@@ -289,9 +294,9 @@ impl Asks<'_> {
         mut resume: Resume,
         wait_ms: u64,
     ) -> Result<RunReport> {
-        let once = resume.once.take();
+        let (once, ask) = (resume.once.take(), resume.ask);
         let command = |by, answer| Command::Resume { resume, by, answer };
-        self.resumed(caller, session, once, wait_ms, command).await
+        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
     }
 
     /// Answers several asks of one run of a session, in one commit or not at all, and waits like
@@ -304,8 +309,9 @@ impl Asks<'_> {
         once: Option<Once>,
         wait_ms: u64,
     ) -> Result<RunReport> {
+        let ask = replies.first().map(|(ask, _)| *ask);
         let command = |by, answer| Command::Replies { replies, by, answer };
-        self.resumed(caller, session, once, wait_ms, command).await
+        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
     }
 
     /// Sends a command that answers asks of a session; a repeat under the same key gets what came
@@ -314,10 +320,10 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         session: &SessionRef,
-        once: Option<Once>,
-        wait_ms: u64,
+        resuming: Resuming,
         command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
     ) -> Result<RunReport> {
+        let Resuming { ask, once, wait_ms } = resuming;
         let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
@@ -326,7 +332,7 @@ impl Asks<'_> {
         };
         let by = Box::new(Replier { caller: caller.clone(), claim });
         let command = |answer| command(by, answer);
-        let resumed = match row.run {
+        let resumed = match self.run_meant(&row, ask).await? {
             Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,
             None => self.shared.ask(key, command).await,
         };
@@ -338,6 +344,22 @@ impl Asks<'_> {
             report => report,
         }
     }
+
+    /// The run that a reply moves: the session's latest, or where others are active beside it the
+    /// one that asks.
+    async fn run_meant(self, row: &SessionRow, ask: Option<AskId>) -> Result<Option<RunId>> {
+        let Some(ask) = ask.filter(|_| row.key.space.has_many_runs()) else { return Ok(row.run) };
+        let found = self.shared.store.ask(&row.key.realm, ask).await?;
+        Ok(found.map_or(row.run, |found| Some(found.row.ask.run)))
+    }
+}
+
+/// How asks of a session are answered.
+struct Resuming {
+    /// One of them, where it is named.
+    ask: Option<AskId>,
+    once: Option<Once>,
+    wait_ms: u64,
 }
 
 impl Shared {

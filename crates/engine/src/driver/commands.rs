@@ -76,8 +76,10 @@ impl Driver {
                 self.await_run(given_up, answer)
             }
             Command::Report { run, answer } => {
-                let durable = self.durable().await;
-                let report = durable.map(|()| self.report(run));
+                let report = match self.durable().await {
+                    Ok(()) => Ok(self.durable_report(run).await),
+                    Err(refusal) => Err(refusal),
+                };
                 told(answer, report)
             }
             Command::Await { run, answer } => {
@@ -159,6 +161,10 @@ impl Driver {
         }
         let frame = self.session.as_ref().map_or(0, |session| session.frames_made) + 1;
         let main = start.closure.main.clone();
+        // One append brings one closure along, and one key.
+        if self.new_closure.is_some() || self.new_key.is_some() {
+            self.flush();
+        }
         self.closures.insert(start.closure.hash.clone(), start.closure.clone());
         self.new_closure = Some(start.closure.stored());
         self.sent = start.sent.map(|state| (start.run, state));
@@ -188,8 +194,11 @@ impl Driver {
         self.record_by(start.caller, started).await
     }
 
-    /// Refuses a run in a session that has one.
+    /// Refuses a run in a session that has one, or in a context that has many.
     fn in_use(&self) -> Option<Refusal> {
+        if self.key.space.has_many_runs() {
+            return self.is_full();
+        }
         let run = self.active_run()?;
         let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
         let (status, asks) = (run.status(), asks.cloned().collect());
@@ -199,6 +208,16 @@ impl Driver {
             Refusal::new(RefusalCode::RunActive(active), message)
                 .hint("answer or cancel it first, or use another session"),
         )
+    }
+
+    fn is_full(&self) -> Option<Refusal> {
+        let max = self.shared.limits.context_runs_max;
+        let active = self.session.as_ref().map_or(0, |session| session.runs.len());
+        let message = format!("context `{}` has {active} active runs", self.key.id);
+        (active >= max).then(|| {
+            Refusal::new(RefusalCode::ContextRunsMax, message)
+                .hint("answer, cancel or await one of them; `context_runs_max` in [limits] sets it")
+        })
     }
 
     /// Refuses a run in a session that somebody else made after its caller was asked about: two may

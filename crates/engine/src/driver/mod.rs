@@ -11,7 +11,7 @@ use futures::StreamExt;
 use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use kernel::decide::{Env, Next, next};
-use kernel::session::{Phase, Session};
+use kernel::session::{Phase, Run, Session};
 use kernel::values::ids::SessionKey;
 use std::future::Future;
 use std::pin::pin;
@@ -267,8 +267,12 @@ impl Driver {
 
     async fn wait(&mut self, commands: &mut Commands) -> Happened {
         self.set_alarm();
-        // While a rule waits for its time, a session stays here only for those who wait with it.
-        let is_held = self.session.as_ref().is_some_and(|session| session.next_act().is_some());
+        // While a rule waits for its time, or a run stands in line, a session stays here only for
+        // those who wait with it.
+        let stays = |session: &Session| {
+            session.next_act().is_some() || session.runs.values().any(Run::is_queued)
+        };
+        let is_held = self.session.as_ref().is_some_and(stays);
         let (alarm, waiters) = (&mut self.alarm, &mut self.waiters);
         let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;
         poll_fn(|context| {

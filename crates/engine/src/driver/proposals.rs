@@ -92,8 +92,7 @@ impl Driver {
         self.proposals.remove(&frame);
         let Proposal { found, took } = proposal;
         let Took { turns, usage, cost_micros, uncached_micros } = took;
-        let end =
-            ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
+        let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end))).await
     }
 

@@ -27,7 +27,7 @@ impl Driver {
                 self.waiters.push(waiter);
                 continue;
             }
-            let report = self.report(waiter.run());
+            let report = self.durable_report(waiter.run()).await;
             match waiter {
                 Waiter::Run(_, answer) | Waiter::Task(_, answer) => drop(answer.send(report)),
                 Waiter::Reply(_, ask, answer) => {
@@ -81,6 +81,27 @@ impl Driver {
             replayed: false,
             elsewhere: self.is_elsewhere(run),
         })
+    }
+
+    /// The same once all is durable, of any run of the session: the state keeps only the one that
+    /// ended last, and where several are active another may have ended right before it.
+    pub(super) async fn durable_report(&mut self, run: RunId) -> Result<RunReport> {
+        let reported = self.report(run);
+        let Some(session) = self.session.as_ref().filter(|_| reported.is_err()) else {
+            return reported;
+        };
+        let session = session_row(session, session.updated_at);
+        let found = self.shared.store.run(&self.key.realm, run).await?;
+        match found.filter(|found| found.key == self.key) {
+            Some(found) => Ok(RunReport {
+                run: found.row,
+                session,
+                asks: Vec::new(),
+                replayed: false,
+                elsewhere: false,
+            }),
+            None => reported,
+        }
     }
 
     /// An ask as doors show it.

@@ -181,7 +181,9 @@ fn blobs_of(fact: &Fact, found: &mut Vec<(BlobRef, Use)>) {
             Held::Blob(blob) => found.push((blob.clone(), Use::Result)),
             Held::Value(_) | Held::Object(_) | Held::Array(_) => blobs_in(output, found),
         },
-        Fact::BaseSet(base) => base.talk.iter().for_each(|talk| blobs_in(talk, found)),
+        Fact::BaseSet(base) => {
+            base.talk.iter().chain(base.talks.values()).for_each(|talk| blobs_in(talk, found));
+        }
         _ => {}
     }
 }

@@ -65,7 +65,7 @@ impl Driver {
             && !is_on(Switch::DeathsForgotten);
         let runs = self.session.iter().flat_map(|session| session.runs.values());
         let moving: Vec<Claim> = runs
-            .filter(|run| run.status() == RunStatus::Running)
+            .filter(|run| run.status() == RunStatus::Running && !run.is_queued())
             .map(|run| Claim {
                 run: run.id,
                 attempt: run.claims + 1,

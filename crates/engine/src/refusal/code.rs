@@ -106,6 +106,8 @@ codes! {
     SessionBusy => "session_busy", TooMany;
     /// Too many sessions are driven at once.
     RunsActiveMax => "runs_active_max", TooMany;
+    /// Too many runs of the context are active.
+    ContextRunsMax => "context_runs_max", TooMany;
     /// Too many requests wait for the case.
     CaseBusy => "case_busy", TooMany;
     /// The client's id of a session is not allowed.

@@ -6,12 +6,14 @@ use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
 use kernel::conversation::llm::Message;
+use kernel::conversation::talk::Talk;
 use kernel::event::{Event, Fact};
 use kernel::journal::trim::{Cut, Cutter, Trim};
 use kernel::prompt::transcript::{RESULT_BYTES_MAX, render};
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::ids::{Millis, SessionKey};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many events are read at once.
@@ -91,12 +93,25 @@ impl Admin<'_> {
 
     /// The cut with what was said before it: the events that its lines name will be gone.
     async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut> {
-        let shared = self.shared;
-        if cut.talk.lines.is_empty() {
-            return Ok(cut);
+        let whole = match cut.talk.lines.is_empty() {
+            true => None,
+            false => Some(self.kept(key, &cut.talk).await?),
+        };
+        let mut by_agent = BTreeMap::new();
+        for (agent, talk) in &cut.talks {
+            by_agent.insert(agent.clone(), self.kept(key, talk).await?);
         }
-        let said = shared.gather(key, Said::default().missing(&cut.talk)).await?;
-        let mut messages = render(&cut.talk, &said, RESULT_BYTES_MAX);
+        if let Fact::BaseSet(base) = &mut cut.base.fact {
+            (base.talk, base.talks) = (whole, by_agent);
+        }
+        Ok(cut)
+    }
+
+    /// What a base keeps of a conversation.
+    async fn kept(self, key: &SessionKey, talk: &Talk) -> Result<Arc<Datum>> {
+        let shared = self.shared;
+        let said = shared.gather(key, Said::default().missing(talk)).await?;
+        let mut messages = render(talk, &said, RESULT_BYTES_MAX);
         if key.space.pipeline().is_some() {
             // Each cut adds to what the last one left: without an end that would grow for ever.
             leave_behind(&mut messages, shared.limits.case_requests_read_max);
@@ -105,10 +120,7 @@ impl Admin<'_> {
         if let Some(bytes) = talk.spill(shared.limits.context_inline_bytes_max) {
             shared.blobs.put(&key.realm, bytes).await?;
         }
-        if let Fact::BaseSet(base) = &mut cut.base.fact {
-            base.talk = Some(Arc::new(talk));
-        }
-        Ok(cut)
+        Ok(Arc::new(talk))
     }
 
     /// Where the journal can be cut next, if it can.

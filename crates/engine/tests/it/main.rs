@@ -8,6 +8,7 @@ mod blobs;
 mod breaker;
 mod callable;
 mod cases;
+mod contexts;
 mod control;
 mod drafts;
 mod gate;

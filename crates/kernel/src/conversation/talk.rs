@@ -3,7 +3,7 @@
 
 use crate::values::canonical;
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, ContentHash, FrameId, ToolName};
+use crate::values::ids::{AgentName, CallId, ContentHash, FrameId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Talk {
 pub enum Line {
     /// What a removed beginning of the journal left: the `base.set` event at this sequence.
     Base(u64),
+    /// The same, of the conversation with this agent alone.
+    BaseOf(u64, AgentName),
     /// What older lines came down to: the `talk.compacted` event at this sequence.
     Summary(u64),
     /// What a person said: the `agent.entered` event at this sequence.
@@ -219,7 +221,9 @@ impl Talk {
         let mut all = Vec::new();
         for line in &self.lines {
             match line {
-                Line::Base(seq) | Line::Summary(seq) | Line::User(seq) => all.push(*seq),
+                Line::Base(seq) | Line::BaseOf(seq, _) | Line::Summary(seq) | Line::User(seq) => {
+                    all.push(*seq)
+                }
                 Line::Turn { seq, calls } => {
                     all.push(*seq);
                     all.extend(calls.iter().filter_map(|call| match &call.settled {

@@ -5,14 +5,14 @@ use super::{At, Decided};
 use crate::conversation::llm::Stop as Ended;
 use crate::conversation::talk::{Guard, Line, Settled};
 use crate::definition::agent::Agent;
-use crate::definition::plan::{Expr, Step};
-use crate::event::{AgentEntry, Fact, TurnKind};
+use crate::definition::plan::{Expr, Step, StepKind};
+use crate::event::{AgentEntry, Fact, Queued, TurnKind};
 use crate::expression::pointer::Stop;
-use crate::session::{AgentPhase, AgentState, FrameKind, Session, turn_timer};
+use crate::session::{AgentPhase, AgentState, FrameKind, Run, Session, turn_timer};
 use crate::tool::call::HowFar;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
-use crate::values::ids::{AgentName, ContextKey, StepId};
+use crate::values::ids::{AgentName, ContextKey, RunId, StepId};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -56,10 +56,13 @@ impl At<'_> {
             let message = format!("agent `{agent}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));
         };
-        // A model can do nothing with the name of a blob.
-        let input = self.view().opened_value(input)?.unwrap_or_default();
         let Session { key, talk, .. } = self.session;
         let continues = key.space.keeps_talk() && self.frame.kind == FrameKind::Root;
+        if continues && let Some(behind) = self.ahead(agent) {
+            return Ok(Some(Fact::RunQueued(Queued { run: self.run.id, behind })));
+        }
+        // A model can do nothing with the name of a blob.
+        let input = self.view().opened_value(input)?.unwrap_or_default();
         // A case may come hundreds of times, and no one is there to begin a new conversation: what
         // its model reads must not grow with each request.
         let read_max = self.env.limits.case_requests_read_max;
@@ -76,6 +79,24 @@ impl At<'_> {
             save_as: save_as.clone(),
             next: self.after(&step.id, next),
         }))))
+    }
+
+    /// The newest of the active runs that came before this one and talk with the same agent: what
+    /// is said is said in the order of coming, and each run knows what was said before it.
+    fn ahead(&self, agent: &AgentName) -> Option<RunId> {
+        if !self.session.key.space.has_many_runs() {
+            return None;
+        }
+        let is_agents = |step: &Step| match &step.kind {
+            StepKind::Agent { agent: named, .. } => named == agent,
+            _ => false,
+        };
+        let talks = |run: &&Run| {
+            let closure = self.env.closures.get(&run.closure);
+            closure.is_some_and(|closure| closure.main.steps.iter().any(is_agents))
+        };
+        let before = self.session.runs.values().filter(|run| run.no < self.run.no);
+        before.filter(talks).max_by_key(|run| run.no).map(|run| run.id)
     }
 
     /// What an agent that waits for no one does next.

@@ -323,7 +323,8 @@ impl<'e> At<'e> {
 
     /// The limit that is hit where the run would have too many frames.
     fn too_many_frames(&self, more: usize) -> Option<Fact> {
-        let frames = self.session.frames.len() + more;
+        let own = self.session.frames.values().filter(|frame| frame.run == self.run.id);
+        let frames = own.count() + more;
         let max = self.env.limits.frames_max;
         if frames <= max {
             return None;

@@ -21,12 +21,11 @@ use std::sync::Arc;
 mod parts;
 mod journal;
 mod values;
-
 pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
-    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart, Route,
-    TimerStart, TurnEnd, TurnKind, TurnStart,
+    LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
+    Queued, Route, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
 };
 
 /// What happened.
@@ -109,6 +108,9 @@ pub enum Fact {
         /// Which limit, and what can be done.
         fault: Fault,
     },
+    /// The run goes on once another one is over that came first and talks with the same agent.
+    #[serde(rename = "run.queued")]
+    RunQueued(Queued),
     /// A process took the run over after a crash.
     #[serde(rename = "run.claimed")]
     RunClaimed {

@@ -450,4 +450,32 @@ pub struct Base {
     /// The conversation so far: a JSON array of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub talk: Option<Arc<Datum>>,
+    /// The same for each agent, where several runs may be active at once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub talks: BTreeMap<AgentName, Arc<Datum>>,
+}
+
+/// A run that stands behind another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// The run.
+    pub run: RunId,
+    /// The one that must be over before it goes on.
+    pub behind: RunId,
+}
+
+/// What a fact is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// A run.
+    Run(RunId),
+    /// A frame of a run.
+    Frame(FrameId),
+    /// A call of a run.
+    Call(CallId),
+    /// An ask of a run.
+    Ask(AskId),
+    /// The session, or a timer of it.
+    Session,
 }

@@ -1,8 +1,9 @@
-//! The values that facts carry: which of them may be large, and about how much they take.
+//! The values that facts carry: which of them may be large, and about how much they take. And what
+//! facts are about: where several runs of a session are active, that leads to the run.
 
-use super::{Event, Fact, Outcome};
+use super::{Event, Fact, Outcome, Queued, Topic};
 use crate::values::datum::{BlobRef, Datum, Held, value_weight};
-use crate::values::ids::ContentHash;
+use crate::values::ids::{ContentHash, FrameId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,7 +57,9 @@ impl Fact {
             Fact::PlanEntered(entry) => vec![&entry.input],
             Fact::CorrectionEntered(entry) => vec![&entry.input],
             Fact::AgentEntered(entry) => vec![&entry.input],
-            Fact::BaseSet(base) => base.context.values().chain(&base.talk).collect(),
+            Fact::BaseSet(base) => {
+                base.context.values().chain(&base.talk).chain(base.talks.values()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -105,6 +108,92 @@ fn add_held(datum: &Datum, held: &mut BTreeSet<ContentHash>) {
         }
         Held::Object(fields) => fields.values().for_each(|field| add_held(field, held)),
         Held::Array(items) => items.iter().for_each(|item| add_held(item, held)),
+    }
+}
+
+impl Fact {
+    /// What it is about.
+    pub fn topic(&self) -> Topic {
+        match self {
+            Fact::RunStarted { run, .. }
+            | Fact::RunMetered { run }
+            | Fact::RunHeld { run, .. }
+            | Fact::RunQueued(Queued { run, .. })
+            | Fact::RunClaimed { run, .. }
+            | Fact::RunPaused { run, .. }
+            | Fact::RunContinued { run, .. }
+            | Fact::RunClosing { run, .. }
+            | Fact::RunEnded { run, .. } => Topic::Run(*run),
+            Fact::AskOpened(ask) => Topic::Run(ask.run),
+            Fact::CallRequested(request) => Topic::Frame(request.frame),
+            Fact::CallJudged { call, .. }
+            | Fact::CallStarted { call, .. }
+            | Fact::CallWants { call, .. }
+            | Fact::CallResumed { call, .. }
+            | Fact::CallFinished { call, .. }
+            | Fact::CallFailed { call, .. }
+            | Fact::CallLate { call, .. } => Topic::Call(*call),
+            Fact::AskDecided { ask, .. }
+            | Fact::AskExpired { ask }
+            | Fact::AskWithdrawn { ask } => Topic::Ask(*ask),
+            Fact::SessionCreated { .. }
+            | Fact::SessionForked { .. }
+            | Fact::BaseSet(_)
+            | Fact::TimerSet { .. }
+            | Fact::TimerFired { .. } => Topic::Session,
+            _ => self.frame().map_or(Topic::Session, Topic::Frame),
+        }
+    }
+
+    /// The frame that it happened in, of those that name no run, call or ask.
+    fn frame(&self) -> Option<FrameId> {
+        match self {
+            Fact::StepChosen { frame, .. }
+            | Fact::StepFailed { frame, .. }
+            | Fact::EventPublished { frame, .. }
+            | Fact::StepSkipped { frame, .. }
+            | Fact::StepDiverted { frame, .. }
+            | Fact::StepRetried { frame, .. }
+            | Fact::InputGiven { frame, .. }
+            | Fact::BranchesStarted { frame, .. }
+            | Fact::ItemStarted { frame, .. }
+            | Fact::ItemFailing { frame, .. }
+            | Fact::ItemFailed { frame, .. }
+            | Fact::FrameWaits { frame }
+            | Fact::FrameEnded { frame }
+            | Fact::FrameCancelled { frame }
+            | Fact::FramesJoined { frame, .. }
+            | Fact::PlanReturned { frame, .. }
+            | Fact::AnswerGiven { frame, .. }
+            | Fact::TurnFailed { frame, .. }
+            | Fact::ResultsGiven { frame, .. }
+            | Fact::AgentAnswered { frame, .. } => Some(*frame),
+            Fact::LoopStarted(start) => Some(start.frame),
+            Fact::PlanEntered(entry) => Some(entry.frame),
+            Fact::CorrectionEntered(entry) => Some(entry.frame),
+            Fact::CorrectionEnded(end) => Some(end.frame),
+            Fact::ProposalAsked(start) => Some(start.frame),
+            Fact::ProposalGiven(end) => Some(end.frame),
+            Fact::AgentEntered(entry) => Some(entry.frame),
+            Fact::TurnStarted(start) => Some(start.frame),
+            Fact::TurnFinished(end) => Some(end.frame),
+            Fact::TalkCompacted { turn, .. } => Some(turn.frame),
+            _ => None,
+        }
+    }
+
+    /// The frames that begin with it, below the one that it happened in.
+    pub fn children(&self) -> Vec<FrameId> {
+        match self {
+            Fact::BranchesStarted { branches, .. } => {
+                branches.iter().map(|branch| branch.frame).collect()
+            }
+            Fact::ItemStarted { child, .. } => vec![*child],
+            Fact::PlanEntered(entry) => vec![entry.child],
+            Fact::CorrectionEntered(entry) => vec![entry.child],
+            Fact::TurnFinished(end) => end.calls.iter().filter_map(|made| made.frame).collect(),
+            _ => Vec::new(),
+        }
     }
 }
 

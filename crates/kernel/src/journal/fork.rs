@@ -691,6 +691,7 @@ mod tests {
             timers: BTreeMap::from([("t".to_owned(), Millis(900))]),
             last_decided: None,
             talk: None,
+            talks: BTreeMap::new(),
         };
         let fact = Fact::BaseSet(Box::new(base));
         let base = Event { seq: 20, at: Millis(60), v: VERSION, fact };

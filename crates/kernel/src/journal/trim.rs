@@ -5,7 +5,8 @@
 use crate::conversation::talk::Talk;
 use crate::event::{Base, Event, Fact, VERSION};
 use crate::session::Session;
-use crate::values::ids::{Fence, Millis, SessionId, SessionKey};
+use crate::values::ids::{AgentName, Fence, Millis, SessionId, SessionKey};
+use std::collections::BTreeMap;
 
 /// What a store is asked to do in one commit: a session's events up to a sequence go, with the
 /// runs that they are of, and the base stands in their place.
@@ -32,6 +33,8 @@ pub struct Trim {
 pub struct Cut {
     /// The conversation so far; the cut puts its messages into the base.
     pub talk: Talk,
+    /// The same for each agent, where several runs may be active at once.
+    pub talks: BTreeMap<AgentName, Talk>,
     /// Takes the place of its sequence and of all before it.
     pub base: Event,
     /// The number of the last run that goes.
@@ -101,11 +104,12 @@ impl Cutter {
             timers: session.timers.clone(),
             last_decided: session.last_decided.clone(),
             talk: None,
+            talks: BTreeMap::new(),
         };
         let (seq, at) = (session.seq, session.updated_at);
         let base = Event { seq, at, v: VERSION, fact: Fact::BaseSet(Box::new(base)) };
-        let talk = session.talk.clone();
-        Cut { talk, base, last_run: session.runs_made, runs: self.ended }
+        let (talk, talks) = (session.talk.clone(), session.talks.clone());
+        Cut { talk, talks, base, last_run: session.runs_made, runs: self.ended }
     }
 }
 
@@ -126,7 +130,6 @@ mod tests {
     use crate::values::datum::{Datum, Origin};
     use crate::values::ids::{AskId, CallId, ContentHash, FrameId, RunId, Space};
     use serde_json::json;
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     const ID: SessionId = SessionId(1);

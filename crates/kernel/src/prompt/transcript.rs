@@ -8,8 +8,7 @@ use crate::event::{AgentEntry, CallMade, Fact, TurnEnd, TurnKind};
 use crate::expression::template::{fill_known, names};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
-use crate::values::ids::CallId;
-use crate::values::ids::Millis;
+use crate::values::ids::{AgentName, CallId, Millis};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -273,7 +272,8 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
     let mut messages = Vec::new();
     for line in &talk.lines {
         match line {
-            Line::Base(seq) => messages.extend(kept(*seq, journal)),
+            Line::Base(seq) => messages.extend(kept(*seq, None, journal)),
+            Line::BaseOf(seq, agent) => messages.extend(kept(*seq, Some(agent), journal)),
             Line::Summary(seq) => {
                 let text = match journal.fact(*seq).as_deref() {
                     Some(Fact::TalkCompacted { turn, .. }) => turn.text.to_string(),
@@ -302,11 +302,15 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
     messages
 }
 
-/// What a removed beginning of the journal left of the conversation.
-fn kept(seq: u64, journal: &dyn Journal) -> Vec<Message> {
+/// What a removed beginning of the journal left of the conversation, or of that with one agent.
+fn kept(seq: u64, agent: Option<&AgentName>, journal: &dyn Journal) -> Vec<Message> {
     let fact = journal.fact(seq);
     let Some(Fact::BaseSet(base)) = fact.as_deref() else { return Vec::new() };
-    let kept = base.talk.as_ref().map(|talk| journal.value(talk));
+    let talk = match agent {
+        Some(agent) => base.talks.get(agent),
+        None => base.talk.as_ref(),
+    };
+    let kept = talk.map(|talk| journal.value(talk));
     kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default()
 }
 

@@ -10,7 +10,7 @@ use crate::event::{Base, Event, Fact, Outcome, TimerStart};
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
+use crate::values::ids::{AgentName, CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,8 +18,13 @@ use std::sync::Arc;
 impl Session {
     /// Applies one event. Gives the history row of a call that it finished, for the lists.
     pub fn apply(&mut self, event: &Event) -> Option<HistoryRow> {
+        // Before it is applied: what it is about may be gone after that.
+        let only = match self.key.space.has_many_runs() {
+            true => self.run_of(&event.fact),
+            false => None,
+        };
         let row = self.take_in(event);
-        self.meter(&event.fact);
+        self.meter(&event.fact, only);
         row
     }
 
@@ -36,6 +41,7 @@ impl Session {
             Fact::RunStarted { .. }
             | Fact::RunMetered { .. }
             | Fact::RunHeld { .. }
+            | Fact::RunQueued(_)
             | Fact::RunClaimed { .. }
             | Fact::RunPaused { .. }
             | Fact::RunContinued { .. }
@@ -107,6 +113,8 @@ impl Session {
             Some(_) => Talk { lines: vec![Line::Base(self.seq)] },
             None => Talk::default(),
         };
+        let kept = |agent: &AgentName| Talk { lines: vec![Line::BaseOf(self.seq, agent.clone())] };
+        self.talks = base.talks.keys().map(|agent| (agent.clone(), kept(agent))).collect();
         self.last_decided = base.last_decided.clone();
     }
 
@@ -117,6 +125,7 @@ impl Session {
                 self.with_run(*run, |run| run.used = Some(Metered::default()));
             }
             Fact::RunHeld { run, frame, fault, .. } => self.hold_run(*run, *frame, fault),
+            Fact::RunQueued(queued) => self.queue_run(*queued),
             Fact::RunClaimed { run, attempt, died } => self.claim_run(*run, *attempt, *died),
             Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
             Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
@@ -168,6 +177,7 @@ impl Session {
             ending: None,
             paused: false,
             closing: None,
+            behind: None,
             claims: 0,
             deaths: 0,
             used: metered.then(Metered::default),
@@ -238,6 +248,7 @@ impl Session {
         let frames = &self.frames;
         self.ready.retain(|frame| frames.contains_key(frame));
         self.last_run = Some(run);
+        self.call_up(id);
     }
 
     fn apply_step(&mut self, fact: &Fact) {

@@ -40,10 +40,11 @@ impl Session {
 
     fn enter_agent(&mut self, entry: &AgentEntry, seq: u64, at: Millis) {
         self.forget_ask_of(entry.frame);
-        let mut talk = match (entry.continues, entry.keeps) {
-            (true, Some(requests)) => self.talk.newest(requests),
-            (true, None) => self.talk.clone(),
-            (false, _) => Talk::default(),
+        let before = self.talk_with(&entry.agent).filter(|_| entry.continues);
+        let mut talk = match (before, entry.keeps) {
+            (Some(talk), Some(requests)) => talk.newest(requests),
+            (Some(talk), None) => talk.clone(),
+            (None, _) => Talk::default(),
         };
         talk.lines.push(Line::User(seq));
         let state = AgentState {
@@ -235,9 +236,9 @@ impl Session {
         let Some(agent) = self.frames.get_mut(&frame).and_then(|frame| frame.agent.take()) else {
             return;
         };
-        let AgentState { continues, talk, save_as, next, .. } = *agent;
+        let AgentState { agent, continues, talk, save_as, next, .. } = *agent;
         if continues {
-            self.talk = talk;
+            self.keep_talk(&agent, talk);
         }
         self.with_frame(frame, |frame| {
             frame.context.insert(save_as, answer.clone());
@@ -249,10 +250,9 @@ impl Session {
     /// What is left of an agent whose run ends without it: a conversation with nothing open.
     pub(super) fn leave_agents(&mut self, run: crate::values::ids::RunId) {
         let of_run = self.frames.values_mut().filter(|frame| frame.run == run);
-        for agent in of_run.filter_map(|frame| frame.agent.take()) {
-            if agent.continues {
-                self.talk = agent.talk.closed();
-            }
+        let left: Vec<_> = of_run.filter_map(|frame| frame.agent.take()).collect();
+        for agent in left.into_iter().filter(|agent| agent.continues) {
+            self.keep_talk(&agent.agent, agent.talk.closed());
         }
     }
 
@@ -266,7 +266,7 @@ impl Session {
             self.with_run(run, |run| run.in_flight = run.in_flight.saturating_sub(1));
         }
         if agent.continues {
-            self.talk = agent.talk.closed();
+            self.keep_talk(&agent.agent, agent.talk.closed());
         }
     }
 

@@ -409,6 +409,30 @@ pub fn index_key(alias: &ContextKey) -> ContextKey {
 }
 
 impl Session {
+    /// The frame that holds the answer of this frame's plan: the root or a sub-plan's frame.
+    pub fn plan_frame(&self, frame: &Frame) -> FrameId {
+        let mut at = frame;
+        while !matches!(at.kind, FrameKind::Root | FrameKind::SubPlan { .. }) {
+            match at.parent.and_then(|parent| self.frames.get(&parent)) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        at.id
+    }
+
+    /// Whether `below` is a descendant of `above`.
+    pub fn descends(&self, below: &Frame, above: FrameId) -> bool {
+        let mut at = below.parent;
+        while let Some(parent) = at {
+            if parent == above {
+                return true;
+            }
+            at = self.frames.get(&parent).and_then(|frame| frame.parent);
+        }
+        false
+    }
+
     /// The frame and its ancestors up to its plan's frame, nearest first.
     pub fn scope<'s>(&'s self, frame: &'s Frame) -> impl Iterator<Item = &'s Frame> {
         let mut at = Some(frame);

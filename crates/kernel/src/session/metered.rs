@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Metered {
     /// Calls that it requested, repeats included.
     pub calls: u64,
-    /// Events that were recorded while it was active.
+    /// Events that were recorded while it was active; where other runs were too, its own.
     pub events: u64,
     /// About how many bytes of journal and blobs these took.
     pub bytes: u64,
@@ -51,14 +51,16 @@ impl Metered {
 
 impl Session {
     /// Counts a fact that was just applied, for every active run that is counted: a session is one
-    /// journal, and what the limits protect is that journal.
-    pub(super) fn meter(&mut self, fact: &Fact) {
+    /// journal, and what the limits protect is that journal. Where several runs are active it
+    /// counts for the one that it is about: none is held for what another one uses.
+    pub(super) fn meter(&mut self, fact: &Fact, only: Option<RunId>) {
         if self.runs.is_empty() {
             return;
         }
         let calls = u64::from(matches!(fact, Fact::CallRequested(_)));
         let bytes = fact.weight();
-        for used in self.runs.values_mut().filter_map(|run| run.used.as_mut()) {
+        let counted = self.runs.values_mut().filter(|run| only.is_none_or(|only| run.id == only));
+        for used in counted.filter_map(|run| run.used.as_mut()) {
             used.calls += calls;
             used.events += 1;
             used.bytes = used.bytes.saturating_add(bytes);

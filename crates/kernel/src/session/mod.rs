@@ -9,8 +9,8 @@ use crate::tool::call::{Given, HowFar, Judgement, Pins, Wants};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{
-    AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId, SessionKey,
-    StepId,
+    AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
+    SessionKey, StepId,
 };
 use crate::values::trace::TraceParent;
 use crate::values::words::named;
@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod run;
+mod together;
 mod spent;
 pub mod frame;
 mod metered;
@@ -86,6 +87,9 @@ pub struct Session {
     /// The conversation that ended runs left.
     #[serde(default)]
     pub talk: Talk,
+    /// The same for each agent, where several runs may be active at once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub talks: BTreeMap<AgentName, Talk>,
     /// The last ask that a reply closed, for replies that come too late.
     pub last_decided: Option<(AskId, Decision)>,
 }
@@ -170,6 +174,9 @@ pub struct Run {
     pub paused: bool,
     /// Why it is being closed, once no new effect may start.
     pub closing: Option<Closing>,
+    /// The run that must be over before this one goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<RunId>,
     /// How often it was claimed without progress.
     pub claims: u32,
     /// How often a process died, or its driver panicked, while it worked on this run, without
@@ -349,6 +356,7 @@ impl Session {
             timers: BTreeMap::new(),
             drafted: BTreeMap::new(),
             talk: Talk::default(),
+            talks: BTreeMap::new(),
             last_decided: None,
         }
     }
@@ -360,9 +368,10 @@ impl Session {
 
     /// Whether it moves, waits, is stuck or has nothing to do.
     pub fn phase(&self) -> Phase {
-        let statuses = self.runs.values().map(Run::status);
         let mut phase = Phase::Done;
-        for status in statuses {
+        for run in self.runs.values() {
+            // One that stands behind another moves no sooner than that one is over.
+            let status = if run.is_queued() { RunStatus::Waiting } else { run.status() };
             phase = match (phase, status) {
                 (_, RunStatus::Running) => return Phase::Moving,
                 (_, RunStatus::Stuck) => Phase::Stuck,
@@ -405,30 +414,6 @@ impl Session {
             .values()
             .filter(move |open| open.is_open() && open.ask.run == run)
             .map(|open| &open.ask)
-    }
-
-    /// The frame that holds the answer of this frame's plan: the root or a sub-plan's frame.
-    pub fn plan_frame(&self, frame: &Frame) -> FrameId {
-        let mut at = frame;
-        while !matches!(at.kind, FrameKind::Root | FrameKind::SubPlan { .. }) {
-            match at.parent.and_then(|parent| self.frames.get(&parent)) {
-                Some(parent) => at = parent,
-                None => break,
-            }
-        }
-        at.id
-    }
-
-    /// Whether `below` is a descendant of `above`.
-    pub fn descends(&self, below: &Frame, above: FrameId) -> bool {
-        let mut at = below.parent;
-        while let Some(parent) = at {
-            if parent == above {
-                return true;
-            }
-            at = self.frames.get(&parent).and_then(|frame| frame.parent);
-        }
-        false
     }
 }
 

@@ -58,6 +58,11 @@ impl Run {
         self.used.as_ref().and_then(|used| used.held)
     }
 
+    /// Whether it stands behind another run and does nothing until that one is over.
+    pub fn is_queued(&self) -> bool {
+        self.behind.is_some() && self.closing.is_none()
+    }
+
     /// It got further: what went wrong before is no longer in its way.
     pub(crate) fn progressed(&mut self) {
         (self.claims, self.deaths) = (0, 0);

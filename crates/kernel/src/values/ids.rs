@@ -244,6 +244,8 @@ impl Hashing {
 const CASES: &str = "case:";
 /// The space of direct calls.
 const CALLS: &str = "call";
+/// The space of contexts.
+const CONTEXTS: &str = "context";
 
 impl Space {
     /// Where `/sessions` and `/api/v1/runs` keep theirs.
@@ -254,8 +256,12 @@ impl Space {
     pub fn thread() -> Self {
         Self::from("thread")
     }
+    /// Where several runs work side by side on what a caller groups under one id.
+    pub fn context() -> Self {
+        Self::from(CONTEXTS)
+    }
     /// The spaces whose ids are their owner's: the same id from another subject is another session.
-    pub const OWNED: [&'static str; 2] = ["thread", "context"];
+    pub const OWNED: [&'static str; 2] = ["thread", CONTEXTS];
     /// Whether ids here are their owner's.
     pub fn is_owned(&self) -> bool {
         Self::OWNED.contains(&self.as_str())
@@ -270,7 +276,13 @@ impl Space {
     }
     /// Whether what is said here continues from run to run.
     pub fn keeps_talk(&self) -> bool {
-        *self == Self::thread() || self.as_str().starts_with(CASES)
+        let is_case = self.as_str().starts_with(CASES);
+        is_case || *self == Self::thread() || self.has_many_runs()
+    }
+    /// Whether several runs of a session here may be active at once. Each agent has a conversation
+    /// of its own then.
+    pub fn has_many_runs(&self) -> bool {
+        self.as_str() == CONTEXTS
     }
     /// Where direct calls keep their one-step runs.
     pub fn call() -> Self {

@@ -49,6 +49,7 @@ pub struct Scene {
     pub proposals: Vec<String>,
     /// `finish: last` lets the call that started last come back first; `cancel: N` cancels after N
     /// events; `tick_ms: N` is how long an event takes; `space: case:trades` is where it plays;
+    /// `together: N` is how many of its runs are active at once, where that is more than one;
     /// `step_visits_max: N` and other limits.
     pub options: BTreeMap<String, String>,
     /// What must come of it.

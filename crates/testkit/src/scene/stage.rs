@@ -83,11 +83,17 @@ impl Stage {
         self.begin_next();
     }
 
-    /// The next run begins, if there is one and the one before is over.
+    /// How many runs are active at the same time.
+    fn together(&self) -> usize {
+        self.scene.options.get("together").map_or(1, |count| count.parse().expect("a number"))
+    }
+
+    /// The next run begins, if there is one and not too many before it are still active.
     fn begin_next(&mut self) -> bool {
         let begun = self.session.runs_made;
         let input = self.scene.inputs.get(begun as usize).cloned();
-        let Some(input) = input.filter(|_| self.session.runs.is_empty()) else { return false };
+        let has_room = self.session.runs.len() < self.together();
+        let Some(input) = input.filter(|_| has_room) else { return false };
         let main = self.closure.main.clone();
         self.record(Fact::RunStarted {
             run: RunId(RUN.0 + u128::from(begun)),
@@ -197,6 +203,7 @@ impl Stage {
         let cancel: Option<u64> =
             self.scene.options.get("cancel").map(|after| after.parse().expect("a number"));
         for _ in 0..10_000 {
+            while self.together() > 1 && self.begin_next() {}
             if cancel.is_some_and(|after| self.session.seq >= after)
                 && self.session.runs.get(&RUN).is_some_and(|run| run.closing.is_none())
             {
@@ -394,11 +401,27 @@ impl Stage {
 
     pub(super) fn journal(&self) -> String {
         let mut lines = String::new();
+        let mut then = Session::new(self.session.id, self.session.key.clone());
         for event in &self.events {
+            if self.together() > 1 {
+                let of = then.run_of(&event.fact).map(number);
+                of.iter().for_each(|run| lines.push_str(&format!("r{run} ")));
+                then.apply(event);
+            }
             lines.push_str(&outline(&event.fact));
             lines.push('\n');
         }
         lines
+    }
+
+    /// How each of several runs ended.
+    fn endings(&self) -> String {
+        let mut text = String::new();
+        for event in self.events.iter().filter(|_| self.together() > 1) {
+            let Fact::RunEnded { run, .. } = &event.fact else { continue };
+            text.push_str(&format!("r{} {}\n", number(*run), outline(&event.fact)));
+        }
+        text
     }
 
     /// Where the scene came to: the same for every cut.
@@ -415,7 +438,8 @@ impl Stage {
             .filter(|(key, _)| key.as_str() != "lastToolExecution")
             .map(|(key, datum)| format!("  {key} = {}\n", shown(&datum.to_value())))
             .collect();
-        let mut text = format!("=> {}", run.status().plan_session_name());
+        let status = run.status().plan_session_name();
+        let mut text = format!("{}=> {status}", self.endings());
         if let Some(answer) = &run.answer {
             text.push_str(&format!(" {}", shown(&answer.to_value())));
         }
@@ -429,6 +453,11 @@ impl Stage {
         let (history, context) = (history.join(" "), context.concat());
         format!("{text}\nhistory: {history}\ncontext:\n{context}{}", self.talked(run))
     }
+}
+
+/// Which run of its session this is, from 1.
+fn number(run: RunId) -> u128 {
+    run.0 - RUN.0 + 1
 }
 
 /// An agent alone is talked to in a thread; a plan runs as plans do, unless the scene says where.

@@ -3,7 +3,7 @@
 use super::Fork;
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};
 use crate::conversation::talk::Settled;
-use crate::event::{Base, CallRequest, CorrectionEntry, Fact, Outcome};
+use crate::event::{Base, CallMade, CallRequest, CorrectionEntry, Fact, Outcome, Queued};
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::ids::{AskId, CallId, Millis};
 use serde_json::Value;
@@ -23,6 +23,7 @@ impl Fork {
                 *run = self.run(*run);
                 unknown.iter_mut().for_each(|call| *call = self.call(*call));
             }
+            Fact::RunQueued(queued) => self.rename_queued(queued),
             Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
@@ -47,9 +48,7 @@ impl Fork {
             Fact::CorrectionEntered(entry) => self.rename_correction(entry),
             Fact::ProposalAsked(start) => start.ask = self.ask(start.ask),
             Fact::BaseSet(base) => self.rename_base(base),
-            Fact::TurnFinished(end) => {
-                end.calls.iter_mut().for_each(|made| made.call = self.call(made.call));
-            }
+            Fact::TurnFinished(end) => self.rename_made(&mut end.calls),
             Fact::ResultsGiven { results, .. } => self.rename_results(results),
             Fact::SessionForked { .. }
             | Fact::StepChosen { .. }
@@ -81,6 +80,14 @@ impl Fork {
             | Fact::TimerSet(_)
             | Fact::TimerFired { .. } => {}
         }
+    }
+
+    fn rename_queued(&self, Queued { run, behind }: &mut Queued) {
+        (*run, *behind) = (self.run(*run), self.run(*behind));
+    }
+
+    fn rename_made(&self, made: &mut [CallMade]) {
+        made.iter_mut().for_each(|made| made.call = self.call(made.call));
     }
 
     /// Results name the calls that they are of.

@@ -1,0 +1,128 @@
+//! Which events of a session are one run's, where several runs are active: what it is about leads
+//! from each event to its run, from the run's start on.
+
+use kernel::event::{self, Event, Fact, Topic};
+use kernel::values::ids::{AskId, CallId, FrameId, RunId};
+use std::collections::BTreeSet;
+
+/// Reads a journal from a run's start on, for a follower who has some of its events already.
+#[derive(Debug)]
+pub(super) struct OwnEvents {
+    run: RunId,
+    frames: BTreeSet<FrameId>,
+    calls: BTreeSet<CallId>,
+    asks: BTreeSet<AskId>,
+    /// The last event that the follower has, or does not want.
+    pub(super) had: u64,
+    /// The run's last event so far.
+    pub(super) last: u64,
+    /// Whether the journal is read from the run's start on.
+    pub(super) is_begun: bool,
+}
+
+impl OwnEvents {
+    /// Nothing was read yet, and nothing up to this event is wanted.
+    pub(super) fn new(run: RunId, had: u64) -> Self {
+        let (frames, calls, asks) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { run, frames, calls, asks, had, last: 0, is_begun: false }
+    }
+
+    /// Takes in the next event of the journal; whether it is the run's, and new to the follower.
+    pub(super) fn take(&mut self, body: &str) -> bool {
+        let read = event::read(&format!("[{body}]")).unwrap_or_default();
+        let own = read.first().filter(|event| self.is_own(&event.fact));
+        let Some(Event { seq, fact, .. }) = own else { return false };
+        self.learn(fact);
+        self.last = *seq;
+        *seq > self.had
+    }
+
+    fn is_own(&self, fact: &Fact) -> bool {
+        match fact.topic() {
+            Topic::Run(run) => run == self.run,
+            Topic::Frame(frame) => self.frames.contains(&frame),
+            Topic::Call(call) => self.calls.contains(&call),
+            Topic::Ask(ask) => self.asks.contains(&ask),
+            Topic::Session => false,
+        }
+    }
+
+    fn learn(&mut self, fact: &Fact) {
+        self.frames.extend(fact.children());
+        match fact {
+            Fact::RunStarted { frame, .. } => {
+                self.frames.insert(*frame);
+            }
+            Fact::CallRequested(request) => {
+                self.calls.insert(request.call);
+            }
+            Fact::AskOpened(ask) => {
+                self.asks.insert(ask.id);
+            }
+            Fact::FrameEnded { frame }
+            | Fact::FrameCancelled { frame }
+            | Fact::ItemFailed { frame, .. } => {
+                self.frames.remove(frame);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// What the follower of run 7 gets of these events.
+    fn given(had: u64, facts: &[Value]) -> Vec<u64> {
+        let mut own = OwnEvents::new(RunId(7), had);
+        let mut given = Vec::new();
+        for (seq, fact) in (1..).zip(facts) {
+            let body = json!({"seq": seq, "at": 1, "v": 1, "type": fact["type"],
+                "data": fact["data"]});
+            if own.take(&body.to_string()) {
+                given.push(seq);
+            }
+        }
+        given
+    }
+
+    fn id(prefix: &str, number: u128) -> String {
+        format!("{prefix}{number:032x}")
+    }
+
+    fn started(run: u128, frame: u32) -> Value {
+        json!({"type": "run.started", "data": {"run": id("run_", run), "plan": "p",
+            "closure": "c", "input": {"value": {}, "from": "input"}, "by": "ann",
+            "frame": frame, "start": "one"}})
+    }
+
+    fn branches(frame: u32, child: u32) -> Value {
+        json!({"type": "branches.started", "data": {"frame": frame, "step": "both",
+            "branches": [{"frame": child, "id": "l", "start": "l1"}], "next": null}})
+    }
+
+    fn chosen(frame: u32) -> Value {
+        json!({"type": "step.chosen", "data": {"frame": frame, "step": "s", "next": null}})
+    }
+
+    #[test]
+    fn events_of_runs_that_are_active_together_are_told_apart() {
+        let facts = [
+            started(7, 1),
+            started(8, 2),
+            branches(2, 3),
+            branches(1, 4),
+            chosen(3),
+            chosen(4),
+            json!({"type": "frame.ended", "data": {"frame": 4}}),
+            json!({"type": "run.paused", "data": {"run": id("run_", 8), "by": "ann"}}),
+            chosen(1),
+            json!({"type": "call.late", "data": {"call": id("call_", 1),
+                "result": {"Ok": {"value": 1, "from": "plan"}}}}),
+        ];
+        assert_eq!(given(0, &facts), [1, 4, 6, 7, 9]);
+        assert_eq!(given(6, &facts), [7, 9], "what the follower has is read and not given");
+    }
+}
