@@ -43,6 +43,17 @@ pub enum RunSession {
     Existing(kernel::contracts::SessionRef),
 }
 
+/// Which of its own runs in contexts a caller lists, the one that changed last first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextRuns {
+    /// Of this context; of all where none is named.
+    pub context: Option<String>,
+    /// Of these statuses; of any where none is named.
+    pub statuses: Vec<RunStatus>,
+    /// That changed at this time or later.
+    pub since: Option<Millis>,
+}
+
 /// A key by which a client repeats a request without repeating what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {

@@ -322,10 +322,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 16, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 17, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 16, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 17, .. }));
 }
 
 #[test]
@@ -767,6 +767,34 @@ fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
     assert_eq!(found.row, RunRow { spent: RunSpent::default(), stopped: None, ..asked });
 }
 
+/// Takes back what gave runs an order.
+const UNCHANGED_RUNS: &str = "DROP INDEX runs_by_change; DROP INDEX runs_by_status;
+    DROP INDEX runs_by_owner; DROP INDEX runs_by_owner_and_status; DROP INDEX runs_of_context;
+    ALTER TABLE runs DROP COLUMN changed_at; ALTER TABLE runs DROP COLUMN listed;
+    DELETE FROM migrations WHERE version = 17;";
+
+#[test]
+fn a_run_of_an_older_database_changed_when_it_ended_or_began() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let mut both = a.next();
+    let begun = RunRow { changed_at: Millis(70), ..a.run_row(2) };
+    let ended = RunRow { ended_at: Some(Millis(20)), changed_at: Millis(60), ..a.run_row(1) };
+    both.runs = vec![ended.clone(), begun.clone()];
+    done(scene.store().append(both));
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    database.execute_batch(UNCHANGED_RUNS).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    for (run, at) in [(ended, 20), (begun, 11)] {
+        let found = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
+        assert_eq!(found.row, RunRow { changed_at: Millis(at), ..run });
+    }
+}
+
 #[test]
 fn owners_are_kept_and_rows_of_an_older_database_have_none() {
     let scene = Scene::new();
@@ -789,6 +817,7 @@ fn owners_are_kept_and_rows_of_an_older_database_have_none() {
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     let as_before = "ALTER TABLE sessions DROP COLUMN owner; ALTER TABLE runs DROP COLUMN owner;
         DROP TABLE tool_specs; DROP TABLE spec_pins; DELETE FROM migrations WHERE version = 8;";
+    database.execute_batch(UNCHANGED_RUNS).unwrap();
     database.execute_batch(as_before).unwrap();
     drop(database);
     let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();

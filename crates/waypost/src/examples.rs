@@ -195,6 +195,7 @@ mod tests {
             last_error: error.map(|name| Fault::new(name, "why")),
             started_at: Millis(0),
             ended_at: None,
+            changed_at: Millis(0),
             spent: RunSpent::default(),
             stopped: None,
         }

@@ -3,7 +3,7 @@
 use crate::gate::rights::{ask_of, fed_session, run_of, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
-use crate::request::{Inspection, RunReport};
+use crate::request::{ContextRuns, Inspection, RunReport};
 use crate::session_cache::Rested;
 use crate::waiting::feed::Watch;
 use kernel::ask::reply::BadReply;
@@ -11,12 +11,13 @@ use kernel::ask::{Ask, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
-    SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, StoreFigures, WHOLE,
+    RunFilter, RunPage, SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError,
+    StoreFigures, WHOLE, Whose,
 };
 use kernel::journal::projection::{HistoryItem, RunRow, SessionRow};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey};
+use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey, Space};
 use std::slice;
 
 /// How many sessions that hold a blob are judged at once.
@@ -214,6 +215,35 @@ impl Runs<'_> {
         let gate = &self.shared.gate;
         let found = found.filter(|run| gate.reads(caller, run_of(run)));
         found.ok_or_else(|| Refusal::no_run(run))
+    }
+
+    /// The caller's own runs in contexts, the one that changed last first, and how many fit.
+    pub async fn in_contexts(
+        self,
+        caller: &Caller,
+        wanted: &ContextRuns,
+        page: &Page,
+    ) -> Result<RunPage> {
+        let ContextRuns { context, statuses, since } = wanted;
+        let mut filter = RunFilter {
+            whose: Whose::own(caller),
+            session: None,
+            statuses: statuses.clone(),
+            since: *since,
+        };
+        if let Some(context) = context {
+            let space = Some(Space::context());
+            let named = SessionRef::Key { key: context.as_str().into(), space };
+            let found = self.shared.store.session(&caller.realm, &caller.meant(&named)).await?;
+            let Some(found) = found else {
+                let page = Paged { items: Vec::new(), next_cursor: None };
+                return Ok(RunPage { page, total: 0 });
+            };
+            filter.session = Some(found.id);
+        }
+        let RunPage { page, total } = self.shared.store.runs(&caller.realm, &filter, page).await?;
+        let items = self.shared.gate.readable(caller, page.items, run_of);
+        Ok(RunPage { page: Paged { items, ..page }, total })
     }
 
     /// One run with its session and its open asks.

@@ -4,11 +4,13 @@
 use crate::model::{Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{
-    Once, RefusalKind, RunReport, RunRequest, RunSession, RunStream, RunTarget, RunUpdate,
+    ContextRuns, Once, RefusalKind, RunReport, RunRequest, RunSession, RunStream, RunTarget,
+    RunUpdate,
 };
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::contracts::SessionRef;
+use kernel::contracts::{AskFilter, Page, RunPage, SessionRef};
 use kernel::limits::Limits;
+use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{ContentHash, PlanId, RunId, Space};
 use serde_json::{Value, json};
@@ -166,6 +168,52 @@ async fn the_same_id_of_another_owner_is_another_context() {
     assert_eq!((bobs.run.no, bobs.session.owner.as_deref()), (1, Some("bob")));
     let seen = world.engine.sessions().get(&bob, &context()).await.unwrap();
     assert_eq!(seen.id, bobs.session.id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), PLANS).await;
+    let first = run(&world, "ask", json!({})).await;
+    world.at_rest().await;
+    let second = run(&world, "ask", json!({})).await;
+    world.at_rest().await;
+    let elsewhere = RunRequest {
+        session: RunSession::Context("d".to_owned()),
+        ..in_context("left", json!({}))
+    };
+    let third = world.engine.runs().start(&caller(), elsewhere, WAIT_MS).await.unwrap();
+    world.run("ask", json!({}), "no context").await;
+    let me = caller();
+    let list = async |wanted: ContextRuns, limit: usize| {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let page = Page { cursor, limit };
+            let RunPage { page, total } =
+                world.engine.runs().in_contexts(&me, &wanted, &page).await.unwrap();
+            seen.extend(page.items.iter().map(|run| run.row.id));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                assert_eq!(total, seen.len() as u64);
+                return seen;
+            }
+        }
+    };
+    let (one, two, three) = (first.run.id, second.run.id, third.run.id);
+    assert_eq!(list(ContextRuns::default(), 1).await, [three, two, one]);
+    world.at_rest().await;
+    answer(&world, &first, "Ann").await;
+    assert_eq!(list(ContextRuns::default(), 2).await, [one, three, two]);
+    let context = |name: &str| Some(name.to_owned());
+    let of = ContextRuns { context: context("c"), ..ContextRuns::default() };
+    assert_eq!(list(of.clone(), 9).await, [one, two]);
+    let waiting = ContextRuns { statuses: vec![RunStatus::Waiting], ..of };
+    assert_eq!(list(waiting, 9).await, [two]);
+    let unknown = ContextRuns { context: context("e"), ..ContextRuns::default() };
+    assert_eq!(list(unknown, 9).await, []);
+    let (bob, page) = (Caller::new("default", "bob"), Page { cursor: None, limit: 9 });
+    let of_bob = world.engine.runs().in_contexts(&bob, &ContextRuns::default(), &page).await;
+    assert_eq!(of_bob.unwrap().total, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -328,12 +376,9 @@ async fn a_copy_of_a_context_has_all_its_runs() {
     assert_eq!((copy.key.space.as_str(), copy.status.name()), ("context", "waiting"));
     answer(&world, &first, "Ann").await;
     answer(&world, &second, "Bob").await;
-    let filter = kernel::contracts::AskFilter {
-        session: Some(copy.id),
-        status: Some("open".to_owned()),
-        ..Default::default()
-    };
-    let page = kernel::contracts::Page { cursor: None, limit: 10 };
+    let filter =
+        AskFilter { session: Some(copy.id), status: Some("open".to_owned()), ..Default::default() };
+    let page = Page { cursor: None, limit: 10 };
     let open = world.engine.asks().list(&caller(), &filter, &page).await.unwrap().items;
     assert_eq!(open.len(), 2);
     for (asked, words) in open.iter().zip(["Eve", "Zoe"]) {

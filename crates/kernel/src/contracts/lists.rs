@@ -1,8 +1,8 @@
 //! What is listed beside the journal: rows that every append keeps up to date.
 
 use super::{
-    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter, SessionRef,
-    SessionRun,
+    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, SessionAsk,
+    SessionFilter, SessionRef, SessionRun,
 };
 use crate::definition::pipeline::TallyRow;
 use crate::journal::projection::SessionRow;
@@ -27,6 +27,17 @@ pub trait Lists: Send + Sync {
 
     /// One run.
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+
+    /// Runs of contexts, the one that changed last first, and how many fit. A run that changes
+    /// while pages are read moves to the front: none is told twice after its last change, and none
+    /// is missed that does not change. Runs of other spaces are not in this list: nobody asks for
+    /// them in this order, and each would pay for it with every append.
+    fn runs<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a RunFilter,
+        page: &'a Page,
+    ) -> Read<'a, RunPage>;
 
     /// One ask.
     fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;

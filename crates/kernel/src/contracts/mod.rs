@@ -30,7 +30,8 @@ pub mod observe;
 pub use crate::contracts::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
 pub use crate::contracts::policy::Policy;
 pub use crate::journal::lists::{
-    AskFilter, FeedRow, Page, Paged, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    AskFilter, FeedRow, Page, Paged, RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Whose,
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
 pub use feed::{Feed, FeedStart, SINKS};

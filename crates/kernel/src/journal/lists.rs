@@ -3,7 +3,9 @@
 use crate::journal::projection::{AskRow, RunRow};
 use crate::session::RunStatus;
 use crate::values::caller::Caller;
-use crate::values::ids::{ContentHash, PlanId, RunId, SessionId, SessionKey, Space, StepId};
+use crate::values::ids::{
+    ContentHash, Millis, PlanId, RunId, SessionId, SessionKey, Space, StepId,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -75,6 +77,56 @@ pub struct AskFilter {
     pub step: Option<StepId>,
     /// Only those that a rule holds, or only those that none holds.
     pub held: Option<bool>,
+}
+
+/// Which runs of contexts to list, the one that changed last first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Of these subjects.
+    pub whose: Whose,
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// Of these statuses; of any where none is named.
+    pub statuses: Vec<RunStatus>,
+    /// That changed at this time or later.
+    pub since: Option<Millis>,
+}
+
+/// Whose something is that is looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Whose {
+    /// Anyone's.
+    #[default]
+    Anyones,
+    /// No one's, as in local mode.
+    NoOnes,
+    /// This subject's.
+    Of(Arc<str>),
+}
+
+impl Whose {
+    /// What this caller makes.
+    pub fn own(caller: &Caller) -> Self {
+        caller.owner().map_or(Self::NoOnes, Self::Of)
+    }
+
+    /// Whether this is someone's who is looked for.
+    pub fn includes(&self, owner: Option<&str>) -> bool {
+        match self {
+            Whose::Anyones => true,
+            Whose::NoOnes => owner.is_none(),
+            Whose::Of(subject) => owner == Some(&**subject),
+        }
+    }
+}
+
+/// A page of runs, and how many there are on all pages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunPage {
+    /// The page.
+    pub page: Paged<SessionRun>,
+    /// How many fit the filter.
+    pub total: u64,
 }
 
 /// A page's start and size.

@@ -99,6 +99,8 @@ pub struct RunRow {
     pub started_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
+    /// When something of it changed last; in rows of older releases when it ended, or began.
+    pub changed_at: Millis,
     /// What its models took.
     #[serde(default, skip_serializing_if = "RunSpent::is_nothing")]
     pub spent: RunSpent,
@@ -282,6 +284,7 @@ pub fn run_row(run: &Run) -> RunRow {
         last_error: run.last_error.clone(),
         started_at: run.started_at,
         ended_at: run.ended_at,
+        changed_at: run.changed_at,
         spent: run.spent,
         stopped: run.stopped.clone(),
     }

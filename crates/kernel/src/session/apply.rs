@@ -24,7 +24,7 @@ impl Session {
             false => None,
         };
         let row = self.take_in(event);
-        self.meter(&event.fact, only);
+        self.meter(event, only);
         row
     }
 
@@ -174,6 +174,7 @@ impl Session {
             last_error: None,
             started_at: event.at,
             ended_at: None,
+            changed_at: event.at,
             ending: None,
             paused: false,
             closing: None,
@@ -225,6 +226,7 @@ impl Session {
         let Some(mut run) = self.runs.remove(&id) else { return };
         run.ending = Some(ending(outcome));
         run.ended_at = Some(at);
+        run.changed_at = at;
         run.base = Arc::default();
         match outcome {
             Outcome::Completed { answer } => {

@@ -2,7 +2,7 @@
 //! inside loops are bounded together, however each of them is bounded by itself.
 
 use super::{FrameState, RunId, Session};
-use crate::event::Fact;
+use crate::event::{Event, Fact};
 use crate::limits::Limits;
 use crate::values::fault::Fault;
 use crate::values::ids::FrameId;
@@ -50,17 +50,22 @@ impl Metered {
 }
 
 impl Session {
-    /// Counts a fact that was just applied, for every active run that is counted: a session is one
-    /// journal, and what the limits protect is that journal. Where several runs are active it
+    /// Counts an event that was just applied, for every active run that is counted: a session is
+    /// one journal, and what the limits protect is that journal. Where several runs are active it
     /// counts for the one that it is about: none is held for what another one uses.
-    pub(super) fn meter(&mut self, fact: &Fact, only: Option<RunId>) {
+    pub(super) fn meter(&mut self, event: &Event, only: Option<RunId>) {
         if self.runs.is_empty() {
             return;
         }
-        let calls = u64::from(matches!(fact, Fact::CallRequested(_)));
-        let bytes = fact.weight();
-        let counted = self.runs.values_mut().filter(|run| only.is_none_or(|only| run.id == only));
-        for used in counted.filter_map(|run| run.used.as_mut()) {
+        let calls = u64::from(matches!(event.fact, Fact::CallRequested(_)));
+        let bytes = event.fact.weight();
+        // What is about no run in particular changes the only one, and none of several.
+        let changes = only.is_some() || !self.key.space.has_many_runs();
+        for run in self.runs.values_mut().filter(|run| only.is_none_or(|only| run.id == only)) {
+            if changes {
+                run.changed_at = event.at;
+            }
+            let Some(used) = run.used.as_mut() else { continue };
             used.calls += calls;
             used.events += 1;
             used.bytes = used.bytes.saturating_add(bytes);

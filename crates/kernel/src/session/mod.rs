@@ -168,6 +168,8 @@ pub struct Run {
     pub started_at: Millis,
     /// When it ended.
     pub ended_at: Option<Millis>,
+    /// When something of it changed last.
+    pub changed_at: Millis,
     /// How it ended.
     pub ending: Option<RunStatus>,
     /// Whether someone paused it.

@@ -336,6 +336,7 @@ mod tests {
                 last_error: None,
                 started_at: at,
                 ended_at: None,
+                changed_at: at,
                 spent: RunSpent::default(),
                 stopped: None,
             },

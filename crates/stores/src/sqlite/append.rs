@@ -17,7 +17,7 @@ use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::identity::audit::ChainName;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
-use kernel::values::ids::{AskId, ContentHash, SessionKey};
+use kernel::values::ids::{AskId, SessionKey};
 use rusqlite::{Connection, params};
 use std::sync::Arc;
 
@@ -33,11 +33,12 @@ const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, ste
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
 const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
-     started_at, ended_at, spent, stopped, closure, owner) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+     started_at, ended_at, spent, stopped, closure, owner, changed_at, listed) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
      answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at, \
-     spent = excluded.spent, stopped = excluded.stopped WHERE runs.session = excluded.session";
+     spent = excluded.spent, stopped = excluded.stopped, changed_at = excluded.changed_at \
+     WHERE runs.session = excluded.session";
 
 const OPEN_ASK: &str = "INSERT INTO asks (id, session, realm, run, step, kind, status, body, \
      created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -108,7 +109,7 @@ pub(crate) fn write_append(
         execute(connection, SNAPSHOT, params![session, last, snapshot])?;
     }
     for run in &append.runs {
-        write_run(connection, session, run, append.pins.get(&run.id))?;
+        write_run(connection, session, run, append)?;
     }
     if append.runs.iter().any(|run| run.no > 1) {
         execute(connection, FOLLOWED, [session])?;
@@ -226,12 +227,9 @@ fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> 
 }
 
 /// Writes a run's row; what it pins is written with its start, and stays.
-fn write_run(
-    connection: &Connection,
-    session: i64,
-    run: &RunRow,
-    pinned: Option<&ContentHash>,
-) -> Result<()> {
+fn write_run(connection: &Connection, session: i64, run: &RunRow, append: &Append) -> Result<()> {
+    let (key, pinned) = (&append.session.key, append.pins.get(&run.id));
+    let listed = key.space.has_many_runs().then(|| key.realm.as_str());
     let written = connection.prepare_cached(RUN)?.execute(params![
         run.id.0.to_be_bytes(),
         session,
@@ -247,6 +245,8 @@ fn write_run(
         run.stopped,
         pinned.map(closures::mark),
         run.owner,
+        run.changed_at.0,
+        listed,
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

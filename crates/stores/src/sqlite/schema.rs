@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(14, "audit", include_str!("migrations/0014_audit.sql")),
     Migration::new(15, "principals", include_str!("migrations/0015_principals.sql")),
     Migration::new(16, "realms", include_str!("migrations/0016_realms.sql")),
+    Migration::new(17, "changed_runs", include_str!("migrations/0017_changed_runs.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -6,8 +6,8 @@ use super::scene::Arm;
 use crate::sim::rng::Rng;
 use futures::executor::block_on;
 use kernel::contracts::{
-    AskFilter, FeedStart, HistoryFilter, Page, Paged, RETENTION, Realms, SINKS, SessionFilter,
-    SessionRef, Slice, Store, StoreError,
+    AskFilter, FeedStart, HistoryFilter, Page, Paged, RETENTION, Realms, RunFilter, SINKS,
+    SessionFilter, SessionRef, Slice, Store, StoreError, Whose,
 };
 use kernel::definition::pipeline::Tally;
 use kernel::journal::projection::{Append, OnceRow, Parked};
@@ -19,7 +19,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 const REALMS: [&str; 2] = ["r", "o"];
-const SPACES: [&str; 2] = ["session", "thread"];
+const SPACES: [&str; 3] = ["session", "thread", "context"];
 const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const SINKS_THERE: [&str; 3] = ["sink/one", "sink/two", "nats"];
 const REASONS: [&str; 5] = ["v", "w", "x", "y", "z"];
@@ -338,6 +338,25 @@ impl Pair {
         };
         self.both("sessions", |store| {
             all(limit, |page| block_on(store.sessions(realm, &filter, page)))
+        });
+        self.read_runs(realm, limit);
+    }
+
+    fn read_runs(&mut self, realm: &RealmId, limit: usize) {
+        let statuses = match self.rng.below(3) {
+            0 => vec![RunStatus::Running],
+            1 => vec![RunStatus::Completed, RunStatus::Running],
+            _ => Vec::new(),
+        };
+        let whose = if self.rng.chance(50) { Whose::NoOnes } else { Whose::Anyones };
+        let since = self.rng.chance(30).then_some(Millis(self.now - 20));
+        let filter = RunFilter { whose, session: None, statuses, since };
+        self.both("runs", |store| {
+            let total = block_on(store.runs(realm, &filter, &page(1, None)))?.total;
+            let listed = all(limit, |page| {
+                block_on(store.runs(realm, &filter, page)).map(|runs| runs.page)
+            })?;
+            Ok((total, listed))
         });
     }
 

@@ -122,6 +122,7 @@ impl Driver {
             last_error: None,
             started_at: Millis(11),
             ended_at: None,
+            changed_at: Millis(11),
             spent: RunSpent::default(),
             stopped: None,
         }
@@ -225,8 +226,13 @@ pub fn call(a: &mut Driver, position: &[u8], step: &str) -> Append {
 pub fn ended_run(a: &mut Driver, no: u32, ended_at: i64) -> Append {
     let position = [&no.to_be_bytes()[..], &[1]].concat();
     let mut append = call(a, &position, "x");
-    let ended =
-        RunRow { status: RunStatus::Completed, ended_at: Some(Millis(ended_at)), ..a.run_row(no) };
+    let ended_at = Millis(ended_at);
+    let ended = RunRow {
+        status: RunStatus::Completed,
+        ended_at: Some(ended_at),
+        changed_at: ended_at,
+        ..a.run_row(no)
+    };
     append.history[0].run = ended.id;
     append.runs = vec![ended];
     append

@@ -4,9 +4,12 @@ use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_o
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::ask::held::{Does, HeldBy};
-use kernel::contracts::{AskFilter, OpenAsks, OpenSessions, SessionFilter, SessionRef, StoreError};
+use kernel::contracts::{
+    AskFilter, OpenAsks, OpenSessions, RunFilter, RunPage, SessionFilter, SessionRef, StoreError,
+    Whose,
+};
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
-use kernel::journal::projection::{Append, AskChange, OnceRow, StoredClosure};
+use kernel::journal::projection::{Append, AskChange, OnceRow, RunRow, StoredClosure};
 use kernel::session::RunStatus;
 use kernel::values::ids::{
     ContentHash, Fence, Millis, PlanId, RealmId, RunId, SessionKey, Space, StepId,
@@ -213,6 +216,84 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
     done(scene.store().append(ended));
     let found = there(got(scene.store().run(&realm(), run.id)));
     assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+/// A run of a context that changed then, written with all that came before.
+fn changed(a: &mut Driver, run: &RunRow, at: i64) -> (Append, RunRow) {
+    let row = RunRow { changed_at: Millis(at), ..run.clone() };
+    let append = if a.row.seq == 0 { a.created() } else { a.next() };
+    (Append { runs: vec![row.clone()], ..append }, row)
+}
+
+pub fn runs_of_contexts_are_listed_by_their_last_change(scene: Scene) {
+    let mut anns = Driver::of(SessionKey {
+        owner: Some("ann".into()),
+        ..SessionKey::new(realm(), Space::context(), "c")
+    });
+    let mut local = Driver::of(SessionKey::new(realm(), Space::context(), "l"));
+    let mut other = Driver::of(SessionKey::new(realm(), Space::thread(), "t"));
+    let of_ann = |run: RunRow| RunRow { owner: Some("ann".into()), ..run };
+    let one = of_ann(anns.run_row(1));
+    let two = RunRow { status: RunStatus::Waiting, ..of_ann(anns.run_row(2)) };
+    let (three, four) = (local.run_row(1), other.run_row(1));
+    let append = |driver: &mut Driver, run: &RunRow, at: i64| {
+        let (append, row) = changed(driver, run, at);
+        done(scene.store().append(append));
+        row
+    };
+    let one = append(&mut anns, &one, 10);
+    append(&mut anns, &two, 20);
+    append(&mut local, &three, 30);
+    append(&mut other, &four, 40);
+    // The first one changes once more, and is over.
+    let over = RunRow { status: RunStatus::Completed, ended_at: Some(Millis(50)), ..one };
+    append(&mut anns, &over, 50);
+    let (one, two, three) = (over.id, two.id, three.id);
+
+    let list = |filter: &RunFilter, limit: usize| {
+        let (mut cursor, mut seen, mut totals) = (None, Vec::new(), Vec::new());
+        loop {
+            let RunPage { page, total } =
+                got(scene.store().runs(&realm(), filter, &page(limit, cursor)));
+            assert!(page.items.len() <= limit);
+            seen.extend(page.items.iter().map(|run| run.row.id));
+            totals.push(total);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                assert!(totals.iter().all(|total| *total == seen.len() as u64), "{totals:?}");
+                return seen;
+            }
+        }
+    };
+    let any = RunFilter::default();
+    let ann = RunFilter { whose: Whose::Of("ann".into()), ..any.clone() };
+    let nobody = RunFilter { whose: Whose::NoOnes, ..any.clone() };
+    let context = RunFilter { session: Some(anns.row.id), ..any.clone() };
+    let of = |filter: &RunFilter, statuses: &[RunStatus]| RunFilter {
+        statuses: statuses.to_vec(),
+        ..filter.clone()
+    };
+    for limit in [1, 2, 10] {
+        assert_eq!(list(&any, limit), [one, three, two]);
+        assert_eq!(list(&ann, limit), [one, two]);
+        assert_eq!(list(&nobody, limit), [three]);
+        assert_eq!(list(&context, limit), [one, two]);
+        assert_eq!(list(&of(&any, &[RunStatus::Running]), limit), [three]);
+        let two_statuses = [RunStatus::Waiting, RunStatus::Completed];
+        for filter in [&any, &ann, &context] {
+            assert_eq!(list(&of(filter, &two_statuses), limit), [one, two]);
+            assert_eq!(list(&of(filter, &[RunStatus::Waiting]), limit), [two]);
+        }
+        assert_eq!(
+            list(&RunFilter { since: Some(Millis(30)), ..any.clone() }, limit),
+            [one, three]
+        );
+    }
+    let bad = block_on(scene.store().runs(&realm(), &any, &page(1, Some("x".to_owned()))));
+    assert!(matches!(bad, Err(StoreError::BadCursor(_))), "{bad:?}");
+    assert_eq!(got(scene.store().runs(&"other".into(), &any, &page(9, None))).total, 0);
+    got(scene.store().remove(anns.key(), anns.row.known()));
+    assert_eq!(list(&any, 9), [three]);
 }
 
 pub fn sessions_that_are_not_over_are_counted_by_status(scene: Scene) {

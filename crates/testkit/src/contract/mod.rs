@@ -55,6 +55,7 @@ macro_rules! store_contract {
                 asks_are_listed_oldest_first,
                 asks_that_rules_hold_are_listed_apart,
                 a_run_is_kept_up_to_date,
+                runs_of_contexts_are_listed_by_their_last_change,
                 sessions_that_are_not_over_are_counted_by_status,
                 another_realm_sees_nothing,
                 a_key_is_written_with_what_it_stands_for_and_only_once,

@@ -5,7 +5,8 @@ use super::tables::KeyName;
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store, StoreError, Ticket, Trimmable,
+    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
+    StoreError, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -104,6 +105,15 @@ impl Lists for ModelStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         Box::pin(self.read(move |tables| Ok(tables.run(realm, run))))
+    }
+
+    fn runs<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a RunFilter,
+        page: &'a Page,
+    ) -> Read<'a, RunPage> {
+        Box::pin(self.read(move |tables| tables.runs(realm, filter, page)))
     }
 
     fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {

@@ -3,8 +3,8 @@
 use super::tables::{AskData, KeyName, RunData, SessionData, Tables};
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, SessionAsk,
-    SessionFilter, SessionRef, SessionRun, StoreError, Stored,
+    AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, RunFilter,
+    RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::event::{self, Event};
@@ -148,6 +148,33 @@ impl Tables {
         let of = &self.sessions.get(session)?.row;
         let run = SessionRun { session: of.id, key: of.key.clone(), row: row.clone() };
         (of.key.realm == *realm).then_some(run)
+    }
+
+    /// Runs of contexts, the one that changed last first, and how many fit.
+    pub(super) fn runs(
+        &self,
+        realm: &RealmId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<RunPage, StoreError> {
+        let before = page.cursor.as_deref().map(change_of).transpose()?;
+        let RunFilter { whose, session, statuses, since } = filter;
+        let is_meant = |run: &SessionRun| {
+            let row = &run.row;
+            run.key.space.has_many_runs()
+                && whose.includes(row.owner.as_deref())
+                && session.is_none_or(|session| run.session == session)
+                && (statuses.is_empty() || statuses.contains(&row.status))
+                && since.is_none_or(|since| row.changed_at >= since)
+        };
+        let found = self.runs.keys().filter_map(|id| self.run(realm, *id)).filter(is_meant);
+        let mut found: Vec<((Millis, RunId), SessionRun)> =
+            found.map(|run| ((run.row.changed_at, run.row.id), run)).collect();
+        let total = found.len() as u64;
+        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+        found.retain(|(place, _)| before.is_none_or(|before| *place < before));
+        let page = paged(found, page, |(at, run)| format!("{}.{:032x}", at.0, run.0));
+        Ok(RunPage { page, total })
     }
 
     fn session_ask(&self, ask: &AskData) -> Option<SessionAsk> {
@@ -326,6 +353,15 @@ fn bad_cursor(cursor: &str) -> StoreError {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A place among changed runs out of its cursor.
+fn change_of(cursor: &str) -> Result<(Millis, RunId), StoreError> {
+    let read = || {
+        let (at, run) = cursor.split_once('.')?;
+        Some((Millis(at.parse().ok()?), RunId(u128::from_str_radix(run, 16).ok()?)))
+    };
+    read().ok_or_else(|| bad_cursor(cursor))
 }
 
 /// A place in the history out of its cursor.

@@ -7,7 +7,8 @@ use crate::sim::machine::power::Point;
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store, StoreError, Ticket, Trimmable,
+    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
+    StoreError, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -129,6 +130,15 @@ impl Lists for SimStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         self.inner.run(realm, run)
+    }
+
+    fn runs<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a RunFilter,
+        page: &'a Page,
+    ) -> Read<'a, RunPage> {
+        self.inner.runs(realm, filter, page)
     }
 
     fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>> {

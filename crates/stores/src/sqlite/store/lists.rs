@@ -2,6 +2,7 @@
 
 use super::super::trouble::Result;
 use crate::sqlite::SqliteStore;
+use crate::sqlite::tables::changed_runs;
 use crate::sqlite::tables::columns::{
     AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text, many, one,
     paged, rows_max, run, session,
@@ -9,8 +10,8 @@ use crate::sqlite::tables::columns::{
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
 use kernel::contracts::{
-    AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, SessionAsk, SessionFilter,
-    SessionRef, SessionRun,
+    AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage,
+    SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
@@ -86,6 +87,16 @@ impl Lists for SqliteStore {
             );
             one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], run)
         })
+    }
+
+    fn runs<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a RunFilter,
+        page: &'a Page,
+    ) -> Read<'a, RunPage> {
+        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        self.readers.read(move |connection| changed_runs::list(connection, &realm, &filter, &page))
     }
 
     fn ask<'a>(&'a self, realm: &'a RealmId, id: AskId) -> Read<'a, Option<SessionAsk>> {

@@ -9,6 +9,7 @@ pub(crate) mod closures;
 pub(crate) mod keys;
 pub(crate) mod consumers;
 pub(crate) mod tallies;
+pub(crate) mod changed_runs;
 pub(crate) mod fences;
 pub(crate) mod removed;
 pub(crate) mod history;

@@ -49,6 +49,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
             last_error: fault.clone(),
             started_at: Millis(0),
             ended_at: None,
+            changed_at: Millis(0),
             spent: RunSpent::default(),
             stopped: None,
         },
