@@ -99,8 +99,14 @@ struct Open {
 struct Wait {
     /// What its request needs next; nothing while it is worked for.
     stage: Option<Awaited>,
+    /// How many requests it works for.
+    works: u32,
+    /// Several requests may be on their way: what is heard need not be a head.
+    is_multiplexed: bool,
     /// The socket takes no more of what is to be sent.
     stalled: bool,
+    /// How many answers its client has made no room for.
+    unread: u32,
     /// The number of this wait: the lower, the longer.
     number: u64,
     /// The second from which on it has waited too long.
@@ -111,7 +117,7 @@ struct Wait {
 
 impl Wait {
     fn awaited(&self) -> Option<Awaited> {
-        if self.stalled { Some(Awaited::Reading) } else { self.stage }
+        if self.stalled || self.unread > 0 { Some(Awaited::Reading) } else { self.stage }
     }
 
     /// Whether it may be closed for another one.
@@ -181,7 +187,16 @@ impl Connections {
 
     /// A connection whose client has sent nothing yet.
     fn begin(&self) -> Open {
-        let wait = Wait { stage: None, stalled: false, number: 0, due: 0, leaving: false };
+        let wait = Wait {
+            stage: None,
+            works: 0,
+            is_multiplexed: false,
+            stalled: false,
+            unread: 0,
+            number: 0,
+            due: 0,
+            leaving: false,
+        };
         let open = Open { wait: Mutex::new(wait), hang_up: Notify::new() };
         self.change(&open, |wait| wait.stage = Some(Awaited::FirstByte));
         open
@@ -269,7 +284,12 @@ impl Line {
     /// The client sent something.
     pub(crate) fn heard(&self) {
         self.change(|wait| {
-            if matches!(wait.stage, Some(Awaited::FirstByte | Awaited::Request)) {
+            let is_head = match wait.stage {
+                Some(Awaited::FirstByte) => true,
+                Some(Awaited::Request) => !wait.is_multiplexed,
+                Some(Awaited::Head | Awaited::Reading) | None => false,
+            };
+            if is_head {
                 wait.stage = Some(Awaited::Head);
             }
         });
@@ -282,8 +302,27 @@ impl Line {
 
     /// A request is here; it is worked for until the guard is dropped.
     pub(crate) fn work(self: &Arc<Self>) -> Work {
-        self.change(|wait| wait.stage = None);
-        Work(self.clone())
+        self.change(|wait| {
+            wait.stage = None;
+            wait.works += 1;
+        });
+        Work { line: self.clone(), is_unread: false }
+    }
+
+    /// The same for one of several requests that may be on their way.
+    pub(crate) fn stream(self: &Arc<Self>) -> Work {
+        self.open.wait().is_multiplexed = true;
+        self.work()
+    }
+
+    /// The client made room for an answer, or wants no more of it. As long as it reads any of them,
+    /// the others have their time again.
+    fn read_again(&self) {
+        let due = self.connections.second.load(Ordering::Relaxed) + UNREAD_WAIT_S;
+        self.change(|wait| {
+            wait.unread = wait.unread.saturating_sub(1);
+            wait.due = due;
+        });
     }
 
     /// Waits until the connection is to be closed.
@@ -310,11 +349,37 @@ impl Drop for Line {
 }
 
 /// A request that is worked for: its connection is not idle.
-pub(crate) struct Work(Arc<Line>);
+pub(crate) struct Work {
+    line: Arc<Line>,
+    /// A piece of its answer waits for room at the client.
+    is_unread: bool,
+}
+
+impl Work {
+    /// A piece of its answer is to be sent.
+    pub(crate) fn offered(&mut self) {
+        if !std::mem::replace(&mut self.is_unread, true) {
+            self.line.change(|wait| wait.unread += 1);
+        }
+    }
+
+    /// The client has room for more.
+    pub(crate) fn taken(&mut self) {
+        if std::mem::take(&mut self.is_unread) {
+            self.line.read_again();
+        }
+    }
+}
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.change(|wait| wait.stage = Some(Awaited::Request));
+        self.taken();
+        self.line.change(|wait| {
+            wait.works = wait.works.saturating_sub(1);
+            if wait.works == 0 {
+                wait.stage = Some(Awaited::Request);
+            }
+        });
     }
 }
 
@@ -406,6 +471,42 @@ mod tests {
         }
         assert_eq!(seen, [(10, 0), (30, 1), (30, 3), (75, 2)]);
         drop((answering, work));
+    }
+
+    #[test]
+    fn a_connection_with_several_requests_is_idle_after_the_last() {
+        let connections = Connections::new(1);
+        let line = opened(&connections);
+        let (first, second) = (line.stream(), line.stream());
+        drop(first);
+        pass(&connections, 1_000);
+        assert!(!is_hung_up(&line), "the second one is still worked for");
+        drop(second);
+        // Pings and the like are no head of a request, and bring no more time either.
+        pass(&connections, IDLE_WAIT_S - 1);
+        line.heard();
+        assert!(!is_hung_up(&line));
+        connections.tick();
+        assert!(is_hung_up(&line));
+    }
+
+    #[test]
+    fn a_client_that_reads_none_of_its_answers_is_closed() {
+        let connections = Connections::new(1);
+        let line = opened(&connections);
+        let (mut first, mut second) = (line.stream(), line.stream());
+        first.offered();
+        second.offered();
+        for _ in 0..10 {
+            // One that is read gives the other one its time again.
+            pass(&connections, UNREAD_WAIT_S - 1);
+            second.taken();
+            second.offered();
+        }
+        assert!(!is_hung_up(&line));
+        pass(&connections, UNREAD_WAIT_S);
+        assert!(is_hung_up(&line));
+        drop((first, second));
     }
 
     #[test]

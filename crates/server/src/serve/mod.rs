@@ -2,6 +2,7 @@
 //! finish within a limit, and the engine and the upstreams end last. On a socket it serves
 //! everybody, plain or by TLS; on a pipe the one client that started it.
 
+mod http2;
 pub(crate) mod socket;
 pub(crate) mod tls;
 
@@ -9,17 +10,17 @@ use crate::assemble::Assembled;
 use crate::connections::{Connections, Line, Peer};
 use crate::mcp::transport::stdio;
 use crate::request::doors::{Closing, Doors};
+use crate::serve::http2::{Answer, Streams};
 use crate::serve::socket::Socket;
 use crate::serve::tls::Tls;
 use axum::Router;
 use engine::Engine;
 use futures::future::{BoxFuture, Either, join_all, join3, select};
-use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use kernel::contracts::Spawn;
@@ -27,7 +28,6 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -64,6 +64,7 @@ pub async fn serve(
             spawn: spawn.as_ref(),
             graceful: &graceful,
             connections,
+            builder: Arc::new(http2::builder(spawn.clone())),
             tls: tls.map(Arc::new),
         };
         let own = ports.into_iter().map(|port| (port.listener, port.router));
@@ -89,6 +90,7 @@ struct Floor<'a> {
     spawn: &'a dyn Spawn,
     graceful: &'a GracefulShutdown,
     connections: Arc<Connections>,
+    builder: Arc<auto::Builder<Streams>>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -102,8 +104,8 @@ impl Floor<'_> {
                     // Taken in first: only someone who is there closes another's connection.
                     let line = Arc::new(self.connections.enter().await);
                     let (peer, service) = (Peer::new(address), service.clone());
-                    let watcher = self.graceful.watcher();
-                    self.begin(stream, Accepted { peer, line, service, watcher });
+                    let (watcher, builder) = (self.graceful.watcher(), self.builder.clone());
+                    self.begin(stream, Accepted { peer, line, service, watcher, builder });
                 }
                 Err(error) => self.not_accepted(&error).await,
             }
@@ -164,6 +166,8 @@ struct Accepted {
     service: TowerToHyperService<Router>,
     /// Tells when the server stops.
     watcher: Watcher,
+    /// What speaks with its client.
+    builder: Arc<auto::Builder<Streams>>,
 }
 
 impl Accepted {
@@ -172,25 +176,21 @@ impl Accepted {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { peer, line, service, watcher } = self;
+        let Self { peer, line, service, watcher, builder } = self;
         let answering = line.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
+            let is_stream = http2::is_stream(&request);
+            http2::unify(&mut request);
             request.extensions_mut().insert(peer);
-            let work = answering.work();
+            let work = if is_stream { answering.stream() } else { answering.work() };
             let answered = service.call(request);
-            // The body holds it: a request is worked for until the last of its answer was taken.
-            let held = move |error: axum::Error| {
-                let _ = &work;
-                error
-            };
-            async move { answered.await.map(|answer| answer.map(|body| body.map_err(held))) }
+            async move {
+                let held = |body| Answer::new(body, work, is_stream);
+                answered.await.map(|answer| answer.map(held))
+            }
         });
-        let connection = http1::Builder::new()
-            // `Connections` has shorter times, and one timer for all.
-            .header_read_timeout(None::<Duration>)
-            .max_buf_size(BUFFER_BYTES_MAX)
-            .serve_connection(TokioIo::new(Socket::new(stream, line.clone())), service);
-        let connection = watcher.watch(connection);
+        let socket = TokioIo::new(Socket::new(stream, line.clone()));
+        let connection = watcher.watch(builder.serve_connection(socket, service));
         // The connection goes first: a request that is there already is answered.
         match select(pin!(connection), pin!(line.hung_up())).await {
             Either::Left((Ok(()), _)) => {}

@@ -18,8 +18,8 @@ use tokio_rustls::{Accept, TlsAcceptor};
 
 /// How many bytes of a file are read. Real ones have some kilobytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// What is spoken over TLS.
-const PROTOCOL: &[u8] = b"http/1.1";
+/// What is spoken over TLS, the best first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -215,7 +215,7 @@ fn config(
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(config)
 }
 

@@ -49,6 +49,7 @@ mod pages;
 mod agent_config_contract;
 mod ops;
 mod serving;
+mod http2;
 mod tls;
 mod mcp_transport;
 mod mcp_stdio;

@@ -3,9 +3,11 @@
 
 use crate::desk;
 use crate::house::{LOOKS_MAX, assembled};
+use crate::http2::Client;
 use crate::pipeline_start::plain;
 use project::folder::Project;
 use project::tls::TlsConfig;
+use serde_json::Value;
 use server::Tls;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -117,15 +119,21 @@ impl Served {
 }
 
 async fn connect(address: SocketAddr) -> TlsStream<TcpStream> {
+    connect_by(address, &[]).await
+}
+
+/// The same, with a client that speaks these protocols.
+async fn connect_by(address: SocketAddr, protocols: &[&str]) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     for pair in [FIRST, SECOND] {
         roots.add(der(pair)).unwrap();
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
@@ -169,6 +177,25 @@ async fn requests_are_answered_over_tls() {
     let mut stream = connect(served.own).await;
     let answer = exchange(&mut stream, served.own, "GET /health").await;
     assert!(answer.ends_with("{\"status\":\"UP\"}"), "{answer}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_chooses_its_version_of_http() {
+    let served = Served::new().await;
+    let agreed = |stream: &TlsStream<TcpStream>| {
+        let protocol = stream.get_ref().1.alpn_protocol();
+        protocol.map(|name| String::from_utf8(name.to_vec()).unwrap())
+    };
+    let newer = connect_by(served.address, &["http/1.1", "h2"]).await;
+    assert_eq!(agreed(&newer).as_deref(), Some("h2"), "the better one of both");
+    let client = Client::new(newer, served.address).await;
+    let (status, text) = client.ask("GET /livez", &Value::Null).await;
+    assert_eq!((status.as_u16(), text.as_str()), (200, "{\"status\":\"live\"}"));
+    let mut older = connect_by(served.address, &["http/1.1"]).await;
+    assert_eq!(agreed(&older).as_deref(), Some("http/1.1"));
+    let answer = exchange(&mut older, served.address, "GET /livez").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     served.stop().await;
 }
 
