@@ -89,6 +89,8 @@ pub enum UpstreamKind {
         headers: Vec<(String, Secret)>,
         /// The tools that are wanted; all that it lists where this is empty.
         tools: Vec<String>,
+        /// Whether any other method may be called too, where it does not list its tools.
+        open: bool,
     },
 }
 

@@ -236,7 +236,7 @@ impl Loader {
                     tools
                 }))
             }
-            UpstreamKind::Rpc { url, headers, tools } => {
+            UpstreamKind::Rpc { url, headers, tools, .. } => {
                 let tools = rpc::load(&self.config, url, headers, tools, &self.parts).await?;
                 Ok((!same(&tools, &self.board.tools())).then_some(tools))
             }

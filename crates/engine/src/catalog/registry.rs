@@ -13,7 +13,7 @@ use kernel::values::ids::{ContentHash, ToolName};
 use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, may_come, outward};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
 /// Tools and who brings them, as a person would say it: `the built-in tools`.
@@ -71,8 +71,51 @@ pub(crate) struct Book {
     pub(super) tools: BTreeMap<ToolName, Arc<Listed>>,
     /// The names of those that the rules keep out.
     withheld: BTreeSet<ToolName>,
-    /// Who brought each of both.
+    /// Tools that stand for others, which are in no list.
+    open: BTreeMap<ToolName, Arc<Opening>>,
+    /// Who brought each of them all.
     brought: BTreeMap<ToolName, Arc<str>>,
+}
+
+/// A tool that stands for others.
+struct Opening {
+    tool: Arc<dyn Tool>,
+    /// What the names of these begin with.
+    prefix: String,
+    /// Those that were called, so that their limits count for all calls.
+    called: Mutex<BTreeMap<ToolName, Arc<Listed>>>,
+}
+
+/// How many of them are kept; one more, and they begin anew.
+const CALLED_MAX: usize = 1_000;
+
+impl Opening {
+    fn new(tool: Arc<dyn Tool>) -> Self {
+        let name = tool.spec().name.as_str();
+        let prefix = name.strip_suffix('*').unwrap_or(name).to_owned();
+        Self { tool, prefix, called: Mutex::default() }
+    }
+
+    /// Whether it stands for a tool of this name.
+    fn covers(&self, name: &str) -> bool {
+        name.strip_prefix(&*self.prefix).is_some_and(|rest| !rest.is_empty())
+    }
+
+    fn listed(&self, name: &str, rules: &ToolRules) -> Option<Arc<Listed>> {
+        if !self.covers(name) || bad_name(name).is_some() || !rules.allows(name) {
+            return None;
+        }
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = called.get(name) {
+            return Some(known.clone());
+        }
+        let opened = Arc::new(listed(self.tool.opened(name)?, rules.limits(name)));
+        if called.len() >= CALLED_MAX {
+            called.clear();
+        }
+        called.insert(ToolName::from(name), opened.clone());
+        Some(opened)
+    }
 }
 
 impl Book {
@@ -90,7 +133,10 @@ impl Book {
                 continue;
             }
             self.brought.insert(name.clone(), source.clone());
-            if allowed {
+            if tool.is_open() {
+                // The rules judge each name by itself.
+                self.open.insert(name, Arc::new(Opening::new(tool)));
+            } else if allowed {
                 let limits = rules.limits(name.as_str());
                 self.tools.insert(name, Arc::new(listed(tool, limits)));
             } else {
@@ -102,12 +148,13 @@ impl Book {
 
     /// Forgets all that a source brought.
     fn forget(&mut self, source: &str) {
-        let Self { tools, withheld, brought } = self;
+        let Self { tools, withheld, open, brought } = self;
         brought.retain(|name, from| {
             let stays = from.as_ref() != source;
             if !stays {
                 tools.remove(name);
                 withheld.remove(name);
+                open.remove(name);
             }
             stays
         });
@@ -179,12 +226,16 @@ impl Registry {
     /// A tool by its name.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        book.tools.get(name).cloned()
+        let opened = || book.open.values().find_map(|opening| opening.listed(name, &self.rules));
+        book.tools.get(name).cloned().or_else(opened)
     }
 
     /// Who brought a tool.
     pub(crate) fn source(&self, name: &str) -> Option<Arc<str>> {
-        self.book().brought.get(name).cloned()
+        let book = self.book();
+        let covering = || book.open.iter().find(|(_, opening)| opening.covers(name));
+        let opened = || book.brought.get(covering()?.0);
+        book.brought.get(name).or_else(opened).cloned()
     }
 
     /// Whether a source brings a tool that is not of a server behind this one.

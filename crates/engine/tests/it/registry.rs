@@ -301,3 +301,52 @@ async fn tools_of_another_server_come_and_go() {
     let gone = engine.tools().call(&caller(), &"shop.find".into(), json!({}), WAIT_MS).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
 }
+
+/// Stands for all tools whose names begin with `shop.`.
+struct Open(Arc<dyn Tool>);
+
+impl Tool for Open {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.0.spec()
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+    fn opened(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        (name != "shop.gone").then(|| plain(name))
+    }
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.0.call(caller, call)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_are_in_no_list_are_called_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let denied = Pattern::new("shop.secret*").unwrap();
+    let rules = ToolRules { deny: vec![denied], ..ToolRules::default() };
+    let open: Arc<dyn Tool> = Arc::new(Open(plain("shop.*")));
+    let sources = from_us(vec![plain("shop.find"), open]);
+    let made = Parts { rules, ..parts(folder.path(), Limits::default(), sources) };
+    let engine = Engine::start(made).unwrap();
+    let listed: Vec<String> =
+        engine.tools().list(&caller()).iter().map(|spec| spec.name.to_string()).collect();
+    assert_eq!(listed, ["shop.find"]);
+    let call = async |name: &str| {
+        engine.tools().call(&caller(), &name.into(), json!({"value": 7}), WAIT_MS).await
+    };
+    for name in ["shop.find", "shop.sell", "shop.a.b"] {
+        assert_eq!(call(name).await, Ok(CallReport::Done(json!(7))), "{name}");
+    }
+    let long = format!("shop.{}", "x".repeat(128));
+    for name in ["shop.", "shop.gone", "shop.secrets", "other.sell", "shop.bell\u{7}", &long] {
+        let refused = call(name).await.unwrap_err();
+        assert_eq!(refused.code.name(), "not_found", "{name}");
+    }
+    assert_eq!(engine.tools().replace(ToolSource::new("us", vec![plain("shop.find")])), []);
+    assert_eq!(call("shop.sell").await.unwrap_err().code.name(), "not_found");
+}

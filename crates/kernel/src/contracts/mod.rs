@@ -81,6 +81,17 @@ pub trait Tool: Send + Sync {
         key
     }
 
+    /// Whether it stands for tools that are in no list: all whose names begin with its own, without
+    /// the `*` at its end. It cannot be called itself.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// The tool of this name, which an open one stands for.
+    fn opened(&self, _name: &str) -> Option<Arc<dyn Tool>> {
+        None
+    }
+
     /// What this call does to the world, and whether it may be repeated under its key.
     fn reach(&self, _arguments: &Value) -> (Reach, bool) {
         (self.spec().reach, self.spec().idempotent)

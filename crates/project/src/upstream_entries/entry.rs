@@ -33,7 +33,7 @@ pub enum Way {
     Http { url: Text, headers: Named },
     Stdio { command: Text, args: Vec<Text>, env: Named, cwd: Option<Text> },
     Rest(RestWay),
-    Rpc { url: Text, headers: Named, tools: Vec<Text> },
+    Rpc { url: Text, headers: Named, tools: Vec<Text>, open: bool },
 }
 
 /// What may be shown of an upstream: names and places, never a value that may be a secret.
@@ -261,10 +261,16 @@ impl Entry {
                 }
             }
             Some(Way::Rest(way)) => UpstreamKind::Rest(way.config(around)?),
-            Some(Way::Rpc { url, headers, tools }) => UpstreamKind::Rpc {
+            Some(Way::Rpc { open: true, .. }) if self.prefix().is_empty() => {
+                let what = format!("`{}` is open, and its tools have no prefix", self.name);
+                let hint = "give it a `prefix`: else every name would be a method of it";
+                return Err(self.place.mistake(Mistake::error(what).hint(hint)));
+            }
+            Some(Way::Rpc { url, headers, tools, open }) => UpstreamKind::Rpc {
                 url: url_of(url, around)?,
                 headers: headers_of(headers, around)?,
                 tools: tools.iter().map(|tool| tool.text.clone()).collect(),
+                open: *open,
             },
             None => {
                 let what = format!("`{}` has neither `command` nor `url`", self.name);
@@ -390,7 +396,10 @@ fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
     match kind.text.to_ascii_lowercase().as_str() {
         "rest" => Ok(Way::Rest(RestWay::new(keys)?)),
         "mcp" => Ok(Way::Http { url: url(&keys)?, headers: keys.headers }),
-        "rpc" => Ok(Way::Rpc { url: url(&keys)?, headers: keys.headers, tools: keys.tools }),
+        "rpc" => {
+            let (url, open) = (url(&keys)?, keys.open == Some(true));
+            Ok(Way::Rpc { url, headers: keys.headers, tools: keys.tools, open })
+        }
         other => {
             let hint = meant(other, PROVIDERS);
             let what = format!("`{}` is no type of provider", kind.text);

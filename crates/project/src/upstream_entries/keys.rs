@@ -101,6 +101,7 @@ pub struct ProviderKeys {
     pub(super) include: Vec<Text>,
     pub(super) allow_private: Option<bool>,
     pub(super) tools: Vec<Text>,
+    pub(super) open: Option<bool>,
     pub(super) prefix: Option<Text>,
     pub(super) trusted: Option<bool>,
     pub(super) journal: Option<bool>,

@@ -63,6 +63,7 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         include: texts(&provider.include),
         allow_private: Some(provider.allow_private),
         tools: texts(&provider.tools),
+        open: None,
         prefix: provider.prefix.as_deref().map(text),
         trusted: Some(provider.trusted),
         journal: Some(provider.journal),

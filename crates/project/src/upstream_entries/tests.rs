@@ -95,7 +95,7 @@ fn providers_are_upstreams_too() {
                 auth = { type = \"api_key\", name = \"k\", in = \"query\", value = \"${TOKEN}\" }\n\
                 allow_private = true\n\
                 [providers.old]\ntype = \"RPC\"\nbase_url = \"http://a.example/rpc\"\n\
-                tools = [\"files.read\"]\n\
+                tools = [\"files.read\"]\nopen = true\n\
                 [providers.other]\ntype = \"mcp\"\nbase_url = \"http://a.example/mcp\"\n";
     let all = configs(toml, "");
     let [crm, docs, old, other] = all.as_slice() else { panic!("{all:?}") };
@@ -108,7 +108,8 @@ fn providers_are_upstreams_too() {
     assert_eq!(docs.document, Document::File(PathBuf::from("/shop/api/openapi.yaml")));
     assert!(docs.allow_private && docs.include.is_none());
     assert!(matches!(&docs.auth, Some(RestAuth::ApiKey { place: KeyPlace::Query, .. })));
-    assert!(matches!(&old.kind, UpstreamKind::Rpc { tools, .. } if *tools == ["files.read"]));
+    let UpstreamKind::Rpc { tools, open, .. } = &old.kind else { panic!("{old:?}") };
+    assert_eq!((tools.as_slice(), *open), (&["files.read".to_owned()][..], true));
     assert!(matches!(&other.kind, UpstreamKind::Http { .. }));
 }
 

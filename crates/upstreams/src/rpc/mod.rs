@@ -1,20 +1,22 @@
 //! Servers that speak JSON-RPC 2.0 at one address, without MCP's handshake: `POST <url>` with a
 //! tool's name as the method and its arguments as the parameters, or, where the server answers
 //! `tools/list`, with `tools/call {name, arguments}`. For a server that cannot list its tools,
-//! the operator says which ones it has.
+//! the operator says which ones it has, or that any method may be called.
 
 mod place;
 mod answer;
 mod listing;
 mod tool;
+mod open;
 #[cfg(test)]
 mod tests;
 
 use super::RemoteParts;
-use super::config::{Secret, UpstreamConfig};
+use super::config::{Secret, UpstreamConfig, UpstreamKind};
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
 use listing::{Listed, Lists};
+use open::AnyMethod;
 use place::Place;
 use std::sync::Arc;
 use tool::{Dialect, RpcTool};
@@ -33,8 +35,16 @@ pub(crate) async fn load(
         Lists::Tools(listed) => (Dialect::Tools, narrowed(config, listed, wanted)?),
         Lists::Not(why) => (Dialect::Method, named(config, wanted, &why)?),
     };
+    let any = (dialect == Dialect::Method && is_open(config))
+        .then(|| Arc::new(AnyMethod::new(config, place.clone(), parts.clone())) as Arc<dyn Tool>);
     let tool = |listed| RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
-    Ok(listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>).collect())
+    let named = listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>);
+    Ok(named.chain(any).collect())
+}
+
+/// Whether the operator lets any method be called.
+fn is_open(config: &UpstreamConfig) -> bool {
+    matches!(config.kind, UpstreamKind::Rpc { open: true, .. })
 }
 
 /// Of what the server lists, what the operator wants: everything where he names nothing.
@@ -55,10 +65,12 @@ fn narrowed(
 
 /// What the operator names, of a server that does not list.
 fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<Listed>, Fault> {
-    if wanted.is_empty() {
+    if wanted.is_empty() && !is_open(config) {
         let message = format!("`{}` does not list its tools ({why})", config.name);
-        return Err(Fault::new("ToolsUnknown", message)
-            .hint(format!("name them in {}: `tools = [\"filesystem.readFile\"]`", config.origin)));
+        return Err(Fault::new("ToolsUnknown", message).hint(format!(
+            "name them in {}: `tools = [\"filesystem.readFile\"]`, or `open = true` for any method",
+            config.origin
+        )));
     }
     Ok(wanted.iter().map(|name| Listed::undescribed(name)).collect())
 }

@@ -53,6 +53,7 @@ impl Server {
                 url: format!("http://{}/rpc", self.address),
                 headers: vec![("x-key".to_owned(), Secret::from("s3cret"))],
                 tools,
+                open: false,
             },
             trusted: true,
             journal: true,
@@ -63,7 +64,7 @@ impl Server {
     }
 
     async fn load(&self, config: &UpstreamConfig) -> Result<Vec<Arc<dyn Tool>>, Fault> {
-        let UpstreamKind::Rpc { url, headers, tools } = &config.kind else {
+        let UpstreamKind::Rpc { url, headers, tools, .. } = &config.kind else {
             panic!("not an RPC server: {:?}", config.kind);
         };
         load(config, url, headers, tools, &parts(Arc::new(Still))).await
@@ -315,7 +316,7 @@ async fn nobody_there_means_nothing_was_sent() {
 async fn a_server_has_a_time_of_its_own() {
     let server = Server::start(bare).await;
     let config = server.config(&["filesystem.readFile"]);
-    let UpstreamKind::Rpc { url, headers, tools } = &config.kind else { panic!() };
+    let UpstreamKind::Rpc { url, headers, tools, .. } = &config.kind else { panic!() };
     let fault = load(&config, url, headers, tools, &parts(Arc::new(Hasty))).await.err().unwrap();
     assert_eq!(fault.name, "Timeout");
     let config = UpstreamConfig { timeout_ms: Some(10), ..config.clone() };
@@ -335,4 +336,32 @@ async fn wrong_settings_are_told_where_they_stand() {
         assert_eq!(fault.name, "BadSettings", "{fault}");
         assert!(fault.hint.unwrap().contains("waypost.toml:3"));
     }
+}
+
+/// The same server, at which any method may be called.
+fn opened(mut config: UpstreamConfig) -> UpstreamConfig {
+    if let UpstreamKind::Rpc { open, .. } = &mut config.kind {
+        *open = true;
+    }
+    config
+}
+
+#[tokio::test]
+async fn any_method_of_an_open_server_is_a_tool_that_writes() {
+    let server = Server::start(bare).await;
+    let tools = server.load(&opened(server.config(&["a"]))).await.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert_eq!(names, ["files.a", "files.*"]);
+    let any = &tools[1];
+    assert!(any.is_open() && !tools[0].is_open());
+    let read = any.opened("files.filesystem.readFile").unwrap();
+    assert_eq!(read.spec().name.as_str(), "files.filesystem.readFile");
+    assert_eq!((read.spec().reach, read.spec().idempotent), (Reach::Writes, false));
+    assert!(call(&read, json!({"path": "a"})).await.is_ok());
+    assert_eq!(server.last().1["method"], "filesystem.readFile");
+    for other in ["files.", "other.filesystem.readFile"] {
+        assert!(any.opened(other).is_none(), "{other}");
+    }
+    let error = call(any, json!({})).await.unwrap_err();
+    assert_eq!(error.how, HowFar::NotSent);
 }

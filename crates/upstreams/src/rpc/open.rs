@@ -1,0 +1,59 @@
+//! A server whose methods nobody lists: each is a tool once somebody calls it. Nobody knows what it
+//! does, so that it counts as one that writes.
+
+use super::super::config::UpstreamConfig;
+use super::super::{RemoteParts, Result};
+use super::listing::Listed;
+use super::place::Place;
+use super::tool::{Dialect, RpcTool};
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::tool::call::{Call, Caller, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use std::sync::Arc;
+
+/// Stands for all methods of a server.
+pub(super) struct AnyMethod {
+    spec: Arc<ToolSpec>,
+    config: UpstreamConfig,
+    place: Arc<Place>,
+    parts: RemoteParts,
+}
+
+impl AnyMethod {
+    /// Of this server.
+    pub(super) fn new(config: &UpstreamConfig, place: Arc<Place>, parts: RemoteParts) -> Self {
+        let description = format!(
+            "Any method of `{}`, which does not list its tools: call it by its own name.",
+            config.name
+        );
+        let spec = ToolSpec { description, ..Listed::undescribed("*").spec(config) };
+        Self { spec: Arc::new(spec), config: config.clone(), place, parts }
+    }
+}
+
+impl Tool for AnyMethod {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        Some(Upstream { name: self.config.name.as_str().into(), speaks: Speaks::Rpc })
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn opened(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let method = name.strip_prefix(&*self.config.prefix).filter(|method| !method.is_empty())?;
+        let (listed, dialect) = (Listed::undescribed(method), Dialect::Method);
+        let (place, parts) = (self.place.clone(), self.parts.clone());
+        Some(Arc::new(RpcTool::new(&self.config, listed, dialect, place, parts)))
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, _: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
+        let message = format!("`{}` is no method", self.spec.name);
+        let error = ToolError::not_sent("MethodNotFound", message).hint("name a method instead");
+        Box::pin(std::future::ready(Err(error)))
+    }
+}
