@@ -169,6 +169,7 @@ impl Driver {
             }
             Happened::Left => {
                 self.waiters.retain(|waiter| !waiter.is_gone());
+                self.forget_closures();
                 // What they left behind is durable before the session is let go.
                 self.tell().await
             }

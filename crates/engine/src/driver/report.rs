@@ -64,7 +64,7 @@ impl Driver {
     }
 
     /// Forgets the closures of runs that are over.
-    fn forget_closures(&mut self) {
+    pub(super) fn forget_closures(&mut self) {
         let Some(session) = &self.session else { return };
         let live = &session.runs;
         self.closures.retain(|hash, _| live.values().any(|run| run.closure == *hash));

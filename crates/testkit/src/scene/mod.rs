@@ -14,6 +14,7 @@ mod tools;
 mod outline;
 mod options;
 mod stage;
+mod time;
 mod turns;
 mod proposals;
 mod improvised;

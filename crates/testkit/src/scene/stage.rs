@@ -344,14 +344,6 @@ impl Stage {
         true
     }
 
-    /// The nearest rule acts that holds an ask.
-    fn act_one(&mut self) -> bool {
-        let due = self.session.next_act().and_then(|at| self.session.due(at));
-        let Some(fact) = due else { return false };
-        self.record(fact);
-        true
-    }
-
     /// How many asks were answered by people, or expired.
     pub(super) fn asks_over(&self) -> usize {
         let over = |event: &&Event| match &event.fact {
@@ -360,22 +352,6 @@ impl Stage {
             _ => false,
         };
         self.events.iter().filter(over).count()
-    }
-
-    /// The nearest timer fires.
-    fn fire_one(&mut self) -> bool {
-        let nearest = self.session.timers.iter().min_by_key(|(_, at)| **at);
-        let Some(timer) = nearest.map(|(timer, _)| timer.clone()) else { return self.time_out() };
-        self.record(Fact::TimerFired { timer });
-        true
-    }
-
-    /// A correction that nothing happens in takes too long.
-    fn time_out(&mut self) -> bool {
-        let due = self.session.next_deadline().and_then(|at| self.session.due(at));
-        let Some(fact @ Fact::ItemFailing { .. }) = due else { return false };
-        self.record(fact);
-        true
     }
 
     fn fetch(&mut self, frame: FrameId, step: Option<StepId>) {
