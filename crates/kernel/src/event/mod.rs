@@ -108,7 +108,7 @@ pub enum Fact {
         /// Which limit, and what can be done.
         fault: Fault,
     },
-    /// The run goes on once another one is over that came first and talks with the same agent.
+    /// The run continues once another one is over that came first and talks with the same agent.
     #[serde(rename = "run.queued")]
     RunQueued(Queued),
     /// A process took the run over after a crash.

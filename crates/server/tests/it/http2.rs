@@ -153,7 +153,8 @@ async fn requests_of_one_connection_are_answered_side_by_side() {
     let events = timeout(LIMIT, events).await.unwrap().unwrap();
     assert_eq!(events.status(), StatusCode::OK);
     served.until_streams(1).await;
-    let asking = (0..20).map(|_| client.ask("GET /livez", &Value::Null));
+    let nothing = Value::Null;
+    let asking = (0..20).map(|_| client.ask("GET /livez", &nothing));
     for (status, text) in futures::future::join_all(asking).await {
         assert_eq!((status, text.as_str()), (StatusCode::OK, "{\"status\":\"live\"}"));
     }
