@@ -48,7 +48,7 @@ impl Sessions<'_> {
     async fn last_route(self, key: &SessionKey, talk: &Talk) -> Result<Option<Route>> {
         let said = talk.lines.iter().rev().find_map(|line| match line {
             Line::User(seq) => Some(*seq),
-            Line::Base(_) | Line::Summary(_) | Line::Turn { .. } => None,
+            Line::Base(_) | Line::BaseOf(..) | Line::Summary(_) | Line::Turn { .. } => None,
         });
         let Some(said) = said else { return Ok(None) };
         let events = match self.shared.store.events(key, said, ROUTE_WITHIN).await {
