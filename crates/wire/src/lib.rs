@@ -4,6 +4,7 @@
 
 pub mod jsonrpc;
 pub mod mcp;
+pub mod a2a;
 pub mod thread;
 pub mod rest;
 pub mod agent_config;

@@ -1,0 +1,360 @@
+//! A2A 0.3 over HTTP: the ProtoJSON of its proto, in which messages have `content` and files have
+//! names of their own. Everything is turned into the types of 1.0 when it is read, and out of them
+//! when it is written.
+
+use super::message::{self, Content, Role};
+use super::task::{self, TaskState};
+use super::value::{Bytes, Struct, Timestamp, WordOrNumber, is_default, members, or_default};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+/// How 0.3 spells this one.
+const CANCELLED: &str = "TASK_STATE_CANCELLED";
+
+/// A state with the spelling of 0.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct State(pub TaskState);
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let word = if self.0 == TaskState::Canceled { CANCELLED } else { self.0.word() };
+        serializer.serialize_str(word)
+    }
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = match WordOrNumber::deserialize(deserializer)? {
+            WordOrNumber::Number(number) => TaskState::from_number(number),
+            WordOrNumber::Word(word) if word == CANCELLED => Some(TaskState::Canceled),
+            WordOrNumber::Word(word) => TaskState::from_word(&word),
+        };
+        read.map(Self).ok_or_else(|| D::Error::custom("that is no state of a task"))
+    }
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct File {
+    /// Where it is.
+    #[serde(alias = "file_with_uri", skip_serializing_if = "Option::is_none")]
+    pub file_with_uri: Option<String>,
+    /// Or its bytes.
+    #[serde(alias = "file_with_bytes", skip_serializing_if = "Option::is_none")]
+    pub file_with_bytes: Option<Bytes>,
+    /// What it is.
+    #[serde(alias = "mime_type", alias = "mediaType", deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub mime_type: String,
+    /// Its name.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub name: String,
+}
+
+/// A part of a message or of an artifact: exactly one content.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// A text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<File>,
+    /// An object, in an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
+    /// More for programs.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub metadata: Struct,
+}
+
+/// An object, as the proto wraps it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Data {
+    /// The object.
+    pub data: Value,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Message {
+    /// Its id.
+    #[serde(alias = "message_id", deserialize_with = "or_default")]
+    pub message_id: String,
+    /// Its context.
+    #[serde(alias = "context_id", deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub context_id: String,
+    /// Its task.
+    #[serde(alias = "task_id", deserialize_with = "or_default")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub task_id: String,
+    /// Who wrote it.
+    #[serde(deserialize_with = "or_default")]
+    pub role: Role,
+    /// What it says.
+    #[serde(alias = "parts", deserialize_with = "or_default")]
+    pub content: Vec<Part>,
+    /// More for programs.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub metadata: Struct,
+    /// The extensions that it uses.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub extensions: Vec<String>,
+}
+
+/// What a task made.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Artifact {
+    /// Its id.
+    #[serde(alias = "artifact_id", deserialize_with = "or_default")]
+    pub artifact_id: String,
+    /// Its name.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub name: String,
+    /// What it is.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub description: String,
+    /// What it holds.
+    #[serde(deserialize_with = "or_default")]
+    pub parts: Vec<Part>,
+    /// More for programs.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub metadata: Struct,
+    /// The extensions that it uses.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub extensions: Vec<String>,
+}
+
+/// How a task is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskStatus {
+    /// Its state.
+    #[serde(deserialize_with = "or_default")]
+    pub state: State,
+    /// What the agent says about it.
+    #[serde(alias = "update", skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Task {
+    /// Its id.
+    #[serde(deserialize_with = "or_default")]
+    pub id: String,
+    /// Its context.
+    #[serde(alias = "context_id", deserialize_with = "or_default")]
+    pub context_id: String,
+    /// How it is.
+    #[serde(deserialize_with = "or_default")]
+    pub status: TaskStatus,
+    /// What it made.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub artifacts: Vec<Artifact>,
+    /// The messages so far.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub history: Vec<Message>,
+    /// More for programs.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub metadata: Struct,
+}
+
+/// What a message is answered with: one of both.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendResponse {
+    /// A task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// A message.
+    #[serde(alias = "msg", skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+}
+
+/// The body of `/v1/message:send` and `/v1/message:stream`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendRequest {
+    /// The message; it is required.
+    #[serde(alias = "request")]
+    pub message: Option<Message>,
+    /// How it is to be answered.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub configuration: Struct,
+    /// More for programs.
+    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    pub metadata: Struct,
+}
+
+impl SendRequest {
+    /// A message whose answer does not wait for the end of its task, or does.
+    pub fn new(message: Message, blocking: bool) -> Self {
+        let configuration = Struct::from_iter([("blocking".to_owned(), json!(blocking))]);
+        Self { message: Some(message), configuration, metadata: Struct::new() }
+    }
+}
+
+fn each<T, U: From<T>>(all: Vec<T>) -> Vec<U> {
+    all.into_iter().map(U::from).collect()
+}
+
+impl From<message::Part> for Part {
+    fn from(part: message::Part) -> Self {
+        let message::Part { content, metadata, filename: name, media_type: mime_type } = part;
+        let file = File { name, mime_type, ..File::default() };
+        let part = Part { metadata, ..Part::default() };
+        match content {
+            Content::Text(text) => Part { text: Some(text), ..part },
+            Content::Raw(bytes) => {
+                Part { file: Some(File { file_with_bytes: Some(Bytes(bytes)), ..file }), ..part }
+            }
+            Content::Url(uri) => {
+                Part { file: Some(File { file_with_uri: Some(uri), ..file }), ..part }
+            }
+            // Only objects have a place here.
+            Content::Data(data @ Value::Object(_)) => Part { data: Some(Data { data }), ..part },
+            Content::Data(other) => Part { text: Some(other.to_string()), ..part },
+        }
+    }
+}
+
+impl From<Part> for message::Part {
+    fn from(part: Part) -> Self {
+        let Part { text, file, data, metadata } = part;
+        match (file, data) {
+            (Some(file), _) => {
+                let content = match (file.file_with_bytes, file.file_with_uri) {
+                    (Some(Bytes(bytes)), _) => Content::Raw(bytes),
+                    (None, uri) => Content::Url(uri.unwrap_or_default()),
+                };
+                Self { content, metadata, filename: file.name, media_type: file.mime_type }
+            }
+            (None, Some(Data { data })) => Self { metadata, ..Self::data(data) },
+            (None, None) => Self { metadata, ..Self::text(text.unwrap_or_default()) },
+        }
+    }
+}
+
+impl From<message::Message> for Message {
+    fn from(message: message::Message) -> Self {
+        Self {
+            message_id: message.message_id,
+            context_id: message.context_id,
+            task_id: message.task_id,
+            role: message.role,
+            content: each(message.parts),
+            metadata: message.metadata,
+            extensions: message.extensions,
+        }
+    }
+}
+
+impl From<Message> for message::Message {
+    fn from(message: Message) -> Self {
+        Self {
+            message_id: message.message_id,
+            context_id: message.context_id,
+            task_id: message.task_id,
+            role: message.role,
+            parts: each(message.content),
+            metadata: message.metadata,
+            extensions: message.extensions,
+            reference_task_ids: Vec::new(),
+        }
+    }
+}
+
+impl From<message::Artifact> for Artifact {
+    fn from(artifact: message::Artifact) -> Self {
+        let message::Artifact { artifact_id, name, description, parts, metadata, extensions } =
+            artifact;
+        Self { artifact_id, name, description, parts: each(parts), metadata, extensions }
+    }
+}
+
+impl From<Artifact> for message::Artifact {
+    fn from(artifact: Artifact) -> Self {
+        let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
+        Self { artifact_id, name, description, parts: each(parts), metadata, extensions }
+    }
+}
+
+impl From<task::TaskStatus> for TaskStatus {
+    fn from(status: task::TaskStatus) -> Self {
+        let message = status.message.map(Message::from);
+        Self { state: State(status.state), message, timestamp: status.timestamp }
+    }
+}
+
+impl From<TaskStatus> for task::TaskStatus {
+    fn from(status: TaskStatus) -> Self {
+        let message = status.message.map(message::Message::from);
+        Self { state: status.state.0, message, timestamp: status.timestamp }
+    }
+}
+
+impl From<task::Task> for Task {
+    fn from(task: task::Task) -> Self {
+        let task::Task { id, context_id, status, artifacts, history, metadata } = task;
+        let (artifacts, history) = (each(artifacts), each(history));
+        Self { id, context_id, status: status.into(), artifacts, history, metadata }
+    }
+}
+
+impl From<Task> for task::Task {
+    fn from(task: Task) -> Self {
+        let Task { id, context_id, status, artifacts, history, metadata } = task;
+        let (artifacts, history) = (each(artifacts), each(history));
+        Self { id, context_id, status: status.into(), artifacts, history, metadata }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_the_same_in_1_0() {
+        let written = json!({"id": "t", "contextId": "c", "status": {
+            "state": "TASK_STATE_CANCELLED", "message": {"messageId": "m", "role": "ROLE_AGENT",
+            "content": [{"text": "over"}]}}, "artifacts": [{"artifactId": "a", "parts": [
+                {"file": {"fileWithBytes": "dGNr", "mimeType": "text/plain", "name": "a.txt"}},
+                {"file": {"fileWithUri": "https://a.test/x"}},
+                {"data": {"data": {"n": 1}}}]}]});
+        let read: Task = serde_json::from_value(written.clone()).unwrap();
+        let task = task::Task::from(read);
+        assert_eq!(task.status.state, TaskState::Canceled);
+        assert_eq!(task.status.message.as_ref().unwrap().words(), "over");
+        assert_eq!(task.artifacts[0].parts[2].as_data(), Some(&json!({"n": 1})));
+        assert_eq!(serde_json::to_value(Task::from(task)).unwrap(), written);
+    }
+
+    #[test]
+    fn a_message_is_written_with_content() {
+        let message = message::Message {
+            message_id: "m".to_owned(),
+            role: Role::User,
+            parts: vec![message::Part::text("hi"), message::Part::data(json!([1]))],
+            ..message::Message::default()
+        };
+        let request = SendRequest::new(message.into(), false);
+        let written = json!({"message": {"messageId": "m", "role": "ROLE_USER",
+            "content": [{"text": "hi"}, {"text": "[1]"}]}, "configuration": {"blocking": false}});
+        assert_eq!(serde_json::to_value(request).unwrap(), written);
+        let old: SendResponse =
+            serde_json::from_value(json!({"msg": {"message_id": "m", "role": 2}})).unwrap();
+        assert_eq!(old.message.unwrap().role, Role::Agent);
+    }
+}
