@@ -12,7 +12,7 @@ use crate::realms::{RealmKeys, realms};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
 use crate::supervisor::{SupervisorKeys, rules};
 use crate::tls::{TlsConfig, tls};
-use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
+use crate::upstream_entries::{A2aSettings, Entry, ProviderKeys, ServerKeys, is_loopback};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
 use kernel::identity::issuer::IssuerEntry;
@@ -46,7 +46,7 @@ pub struct Config {
     pub built_in: BuiltInSettings,
     /// `[mcp]`.
     pub mcp: McpConfig,
-    /// `[mcp.servers.<name>]` and `[providers.<name>]`.
+    /// `[mcp.servers.<name>]`, `[providers.<name>]` and `[a2a.agents.<name>]`.
     pub upstreams: Vec<Entry>,
     /// `[models.<name>]`.
     pub models: Vec<ModelEntry>,
@@ -255,6 +255,7 @@ struct Settings {
     limits: Kept<Limits>,
     tools: Kept<ToolSettings>,
     mcp: Kept<McpSettings>,
+    a2a: Kept<A2aSettings>,
     providers: Kept<Each<ProviderKeys>>,
     models: Kept<Each<ModelKeys>>,
     agents: Kept<AgentsConfig>,
@@ -356,6 +357,7 @@ impl Settings {
             |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
         let mut upstreams = mcp.servers.0.build(mistakes, server);
         upstreams.extend(self.providers.0.build(mistakes, provider));
+        upstreams.extend(self.a2a.0.agents.0.build(mistakes, Entry::of_agent));
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
         sinks.sort_by(|left, right| left.name.cmp(&right.name));

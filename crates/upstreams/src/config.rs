@@ -1,5 +1,7 @@
 //! What an operator says of an upstream server, as plain data. Crate `project` reads it from files.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::path::PathBuf;
 
 pub use kernel::values::secret::Secret;
@@ -92,6 +94,8 @@ pub enum UpstreamKind {
         /// Whether any other method may be called too, where it does not list its tools.
         open: bool,
     },
+    /// An agent that speaks A2A.
+    A2a(A2aConfig),
 }
 
 impl UpstreamKind {
@@ -102,6 +106,7 @@ impl UpstreamKind {
             UpstreamKind::Stdio { .. } => "stdio",
             UpstreamKind::Rest(_) => "rest",
             UpstreamKind::Rpc { .. } => "rpc",
+            UpstreamKind::A2a(_) => "a2a",
         }
     }
 }
@@ -163,6 +168,83 @@ impl RestConfig {
             timeout_ms: None,
             response_bytes_max: None,
         }
+    }
+}
+
+/// An agent of others: where its card is, and what of it is believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct A2aConfig {
+    /// Where its card is.
+    pub card: CardPlace,
+    /// The server that credentials are shown to; where this is none, the one that the card is from,
+    /// or that a file of the operator's names.
+    pub origin: Option<String>,
+    /// How we show who we are.
+    pub auth: Option<RestAuth>,
+    /// Headers that go with every request.
+    pub headers: Vec<(String, Secret)>,
+    /// Whether its card may name an address that is not public.
+    pub allow_private: bool,
+    /// The keys that may sign its card.
+    pub keys: Vec<PinnedKey>,
+    /// Whether a card that none of them signed is refused.
+    pub require_signature: bool,
+}
+
+impl A2aConfig {
+    /// An agent with this card, all else left open.
+    pub fn new(card: CardPlace) -> Self {
+        Self {
+            card,
+            origin: None,
+            auth: None,
+            headers: Vec::new(),
+            allow_private: false,
+            keys: Vec::new(),
+            require_signature: false,
+        }
+    }
+}
+
+/// Where the card of an agent is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CardPlace {
+    /// Behind a URL.
+    Url(String),
+    /// In a file.
+    File(PathBuf),
+    /// At a registry, under an id.
+    Registry {
+        /// Where the registry is.
+        url: String,
+        /// The id: `org/name`.
+        id: String,
+    },
+}
+
+/// A key that may sign a card: a point on P-256.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedKey {
+    /// Its id; any signature may be its own where this is none.
+    pub id: Option<String>,
+    /// The point, uncompressed.
+    pub point: Vec<u8>,
+}
+
+impl PinnedKey {
+    /// How many bytes a coordinate has.
+    const COORDINATE_BYTES: usize = 32;
+    /// What an uncompressed point begins with.
+    const UNCOMPRESSED: u8 = 4;
+
+    /// The key with these coordinates, as a JWK writes them; which one is wrong, if one is.
+    pub fn new(id: Option<String>, x: &str, y: &str) -> Result<Self, &'static str> {
+        let read = |text: &str, name: &'static str| {
+            let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
+            bytes.filter(|bytes| bytes.len() == Self::COORDINATE_BYTES).ok_or(name)
+        };
+        let point = [vec![Self::UNCOMPRESSED], read(x, "x")?, read(y, "y")?].concat();
+        Ok(Self { id, point })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Other servers as a source of tools, prompts and resources: MCP servers over HTTP or as child
-//! processes, REST servers with an OpenAPI document, bare JSON-RPC servers, and the logins at them.
+//! processes, REST servers with an OpenAPI document, bare JSON-RPC servers, agents that speak A2A,
+//! and the logins at them.
 //! One dead or slow upstream never holds up another, nor a list. How an upstream is written in
 //! settings is in crate `project`; HTTP clients are made in crate `outbound`.
 
@@ -10,6 +11,7 @@ mod oauth;
 mod mcp;
 mod rest;
 mod rpc;
+mod a2a;
 mod upstream;
 #[cfg(test)]
 mod stage;
@@ -28,8 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use config::{
-    Document, EraSetting, Grant, KeyPlace, OauthConfig, RestAuth, RestConfig, Secret,
-    UpstreamConfig, UpstreamKind,
+    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, OauthConfig, PinnedKey, RestAuth,
+    RestConfig, Secret, UpstreamConfig, UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use state::{Changed, UpstreamState, UpstreamStatus};

@@ -5,7 +5,7 @@ use super::RemoteParts;
 use super::config::{UpstreamConfig, UpstreamKind};
 use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
 use super::oauth::{Account, Pending, Returned};
-use super::{TOOLS_MAX, rest, rpc};
+use super::{TOOLS_MAX, a2a, rest, rpc};
 use crate::state::{Board, Changed, Check, UpstreamState, UpstreamStatus};
 use futures::future::select;
 use kernel::contracts::Tool;
@@ -43,7 +43,7 @@ impl Upstream {
                 let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
                 (shelf, account, opened)
             }
-            UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => {
+            UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_) => {
                 let loader = Loader {
                     config: config.clone(),
                     parts: parts.clone(),
@@ -239,6 +239,15 @@ impl Loader {
             UpstreamKind::Rpc { url, headers, tools, .. } => {
                 let tools = rpc::load(&self.config, url, headers, tools, &self.parts).await?;
                 Ok((!same(&tools, &self.board.tools())).then_some(tools))
+            }
+            UpstreamKind::A2a(config) => {
+                let known = self.document.as_ref();
+                let board = &self.board;
+                let loaded = a2a::load(&self.config, config, &self.parts, board, known).await?;
+                Ok(loaded.map(|a2a::Loaded { tools, card }| {
+                    self.document = Some(card);
+                    tools
+                }))
             }
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => Ok(None),
         }

@@ -131,6 +131,8 @@ pub enum Speaks {
     Rest,
     /// JSON-RPC.
     Rpc,
+    /// A2A.
+    A2a,
 }
 
 fn is_false(value: &bool) -> bool {

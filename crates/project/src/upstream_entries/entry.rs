@@ -1,6 +1,7 @@
 //! One upstream as a file writes it: which way leads to it, and what we say of it beside. Nothing
 //! is looked up yet, so an entry can be shown, moved to another file and checked without a server.
 
+use super::a2a::{A2aWay, AgentKeys};
 use super::expand::{Around, expanded, has_variables};
 use super::keys::{Own, ProviderKeys, ServerKeys};
 use super::oauth::Oauth;
@@ -8,7 +9,7 @@ use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use crate::layer::{NAME_CHARS_MAX, Place};
 use crate::realm::default_realm;
-use crate::settings::{Named, Text};
+use crate::settings::{Located, Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::values::ids::RealmId;
 use std::path::Path;
@@ -34,6 +35,7 @@ pub enum Way {
     Stdio { command: Text, args: Vec<Text>, env: Named, cwd: Option<Text> },
     Rest(RestWay),
     Rpc { url: Text, headers: Named, tools: Vec<Text>, open: bool },
+    A2a(A2aWay),
 }
 
 /// What may be shown of an upstream: names and places, never a value that may be a secret.
@@ -43,7 +45,7 @@ pub struct Facts {
     pub name: String,
     /// What stands before the names of its tools and prompts.
     pub prefix: String,
-    /// What it is: `http`, `stdio`, `rest` or `rpc`.
+    /// What it is: `http`, `stdio`, `rest`, `rpc` or `a2a`.
     pub kind: &'static str,
     /// Where it is: its program, or its address without query and password.
     pub target: String,
@@ -83,6 +85,13 @@ impl Entry {
     pub fn of_provider(name: &Text, mut keys: ProviderKeys) -> Result<Self, Mistake> {
         let own = keys.take_own();
         Self::new(name, Some(provided(keys)?), own, true)
+    }
+
+    /// The same for an agent.
+    pub(crate) fn of_agent(name: &Text, keys: Located<AgentKeys>) -> Result<Self, Mistake> {
+        let mut keys = keys.value;
+        let own = keys.take_own();
+        Self::new(name, Some(Way::A2a(A2aWay::new(keys)?)), own, true)
     }
 
     fn new(name: &Text, way: Option<Way>, mut own: Own, is_ours: bool) -> Result<Self, Mistake> {
@@ -178,6 +187,7 @@ impl Entry {
             Some(Way::Rpc { url, headers, .. }) => {
                 ("rpc", shown_url(&url.text), names(headers), Vec::new())
             }
+            Some(Way::A2a(way)) => ("a2a", way.target(), way.header_names(), Vec::new()),
             None => ("", String::new(), Vec::new(), Vec::new()),
         };
         Facts {
@@ -230,7 +240,7 @@ impl Entry {
                 unsent(url, headers)
             }
             Some(Way::Stdio { env, .. }) => env_of(env, &around).err(),
-            Some(Way::Rest(_)) | None => None,
+            Some(Way::Rest(_) | Way::A2a(_)) | None => None,
         })
     }
 
@@ -272,6 +282,7 @@ impl Entry {
                 tools: tools.iter().map(|tool| tool.text.clone()).collect(),
                 open: *open,
             },
+            Some(Way::A2a(way)) => UpstreamKind::A2a(way.config(around)?),
             None => {
                 let what = format!("`{}` has neither `command` nor `url`", self.name);
                 return Err(self.place.mistake(Mistake::error(what)));

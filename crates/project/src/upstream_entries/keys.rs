@@ -145,7 +145,10 @@ pub struct AuthKeys {
     pub value: Option<Text>,
 }
 
-fn timeout_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+/// How long one call of an upstream may take.
+pub(super) fn timeout_ms<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
     limited(deserializer, "timeout_ms", "call_timeout_ms")
 }
 

@@ -1,12 +1,13 @@
-//! The upstreams of a project: MCP, REST and RPC servers whose tools become ours. They are written
-//! in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads both, says
-//! what is wrong where, and looks variables up only when a server starts.
+//! The upstreams of a project: MCP, REST and RPC servers and agents, whose tools become ours. They
+//! are written in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads
+//! both, says what is wrong where, and looks variables up only when a server starts.
 
 pub mod expand;
 mod oauth;
 mod keys;
 pub mod sendable;
 mod rest;
+mod a2a;
 mod entry;
 mod show;
 pub mod stored;
@@ -21,6 +22,7 @@ use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
+pub(crate) use a2a::A2aSettings;
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{ProviderKeys, ServerKeys};

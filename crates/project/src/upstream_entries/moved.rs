@@ -38,7 +38,7 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
                 writing.text("cwd", cwd);
             }
         }
-        Way::Rest(_) | Way::Rpc { .. } => return None,
+        Way::Rest(_) | Way::Rpc { .. } | Way::A2a(_) => return None,
     }
     if let Some(prefix) = &entry.own.prefix {
         writing.text("prefix", prefix);

@@ -7,7 +7,7 @@ use super::expand::Around;
 use hyper::http::Uri;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use upstreams::{UpstreamConfig, UpstreamKind};
+use upstreams::{CardPlace, UpstreamConfig, UpstreamKind};
 
 /// How this server can be reached.
 #[derive(Debug, Clone)]
@@ -40,15 +40,21 @@ impl Ourselves {
             }
             // Neither of these doors lists what we have.
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => false,
+            UpstreamKind::A2a(agent) => match &agent.card {
+                CardPlace::Url(url) => url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri)),
+                CardPlace::File(_) | CardPlace::Registry { .. } => false,
+            },
         }
     }
 
     fn answer_at(&self, url: &str) -> bool {
         let Ok(uri) = url.parse::<Uri>() else { return false };
+        uri.path().trim_end_matches('/') == "/mcp" && self.are_at(&uri)
+    }
+
+    /// Whether our own server answers there, whatever it is asked for.
+    fn are_at(&self, uri: &Uri) -> bool {
         let Some(host) = uri.host() else { return false };
-        if uri.path().trim_end_matches('/') != "/mcp" {
-            return false;
-        }
         let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         let port = uri.port_u16().unwrap_or(default);
         let ports = [self.address.port(), self.port];
@@ -124,6 +130,21 @@ mod tests {
             port: 8420,
             hosts: vec!["wp.example.com".to_owned()],
             folder: Some(PathBuf::from("/nowhere/shop")),
+        }
+    }
+
+    #[test]
+    fn our_own_card_leads_to_us() {
+        let are = |url: &str| {
+            let card = CardPlace::Url(url.to_owned());
+            ourselves().are(&config(UpstreamKind::A2a(upstreams::A2aConfig::new(card))))
+        };
+        for url in ["http://localhost:9000", "http://127.0.0.1:8420/a/card.json"] {
+            assert!(are(url), "{url}");
+        }
+        assert!(are("https://wp.example.com/.well-known/agent-card.json"));
+        for url in ["http://localhost:9001", "https://other.example.com/"] {
+            assert!(!are(url), "{url}");
         }
     }
 

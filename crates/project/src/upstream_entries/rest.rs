@@ -23,7 +23,7 @@ pub struct RestWay {
 
 /// `auth`, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Auth {
+pub(super) enum Auth {
     Bearer(Text),
     Basic { user: Text, password: Text },
     ApiKey { name: Text, place: KeyPlace, value: Text },
@@ -55,11 +55,7 @@ impl RestWay {
 
     /// The names of what is sent with every request.
     pub(super) fn header_names(&self) -> Vec<String> {
-        let of_auth = match &self.auth {
-            Some(Auth::Bearer(_) | Auth::Basic { .. }) => Some("Authorization".to_owned()),
-            Some(Auth::ApiKey { name, place: KeyPlace::Header, .. }) => Some(name.text.clone()),
-            Some(Auth::ApiKey { place: KeyPlace::Query, .. }) | None => None,
-        };
+        let of_auth = self.auth.as_ref().and_then(Auth::header);
         of_auth.into_iter().chain(self.headers.iter().map(|(name, _)| name.clone())).collect()
     }
 
@@ -95,7 +91,17 @@ fn document(text: &Text, around: &Around<'_>) -> Result<Document, Mistake> {
 }
 
 impl Auth {
-    fn looked_up(&self, around: &Around<'_>) -> Result<RestAuth, Mistake> {
+    /// The header that it is sent in, if it is sent in one.
+    pub(super) fn header(&self) -> Option<String> {
+        match self {
+            Auth::Bearer(_) | Auth::Basic { .. } => Some("Authorization".to_owned()),
+            Auth::ApiKey { name, place: KeyPlace::Header, .. } => Some(name.text.clone()),
+            Auth::ApiKey { place: KeyPlace::Query, .. } => None,
+        }
+    }
+
+    /// The same with what its variables hold.
+    pub(super) fn looked_up(&self, around: &Around<'_>) -> Result<RestAuth, Mistake> {
         let secret = |text: &Text| expanded(text, around).map(Secret::new);
         Ok(match self {
             Auth::Bearer(token) => RestAuth::Bearer(secret(token)?),
@@ -116,7 +122,8 @@ const AUTH_KEYS: &[(&str, &[&str])] = &[
     ("api_key", &["type", "name", "in", "value"]),
 ];
 
-fn auth(written: Located<AuthKeys>) -> Result<Auth, Mistake> {
+/// What `auth` says.
+pub(super) fn auth(written: Located<AuthKeys>) -> Result<Auth, Mistake> {
     let Located { place: at, keys: there, value: keys } = written;
     let there_is = |text: Option<Text>, key: &str| {
         let missing = || at.mistake(Mistake::error(format!("`auth.{key}` is missing")));

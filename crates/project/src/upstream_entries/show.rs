@@ -5,7 +5,9 @@ use super::entry::Facts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use upstreams::{Document, RestAuth, Secret, UpstreamConfig, UpstreamKind, UpstreamStatus};
+use upstreams::{
+    CardPlace, Document, RestAuth, Secret, UpstreamConfig, UpstreamKind, UpstreamStatus,
+};
 use wire::mcp::MODERN;
 use wire::rest::{Fault, Upstream, UpstreamServer};
 
@@ -21,7 +23,8 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
     Upstream {
         state: status.state.word().to_owned(),
         since: Some(status.since.rfc3339()),
-        era: status.version.as_ref().map(era),
+        // Only MCP has them.
+        era: status.version.as_ref().filter(|_| facts.era.is_some()).map(era),
         version: status.version,
         server: status.server.as_ref().and_then(server),
         tools: count(status.tools),
@@ -71,6 +74,15 @@ fn without_secrets(text: String, config: &UpstreamConfig) -> String {
             of_auth = rest.auth.as_ref().map(shown_by).unwrap_or_default();
             let auth = of_auth.iter().map(String::as_str).collect();
             [values(&rest.headers), url, document, auth].concat()
+        }
+        UpstreamKind::A2a(agent) => {
+            let card = match &agent.card {
+                CardPlace::Url(url) | CardPlace::Registry { url, .. } => of_url(url),
+                CardPlace::File(_) => Vec::new(),
+            };
+            of_auth = agent.auth.as_ref().map(shown_by).unwrap_or_default();
+            let auth = of_auth.iter().map(String::as_str).collect();
+            [values(&agent.headers), card, auth].concat()
         }
     };
     secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);

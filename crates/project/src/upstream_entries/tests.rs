@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use upstreams::{Document, Grant, KeyPlace, OauthConfig, RestAuth, UpstreamKind};
+use upstreams::{CardPlace, Document, Grant, KeyPlace, OauthConfig, RestAuth, UpstreamKind};
 
 const VARIABLES: &[(&str, &str)] = &[("TOKEN", "abc"), ("HOST", "a.example")];
 
@@ -111,6 +111,50 @@ fn providers_are_upstreams_too() {
     let UpstreamKind::Rpc { tools, open, .. } = &old.kind else { panic!("{old:?}") };
     assert_eq!((tools.as_slice(), *open), (&["files.read".to_owned()][..], true));
     assert!(matches!(&other.kind, UpstreamKind::Http { .. }));
+}
+
+#[test]
+fn agents_are_upstreams_too() {
+    let x = "A".repeat(43);
+    let toml = format!(
+        "[a2a.agents.trips]\ncard = \"https://${{HOST}}\"\njournal = false\n\
+         auth = {{ type = \"bearer\", token = \"${{TOKEN}}\" }}\n\
+         keys = [{{ kid = \"k1\", x = \"{x}\", y = \"{x}\" }}]\n\
+         [a2a.agents.file]\ncard = \"cards/a.json\"\nallow_private = true\n\
+         [a2a.agents.vault]\ncard = \"org/proxy\"\nregistry = \"https://${{HOST}}\"\n\
+         origin = \"https://b.example\"\n"
+    );
+    let all = configs(&toml, "");
+    let [file, trips, vault] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((trips.prefix.as_str(), trips.journal), ("trips.", false));
+    let UpstreamKind::A2a(trips) = &trips.kind else { panic!("{trips:?}") };
+    assert_eq!(trips.card, CardPlace::Url("https://a.example".to_owned()));
+    assert!(trips.require_signature && trips.keys[0].id.as_deref() == Some("k1"));
+    assert!(matches!(&trips.auth, Some(RestAuth::Bearer(token)) if token.expose() == "abc"));
+    let UpstreamKind::A2a(file) = &file.kind else { panic!("{file:?}") };
+    assert_eq!(file.card, CardPlace::File(PathBuf::from("/shop/cards/a.json")));
+    assert!(file.allow_private && !file.require_signature);
+    let UpstreamKind::A2a(vault) = &vault.kind else { panic!("{vault:?}") };
+    let (url, id) = ("https://a.example".to_owned(), "org/proxy".to_owned());
+    assert_eq!(vault.card, CardPlace::Registry { url, id });
+    let entries = combine(&toml, "").unwrap();
+    let targets: Vec<String> = entries.entries().iter().map(|e| e.facts().target).collect();
+    let expected = ["cards/a.json", "https://${HOST}", "org/proxy at https://${HOST}"];
+    assert_eq!(targets, expected);
+}
+
+#[test]
+fn mistakes_of_agents_are_told_where_they_stand() {
+    for (text, expected) in [
+        ("", "`a`: `card` is missing"),
+        ("card = \"https://b\"\nrequire_signature = true\n", "and there are no `keys`"),
+        ("card = \"https://b\"\nkeys = [{ x = \"AA\" }]\n", "`x` of a key is not a coordinate"),
+        ("card = \"https://b\"\nservice = \"probe\"\n", "`AGENTVAULT_KEY_PROBE` is not set"),
+        ("card = \"https://b\"\ncolour = 1\n", "unknown key `colour` in `[a2a.agents.a]`"),
+    ] {
+        let told = wrong(&format!("[a2a.agents.a]\n{text}"), "");
+        assert!(told[0].contains(expected), "{told:?}");
+    }
 }
 
 #[test]

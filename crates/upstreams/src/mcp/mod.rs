@@ -32,6 +32,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, watch};
 
 pub(crate) use connection::supervisor::{dial, keep};
+pub(crate) use questions::read as read_question;
+pub(crate) use requests::ELICIT;
 pub(crate) use shelf::RemoteShelf;
 pub(crate) use tool::LOGIN_PAGE;
 

@@ -13,7 +13,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 
 /// What goes with every request; nothing by default.
 #[derive(Clone, Default)]
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     headers: HeaderMap,
     /// A field of the query.
     query: Option<(String, Secret)>,
@@ -24,14 +24,19 @@ pub(super) struct Credentials {
 impl Credentials {
     /// Those of a server; what is wrong with them, if something is, without showing it.
     pub(super) fn new(config: &RestConfig) -> Result<Self, String> {
+        Self::of(&config.headers, config.auth.as_ref())
+    }
+
+    /// The same of these headers and this way to show who we are.
+    pub(crate) fn of(given: &[(String, Secret)], auth: Option<&RestAuth>) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         let mut secrets = Vec::new();
-        for (name, value) in &config.headers {
+        for (name, value) in given {
             let (name, value) = secret_header(name, value.expose())?;
             headers.append(name, value);
         }
         let mut query = None;
-        match &config.auth {
+        match auth {
             None => {}
             Some(RestAuth::Bearer(token)) => {
                 let (_, value) =
@@ -55,18 +60,18 @@ impl Credentials {
                 secrets.push(value.expose().to_owned());
             }
         }
-        let hidden = Hidden::default().headers(&config.headers).credentials(secrets);
+        let hidden = Hidden::default().headers(given).credentials(secrets);
         Ok(Self { headers, query, hidden })
     }
 
     /// The same; what may be secret in this URL is not shown, either.
     #[must_use]
-    pub(super) fn hiding(self, url: &Url) -> Self {
+    pub(crate) fn hiding(self, url: &Url) -> Self {
         Self { hidden: self.hidden.url(url), ..self }
     }
 
     /// Whether there is anything to keep from strangers.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.query.is_none()
     }
 
@@ -79,7 +84,7 @@ impl Credentials {
     }
 
     /// The URL and headers of a request with all of it.
-    pub(super) fn added(&self, url: &Url, headers: &HeaderMap) -> (Url, HeaderMap) {
+    pub(crate) fn added(&self, url: &Url, headers: &HeaderMap) -> (Url, HeaderMap) {
         let (mut url, mut headers) = (url.clone(), headers.clone());
         for name in self.headers.keys() {
             headers.remove(name);
@@ -99,7 +104,7 @@ impl Credentials {
     }
 
     /// What must not be shown of them.
-    pub(super) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &Hidden {
         &self.hidden
     }
 }

@@ -22,7 +22,6 @@ mod tool;
 #[cfg(test)]
 mod tests;
 
-use self::credentials::Credentials;
 use self::document::OpenApi;
 use self::operation::{Reading, Warning};
 use self::place::Places;
@@ -42,6 +41,8 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
+
+pub(crate) use self::credentials::Credentials;
 
 /// How many parts the schema of one operation's arguments has.
 const SCHEMA_PARTS_MAX: usize = 5_000;

@@ -14,7 +14,7 @@ pub struct Upstream {
     /// What stands before the names of its tools and prompts.
     pub prefix: String,
     /// What it is.
-    #[schemars(extend("enum" = ["http", "stdio", "rest", "rpc"]))]
+    #[schemars(extend("enum" = ["http", "stdio", "rest", "rpc", "a2a"]))]
     pub kind: String,
     /// Where it is: its program, or its address without query and password.
     pub target: String,

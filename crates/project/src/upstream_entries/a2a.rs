@@ -1,0 +1,197 @@
+//! `[a2a.agents.<name>]`: agents of others that speak A2A. Which keys may sign a card is checked
+//! when the settings are read; everything else that a card says is the client's to judge.
+
+use super::expand::{Around, expanded};
+use super::keys::{AuthKeys, Own, timeout_ms};
+use super::rest::{Auth, auth};
+use super::sendable::{address, headers_of, shown_url};
+use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
+use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::grants::RealmPattern;
+use serde::Deserialize;
+use upstreams::{A2aConfig, CardPlace, KeyPlace, PinnedKey, RestAuth, Secret};
+
+/// How a card is written, for hints.
+const EXAMPLE: &str = "https://agent.example.com";
+/// The header of AgentVault's keys.
+const KEY_HEADER: &str = "X-Api-Key";
+/// How the variables of AgentVault's keys begin.
+const KEY_VARIABLE: &str = "AGENTVAULT_KEY_";
+
+/// `[a2a]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct A2aSettings {
+    /// By name.
+    pub(crate) agents: Kept<Each<AgentKeys>>,
+}
+
+/// `[a2a.agents.<name>]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentKeys {
+    card: Option<Text>,
+    registry: Option<Text>,
+    origin: Option<Text>,
+    auth: Option<Located<AuthKeys>>,
+    service: Option<Text>,
+    #[serde(deserialize_with = "named")]
+    headers: Named,
+    allow_private: bool,
+    keys: Vec<Located<SigningKeys>>,
+    require_signature: Option<bool>,
+    prefix: Option<Text>,
+    journal: Option<bool>,
+    #[serde(deserialize_with = "timeout_ms")]
+    timeout_ms: Option<u64>,
+    disabled: Option<bool>,
+    #[serde(deserialize_with = "realm_patterns")]
+    realms: Option<Vec<RealmPattern>>,
+}
+
+/// A key that may sign a card, with the members of a JWK.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SigningKeys {
+    kid: Option<Text>,
+    x: Option<Text>,
+    y: Option<Text>,
+}
+
+/// The way to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct A2aWay {
+    card: Text,
+    registry: Option<Text>,
+    origin: Option<Text>,
+    auth: Option<Auth>,
+    service: Option<Text>,
+    headers: Named,
+    allow_private: bool,
+    keys: Vec<PinnedKey>,
+    require_signature: bool,
+}
+
+impl AgentKeys {
+    /// Takes out the keys that are the same for every upstream.
+    pub(super) fn take_own(&mut self) -> Own {
+        Own {
+            prefix: self.prefix.take(),
+            journal: self.journal,
+            timeout_ms: self.timeout_ms,
+            disabled: self.disabled,
+            realms: self.realms.take(),
+            ..Own::default()
+        }
+    }
+}
+
+impl A2aWay {
+    /// The way that these keys name.
+    pub(super) fn new(keys: AgentKeys) -> Result<Self, Mistake> {
+        let Some(card) = keys.card else {
+            let hint = "it is the agent's address, a file, or with `registry` an id there";
+            return Err(Mistake::error("`card` is missing").hint(hint));
+        };
+        if let (Some(auth), Some(service)) = (&keys.auth, &keys.service) {
+            let what = Mistake::error("both `auth` and `service` are there");
+            let place =
+                if auth.place.line > service.place.line { &auth.place } else { &service.place };
+            return Err(place.mistake(what.hint("leave out the one that is not meant")));
+        }
+        let pinned = keys.keys.into_iter().map(pinned).collect::<Result<Vec<_>, _>>()?;
+        let require_signature = keys.require_signature.unwrap_or(!pinned.is_empty());
+        if require_signature && pinned.is_empty() {
+            let what = "`require_signature` is true, and there are no `keys`";
+            let hint =
+                "add `keys = [{ kid = \"..\", x = \"..\", y = \"..\" }]`, which may sign the card";
+            return Err(Mistake::error(what).hint(hint));
+        }
+        Ok(Self {
+            card,
+            registry: keys.registry,
+            origin: keys.origin,
+            auth: keys.auth.map(auth).transpose()?,
+            service: keys.service,
+            headers: keys.headers,
+            allow_private: keys.allow_private,
+            keys: pinned,
+            require_signature,
+        })
+    }
+
+    /// Where its card is, without what may be a secret.
+    pub(super) fn target(&self) -> String {
+        match &self.registry {
+            Some(registry) => format!("{} at {}", self.card.text, shown_url(&registry.text)),
+            None if is_url(&self.card.text) => shown_url(&self.card.text),
+            None => self.card.text.clone(),
+        }
+    }
+
+    /// The names of what is sent with every request.
+    pub(super) fn header_names(&self) -> Vec<String> {
+        let of_auth = self.auth.as_ref().and_then(Auth::header);
+        let of_service = self.service.as_ref().map(|_| KEY_HEADER.to_owned());
+        let named = self.headers.iter().map(|(name, _)| name.clone());
+        of_auth.into_iter().chain(of_service).chain(named).collect()
+    }
+
+    /// What to connect to.
+    pub(super) fn config(&self, around: &Around<'_>) -> Result<A2aConfig, Mistake> {
+        let card = match &self.registry {
+            Some(registry) => CardPlace::Registry {
+                url: address(registry, around, "registry", "https://registry.example.com")?,
+                id: expanded(&self.card, around)?,
+            },
+            None if is_url(&self.card.text) => {
+                CardPlace::Url(address(&self.card, around, "agent", EXAMPLE)?)
+            }
+            None => CardPlace::File(around.folder.join(expanded(&self.card, around)?)),
+        };
+        let origin = self.origin.as_ref();
+        let origin = origin.map(|text| address(text, around, "server", EXAMPLE)).transpose()?;
+        let auth = match (&self.auth, &self.service) {
+            (Some(auth), _) => Some(auth.looked_up(around)?),
+            (None, Some(service)) => Some(vault_key(service, around)?),
+            (None, None) => None,
+        };
+        Ok(A2aConfig {
+            origin,
+            auth,
+            headers: headers_of(&self.headers, around)?,
+            allow_private: self.allow_private,
+            keys: self.keys.clone(),
+            require_signature: self.require_signature,
+            ..A2aConfig::new(card)
+        })
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    // A variable may hold all of it.
+    ["http://", "https://", "${"].iter().any(|begin| text.starts_with(begin))
+}
+
+/// The key of an agent as AgentVault's clients find it in the environment.
+fn vault_key(service: &Text, around: &Around<'_>) -> Result<RestAuth, Mistake> {
+    let variable = format!("{KEY_VARIABLE}{}", service.text.to_uppercase());
+    let Some(key) = (around.variables)(&variable).filter(|key| !key.is_empty()) else {
+        let what = format!("the variable `{variable}` is not set");
+        let hint = "set it to the agent's key, or write `auth` instead of `service`";
+        return Err(service.mistake(Mistake::error(what).hint(hint)));
+    };
+    let (name, place) = (KEY_HEADER.to_owned(), KeyPlace::Header);
+    Ok(RestAuth::ApiKey { name, place, value: Secret::new(key) })
+}
+
+fn pinned(written: Located<SigningKeys>) -> Result<PinnedKey, Mistake> {
+    let Located { place, value: SigningKeys { kid, x, y }, .. } = written;
+    let text =
+        |text: &Option<Text>| text.as_ref().map(|text| text.text.clone()).unwrap_or_default();
+    PinnedKey::new(kid.map(|kid| kid.text), &text(&x), &text(&y)).map_err(|wrong| {
+        let what = format!("`{wrong}` of a key is not a coordinate on P-256");
+        let hint = "write `x` and `y` as the agent's key set does: 32 bytes in base64url";
+        place.mistake(Mistake::error(what).hint(hint))
+    })
+}

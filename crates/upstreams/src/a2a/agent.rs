@@ -1,0 +1,250 @@
+//! An agent of others, as its tools call it, and its tasks while one of our calls follows them.
+
+use super::card::Dialect;
+use super::dialect::{Endpoint, Operation, Refused};
+use super::exchange::{Request, Way};
+use crate::state::Board;
+use crate::{RemoteParts, cut};
+use futures::future::{Either, select};
+use kernel::tool::call::{Call, HowFar, ToolError};
+use kernel::values::trace::TraceParent;
+use outbound::answer::{Effect, is_passing};
+use reqwest::header::HeaderName;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use wire::a2a::error::ErrorKind;
+use wire::a2a::message::Message;
+use wire::a2a::task::{StreamResponse, Task};
+use wire::a2a::{HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD, HEADER_VERSION, VERSION};
+
+/// How long an agent may take to hear that a task is cancelled.
+const CANCEL_MS: u64 = 10_000;
+/// How soon after a call was dropped a stop of ours begins, if that is why.
+const STOP_MS: u64 = 2_000;
+/// How many bytes the answer to a cancellation may have.
+const CANCEL_BYTES_MAX: usize = 1_000_000;
+/// How much of what an agent says is quoted.
+const TOLD_CHARS_MAX: usize = 2_000;
+
+/// An agent.
+pub(super) struct Agent {
+    pub(super) way: Way,
+    pub(super) endpoint: Endpoint,
+    /// The extensions of ours that it knows, as a header names them.
+    pub(super) extensions: Option<&'static str>,
+    pub(super) parts: RemoteParts,
+    /// Where it is shown; it says when we stop.
+    pub(super) board: Weak<Board>,
+    /// Where it is configured.
+    pub(super) origin: String,
+    /// How long one call may take.
+    pub(super) timeout_ms: Option<u64>,
+}
+
+/// One exchange.
+struct Asked {
+    effect: Effect,
+    bytes_max: usize,
+    trace: Option<TraceParent>,
+}
+
+/// Why an agent did not say how a task is.
+pub(super) enum Missed {
+    /// It could not be reached, or answered something that is not A2A: it may later.
+    Passing(ToolError),
+    /// It says that it does not, and why.
+    Refused(ToolError),
+}
+
+impl Agent {
+    /// A sentence about the agent.
+    pub(super) fn named(&self, what: &str) -> String {
+        format!("agent `{}`: {what}", self.way.name)
+    }
+
+    /// Sends a message.
+    pub(super) async fn send(
+        &self,
+        message: Message,
+        call: &Call,
+    ) -> Result<StreamResponse, ToolError> {
+        let asked = Asked {
+            effect: Effect::Writes,
+            bytes_max: call.output_bytes_max,
+            trace: call.place.trace,
+        };
+        let answer = self.ask(&Operation::Send(message), &asked).await?;
+        answer.map_err(|refused| self.refused(refused))
+    }
+
+    /// How a task is.
+    pub(super) async fn get(&self, task: &str, call: &Call) -> Result<Task, Missed> {
+        let asked = Asked {
+            effect: Effect::Reads,
+            bytes_max: call.output_bytes_max,
+            trace: call.place.trace,
+        };
+        let answer = self.ask(&Operation::Get(task.to_owned()), &asked).await;
+        match answer.map_err(Missed::Passing)? {
+            Ok(StreamResponse::Task(task)) => Ok(*task),
+            Ok(_) => Err(Missed::Passing(self.not_a2a("it answered no task"))),
+            Err(refused) if is_final(&refused) => Err(Missed::Refused(self.refused(refused))),
+            Err(refused) => Err(Missed::Passing(self.refused(refused))),
+        }
+    }
+
+    /// Cancels a task. One that is over, or that the agent does not know, needs that no more.
+    pub(super) async fn cancel(&self, task: &str) {
+        let asked = Asked { effect: Effect::Reads, bytes_max: CANCEL_BYTES_MAX, trace: None };
+        let operation = Operation::Cancel(task.to_owned());
+        let cancelling = self.ask(&operation, &asked);
+        let why = match self.parts.within(CANCEL_MS, cancelling).await {
+            Some(Ok(Ok(_))) => return,
+            Some(Ok(Err(refused))) => self.refused(refused).fault.message,
+            Some(Err(error)) => error.fault.message,
+            None => format!("no answer within {CANCEL_MS} ms"),
+        };
+        let agent = self.way.name.as_str();
+        tracing::debug!(agent, task, "a task of an agent was not cancelled: {why}");
+    }
+
+    async fn ask(
+        &self,
+        operation: &Operation,
+        asked: &Asked,
+    ) -> Result<Result<StreamResponse, Refused>, ToolError> {
+        let sent = self.endpoint.request(operation);
+        let request = Request {
+            method: sent.method.clone(),
+            url: sent.url.clone(),
+            headers: self.headers(),
+            media_type: sent.media_type,
+            body: sent.body.as_ref(),
+            effect: asked.effect,
+            bytes_max: asked.bytes_max,
+            trace: asked.trace,
+        };
+        let reply = self.way.exchange(request).await?;
+        Ok(self.endpoint.read(operation, &sent, &reply))
+    }
+
+    fn headers(&self) -> Vec<(HeaderName, &'static str)> {
+        let header =
+            |name: &'static str, value: &'static str| (HeaderName::from_static(name), value);
+        match (self.endpoint.dialect, self.extensions) {
+            (Dialect::Rpc | Dialect::Rest, extensions) => {
+                let extensions = extensions.map(|uris| header(HEADER_EXTENSIONS, uris));
+                [Some(header(HEADER_VERSION, VERSION)), extensions].into_iter().flatten().collect()
+            }
+            (Dialect::OldRpc | Dialect::OldRest, Some(uris)) => {
+                vec![header(HEADER_EXTENSIONS_OLD, uris)]
+            }
+            (Dialect::OldRpc | Dialect::OldRest | Dialect::Vault, _) => Vec::new(),
+        }
+    }
+
+    /// The error of an operation that the agent did not do, or did not answer well.
+    fn refused(&self, refused: Refused) -> ToolError {
+        match refused {
+            Refused::Error(error) => {
+                let told = cut(&error.message, TOLD_CHARS_MAX);
+                let kind = error.kind.reason().map(|reason| format!(" ({reason})"));
+                let what = format!("it refused{}: {told}", kind.unwrap_or_default());
+                let message = self.named(&what);
+                let said = error.to_rpc().to_value();
+                match error.kind {
+                    ErrorKind::Unauthenticated => {
+                        self.unauthorized("UpstreamUnauthorized", message)
+                    }
+                    ErrorKind::PermissionDenied => self.unauthorized("UpstreamForbidden", message),
+                    ErrorKind::ResourceExhausted => {
+                        ToolError::failed("UpstreamError", message).answered(said).passing()
+                    }
+                    _ => ToolError::failed("UpstreamError", message).answered(said),
+                }
+            }
+            Refused::Status(status @ (401 | 403), _) => {
+                let message = self.named(&format!("it answered HTTP {status}"));
+                self.unauthorized("UpstreamUnauthorized", message)
+            }
+            Refused::Status(status, how) => {
+                let message = self.named(&format!("it answered HTTP {status}"));
+                let error = match how {
+                    HowFar::Unknown => Effect::Writes.lost("HttpStatus", message),
+                    HowFar::Failed | HowFar::NotSent => ToolError::failed("HttpStatus", message),
+                };
+                if is_passing(status) { error.passing() } else { error }
+            }
+            Refused::Invalid(why) => self.not_a2a(&cut(&why, TOLD_CHARS_MAX)),
+        }
+    }
+
+    fn unauthorized(&self, name: &str, message: String) -> ToolError {
+        let hint = format!("check `auth` and `headers` of this agent in {}", self.origin);
+        ToolError::failed(name, message).hint(hint)
+    }
+
+    /// It answered, but not in A2A: what was asked for may have happened.
+    pub(super) fn not_a2a(&self, why: &str) -> ToolError {
+        Effect::Writes.lost("UpstreamNotA2a", self.named(why))
+    }
+
+    /// Cancels a task that no call follows any more.
+    pub(super) fn cancel_soon(self: &Arc<Self>, task: String) {
+        let agent = self.clone();
+        let cancelling = async move { agent.cancel(&task).await };
+        self.parts.spawn.task("cancel agent task", Box::pin(cancelling));
+    }
+}
+
+/// Whether the agent says so of the task, and not of itself.
+fn is_final(refused: &Refused) -> bool {
+    match refused {
+        Refused::Error(error) => {
+            !matches!(error.kind, ErrorKind::Internal | ErrorKind::ResourceExhausted)
+        }
+        Refused::Status(..) | Refused::Invalid(_) => false,
+    }
+}
+
+/// A task that a call follows. It is cancelled when the call is dropped, unless it is over or the
+/// call comes back for it.
+pub(super) struct Running {
+    agent: Arc<Agent>,
+    task: String,
+    /// Whether nothing is to be done about it any more.
+    pub(super) over: bool,
+    /// Whether its id is on record: the next process finds it.
+    is_recorded: bool,
+}
+
+impl Running {
+    /// A task that is not over.
+    pub(super) fn new(agent: &Arc<Agent>, task: &str, is_recorded: bool) -> Self {
+        Self { agent: agent.clone(), task: task.to_owned(), over: false, is_recorded }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let (agent, task) = (self.agent.clone(), std::mem::take(&mut self.task));
+        if !self.is_recorded {
+            return agent.cancel_soon(task);
+        }
+        // A stop of ours drops calls as well, and tells us a moment later: then the task continues
+        // there, and the next process looks at it.
+        let spawn = agent.parts.spawn.clone();
+        let cancelling = async move {
+            let Some(board) = agent.board.upgrade() else { return };
+            let pause = agent.parts.clock.sleep_ms(STOP_MS);
+            let stops = matches!(select(pin!(board.stopping()), pause).await, Either::Left(_));
+            if !stops {
+                agent.cancel(&task).await;
+            }
+        };
+        spawn.task("cancel agent task", Box::pin(cancelling));
+    }
+}

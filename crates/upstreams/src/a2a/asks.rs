@@ -1,0 +1,221 @@
+//! What a task waits for, as something that our caller is asked, and the answer as the agent wants
+//! it. An agent of ours says what it wants as a form; any other says it in words.
+
+use crate::mcp::{ELICIT, read_question};
+use kernel::tool::call::Want;
+use kernel::values::ids::ContentHash;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::a2a::message::{Content, Message, Part};
+use wire::a2a::task::{TaskState, TaskStatus};
+
+/// How the answer to a question is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Style {
+    /// As a text.
+    Words,
+    /// As the agent's own form wants it.
+    Form,
+    /// Not at all: someone opened a page, and the agent sees that itself.
+    Page,
+    /// Not at all, unless there is something to say: someone did what the agent waits for.
+    Note,
+}
+
+/// A question that is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// Our key for it.
+    pub(super) key: String,
+    pub(super) style: Style,
+    /// The agent's own key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) theirs: Option<String>,
+    /// Which status asked.
+    pub(super) status: String,
+}
+
+/// What is done about an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Reply {
+    /// This is sent.
+    Parts(Vec<Part>),
+    /// Nothing: the agent continues by itself.
+    Nothing,
+    /// The task is given up.
+    Declined,
+}
+
+/// What a task that waits with this status wants, as its question of this number.
+pub(super) fn question(status: &TaskStatus, number: u32) -> (Asked, Want) {
+    let none = Message::default();
+    let message = status.message.as_ref().unwrap_or(&none);
+    let is_auth = status.state == TaskState::AuthRequired;
+    let words = match message.words() {
+        words if !words.trim().is_empty() => words,
+        _ if is_auth => "The agent waits for an authorization.".to_owned(),
+        _ => "The agent waits for an answer.".to_owned(),
+    };
+    let ours = message.parts.iter().filter_map(Part::as_data).find_map(|data| form(data, &words));
+    let (want, style, theirs) = match (ours, is_auth) {
+        (Some((want @ Want::Url { .. }, key)), _) => (want, Style::Page, Some(key)),
+        (Some((want, key)), _) => (want, Style::Form, Some(key)),
+        (None, true) => match page(message) {
+            Some(url) => (Want::Url { message: words, url }, Style::Page, None),
+            None => (note(words), Style::Note, None),
+        },
+        (None, false) => (in_words(words), Style::Words, None),
+    };
+    let key = format!("question-{number}");
+    (Asked { key, style, theirs, status: mark(status) }, want)
+}
+
+/// What distinguishes one status from another that asks.
+pub(super) fn mark(status: &TaskStatus) -> String {
+    let said = status.message.as_ref();
+    let id = said.map(|message| message.message_id.as_str()).unwrap_or_default();
+    let words = said.map(Message::words).unwrap_or_default();
+    let text = format!("{}\n{id}\n{words}", status.state.word());
+    ContentHash::of(text.as_bytes()).as_str().to_owned()
+}
+
+/// What to do about this answer.
+pub(super) fn reply(asked: &Asked, answer: &Value) -> Reply {
+    let accepted = answer["action"] == "accept";
+    let said = |field: &str| {
+        let text = answer["content"][field].as_str();
+        text.filter(|text| !text.trim().is_empty()).map(|text| vec![Part::text(text)])
+    };
+    match (asked.style, &asked.theirs) {
+        (Style::Page, _) if accepted => Reply::Nothing,
+        (Style::Form | Style::Page, Some(key)) => {
+            let mut data = json!({"key": key, "action": answer["action"]});
+            if let Some(content) = answer.get("content") {
+                data["content"] = content.clone();
+            }
+            Reply::Parts(vec![Part::data(data)])
+        }
+        (Style::Words, _) if accepted => said("reply").map_or(Reply::Declined, Reply::Parts),
+        (Style::Note, _) if accepted => said("note").map_or(Reply::Nothing, Reply::Parts),
+        (Style::Words | Style::Note | Style::Form | Style::Page, _) => Reply::Declined,
+    }
+}
+
+/// What an agent of ours wants, and its key for it.
+fn form(data: &Value, words: &str) -> Option<(Want, String)> {
+    let key = data["key"].as_str()?.to_owned();
+    let mut params = data.clone();
+    params["message"] = json!(words);
+    read_question(ELICIT, &params).ok().map(|want| (want, key))
+}
+
+fn in_words(message: String) -> Want {
+    let schema = json!({"type": "object", "required": ["reply"],
+        "properties": {"reply": {"type": "string", "title": "Reply", "minLength": 1}}});
+    Want::Form { message, schema: Arc::new(schema) }
+}
+
+fn note(message: String) -> Want {
+    let schema = json!({"type": "object",
+        "properties": {"note": {"type": "string", "title": "Note to the agent"}}});
+    Want::Form { message, schema: Arc::new(schema) }
+}
+
+/// The page that a message names.
+fn page(message: &Message) -> Option<String> {
+    let is_page =
+        |text: &str| Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    let listed = message.parts.iter().find_map(|part| match &part.content {
+        Content::Url(url) => Some(url.clone()),
+        Content::Data(data) => data["url"].as_str().map(str::to_owned),
+        Content::Text(_) | Content::Raw(_) => None,
+    });
+    let words = message.words();
+    let written = || {
+        let word = words.split_whitespace().find(|word| word.contains("://"))?;
+        Some(word.trim_matches(|c: char| "<>()[]\"'.,;".contains(c)).to_owned())
+    };
+    listed.or_else(written).filter(|url| is_page(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(state: TaskState, parts: Value) -> TaskStatus {
+        let message = json!({"messageId": "m", "role": 2, "parts": parts});
+        serde_json::from_value(json!({"state": state, "message": message})).unwrap()
+    }
+
+    fn accept(content: Value) -> Value {
+        json!({"action": "accept", "content": content})
+    }
+
+    #[test]
+    fn words_are_asked_for_in_words() {
+        let (asked, want) =
+            question(&status(TaskState::InputRequired, json!([{"text": "Where to?"}])), 3);
+        assert_eq!((asked.key.as_str(), asked.style), ("question-3", Style::Words));
+        let Want::Form { message, schema } = want else { panic!("{want:?}") };
+        assert_eq!((message.as_str(), &schema["required"]), ("Where to?", &json!(["reply"])));
+        let parts = reply(&asked, &accept(json!({"reply": "Rome"})));
+        assert_eq!(parts, Reply::Parts(vec![Part::text("Rome")]));
+        for answer in [json!({"action": "decline"}), accept(json!({})), json!({})] {
+            assert_eq!(reply(&asked, &answer), Reply::Declined);
+        }
+        let (_, want) = question(&status(TaskState::InputRequired, json!([])), 1);
+        assert!(matches!(want, Want::Form { message, .. } if message.contains("waits")));
+    }
+
+    #[test]
+    fn an_agent_of_ours_asks_with_its_own_form() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let data = json!({"kind": "elicitation", "key": "k", "mode": "form",
+            "requestedSchema": schema});
+        let parts = json!([{"text": "How many?"}, {"data": data}]);
+        let (asked, want) = question(&status(TaskState::InputRequired, parts), 1);
+        assert_eq!((asked.style, asked.theirs.as_deref()), (Style::Form, Some("k")));
+        assert_eq!(want, Want::Form { message: "How many?".to_owned(), schema: Arc::new(schema) });
+        let answered = |answer: Value| match reply(&asked, &answer) {
+            Reply::Parts(parts) => parts[0].as_data().unwrap().clone(),
+            other => panic!("{other:?}"),
+        };
+        let content = json!({"key": "k", "action": "accept", "content": {"n": 1}});
+        assert_eq!(answered(accept(json!({"n": 1}))), content);
+        let declined = json!({"key": "k", "action": "decline"});
+        assert_eq!(answered(json!({"action": "decline"})), declined);
+    }
+
+    #[test]
+    fn an_authorization_is_a_page_or_something_to_be_done() {
+        for parts in [
+            json!([{"text": "Log in."}, {"url": "https://a.test/login"}]),
+            json!([{"text": "Log in at <https://a.test/login>."}]),
+            json!([{"data": {"url": "https://a.test/login"}}]),
+        ] {
+            let (asked, want) = question(&status(TaskState::AuthRequired, parts), 1);
+            assert!(matches!(want, Want::Url { url, .. } if url == "https://a.test/login"));
+            assert_eq!(reply(&asked, &json!({"action": "accept"})), Reply::Nothing);
+            assert_eq!(reply(&asked, &json!({"action": "decline"})), Reply::Declined);
+        }
+        let approval = status(TaskState::AuthRequired, json!([{"text": "Ask the boss."}]));
+        let (asked, _) = question(&approval, 1);
+        assert_eq!(asked.style, Style::Note);
+        assert_eq!(reply(&asked, &accept(json!({}))), Reply::Nothing);
+        let note = reply(&asked, &accept(json!({"note": "she said yes"})));
+        assert_eq!(note, Reply::Parts(vec![Part::text("she said yes")]));
+        let bad = status(TaskState::AuthRequired, json!([{"url": "javascript:alert(1)"}]));
+        assert_eq!(question(&bad, 1).0.style, Style::Note);
+    }
+
+    #[test]
+    fn a_status_is_known_by_what_it_says() {
+        let one = status(TaskState::AuthRequired, json!([{"text": "a"}]));
+        let other = status(TaskState::AuthRequired, json!([{"text": "b"}]));
+        assert_eq!(mark(&one), mark(&one.clone()));
+        assert_ne!(mark(&one), mark(&other));
+    }
+}

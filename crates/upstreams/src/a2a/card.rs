@@ -1,0 +1,302 @@
+//! What an agent's card says that matters to a client: where it is spoken to and how, and what it
+//! knows how to do. A card may hold the members of several versions beside each other.
+
+use serde_json::{Value, json};
+use wire::a2a::card::{AgentCard, AgentInterface, AgentSkill};
+use wire::a2a::v03_request::AgentCard as OldCard;
+use wire::a2a::vault::AgentCard as VaultCard;
+use wire::a2a::{ASKS_EXTENSION, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED};
+
+/// In which words an agent is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// 1.0 over JSON-RPC.
+    Rpc,
+    /// 1.0 over HTTP.
+    Rest,
+    /// 0.3 over JSON-RPC.
+    OldRpc,
+    /// 0.3 over HTTP.
+    OldRest,
+    /// AgentVault's profile.
+    Vault,
+}
+
+impl Dialect {
+    /// The version and the binding, for people.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Dialect::Rpc => "A2A 1.0, JSON-RPC",
+            Dialect::Rest => "A2A 1.0, HTTP+JSON",
+            Dialect::OldRpc => "A2A 0.3, JSON-RPC",
+            Dialect::OldRest => "A2A 0.3, HTTP+JSON",
+            Dialect::Vault => "AgentVault",
+        }
+    }
+
+    /// The dialect of an interface, if we speak it.
+    fn of(binding: &str, version: &str) -> Option<Self> {
+        let mut numbers = version.split('.');
+        let version = format!("{}.{}", numbers.next()?, numbers.next()?);
+        match (version.as_str(), binding) {
+            (VERSION, JSONRPC) => Some(Dialect::Rpc),
+            (VERSION, HTTP_JSON) => Some(Dialect::Rest),
+            (VERSION_UNNAMED, JSONRPC) => Some(Dialect::OldRpc),
+            (VERSION_UNNAMED, HTTP_JSON) => Some(Dialect::OldRest),
+            _ => None,
+        }
+    }
+
+    fn is_of_1_0(self) -> bool {
+        matches!(self, Dialect::Rpc | Dialect::Rest)
+    }
+}
+
+/// Whose word counts of a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Believed {
+    /// All of it.
+    All,
+    /// What is signed: the members of 1.0.
+    Signed,
+}
+
+/// A card, as far as we use it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Card {
+    /// The agent's name.
+    pub(super) name: String,
+    /// Its own version.
+    pub(super) version: String,
+    /// How it is spoken to.
+    pub(super) dialect: Dialect,
+    /// Where, as the card says it.
+    pub(super) url: String,
+    /// What every request names there; empty if nothing.
+    pub(super) tenant: String,
+    /// What it knows how to do.
+    pub(super) skills: Vec<Skill>,
+    /// The extensions of ours that it knows.
+    pub(super) extensions: Vec<&'static str>,
+}
+
+/// A skill.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Skill {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) tags: Vec<String>,
+    /// JSON Schema of what it takes, if it says so.
+    pub(super) input: Option<Value>,
+    /// As it is listed.
+    pub(super) listed: Value,
+}
+
+/// Where an agent is spoken to.
+struct Chosen {
+    dialect: Dialect,
+    url: String,
+    tenant: String,
+}
+
+impl Card {
+    /// Reads a card; what is wrong with it, if something is.
+    pub(super) fn read(document: &Value, believed: Believed) -> Result<Self, String> {
+        let card: AgentCard = read(document)?;
+        let chosen = match chosen(&card.supported_interfaces) {
+            Some(chosen) => chosen,
+            None if believed == Believed::Signed => return Err(nothing_spoken(&card)),
+            None => older(document)?.ok_or_else(|| nothing_spoken(&card))?,
+        };
+        let listed = match chosen.dialect {
+            Dialect::Vault => vault_skills(document)?,
+            _ => card.skills.iter().map(|skill| listed(&card, skill)).collect(),
+        };
+        let knows = |uri: &&'static str| {
+            card.capabilities.extensions.iter().any(|known| known.uri == **uri)
+        };
+        let extensions = [SKILLS_EXTENSION, ASKS_EXTENSION].into_iter().filter(knows).collect();
+        let required = card.capabilities.extensions.iter().find(|known| {
+            known.required && ![SKILLS_EXTENSION, ASKS_EXTENSION].contains(&known.uri.as_str())
+        });
+        if let Some(required) = required {
+            return Err(format!("it requires the extension `{}`", required.uri));
+        }
+        let Chosen { dialect, url, tenant } = chosen;
+        let skills = listed.into_iter().filter(|skill| !skill.id.is_empty()).collect();
+        let version = match card.version.as_str() {
+            "" => document["agentVersion"].as_str().unwrap_or_default().to_owned(),
+            version => version.to_owned(),
+        };
+        Ok(Self { name: card.name, version, dialect, url, tenant, skills, extensions })
+    }
+
+    /// What it says of itself, as an upstream shows it.
+    pub(super) fn server(&self) -> Value {
+        json!({"name": self.name, "version": self.version})
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(document: &Value) -> Result<T, String> {
+    serde_json::from_value(document.clone()).map_err(|error| format!("it is no card: {error}"))
+}
+
+/// The first interface of 1.0 that we speak, else the first of 0.3: their order is the agent's
+/// preference.
+fn chosen(interfaces: &[AgentInterface]) -> Option<Chosen> {
+    let spoken: Vec<Chosen> = interfaces
+        .iter()
+        .filter_map(|interface| {
+            let AgentInterface { url, protocol_binding, tenant, protocol_version } = interface;
+            let dialect = Dialect::of(protocol_binding, protocol_version)?;
+            Some(Chosen { dialect, url: url.clone(), tenant: tenant.clone() })
+        })
+        .collect();
+    let newest = spoken.iter().position(|chosen| chosen.dialect.is_of_1_0()).unwrap_or(0);
+    spoken.into_iter().nth(newest)
+}
+
+/// Where the members of 0.3 or of AgentVault's profile say that it is.
+fn older(document: &Value) -> Result<Option<Chosen>, String> {
+    let old: OldCard = read(document)?;
+    if old.url.is_empty() {
+        return Ok(None);
+    }
+    if document.get("humanReadableId").is_some() && document.get("authSchemes").is_some() {
+        let (dialect, tenant) = (Dialect::Vault, String::new());
+        return Ok(Some(Chosen { dialect, url: old.url, tenant }));
+    }
+    // What 0.2 has of this is the same.
+    if !["0.2", "0.3"].iter().any(|version| old.protocol_version.starts_with(version)) {
+        return Ok(None);
+    }
+    let preferred = match old.preferred_transport.as_str() {
+        "" => JSONRPC,
+        transport => transport,
+    };
+    let first = (old.url.as_str(), preferred);
+    let others = old.additional_interfaces.iter();
+    let others = others.map(|other| (other.url.as_str(), other.transport.as_str()));
+    let chosen = std::iter::once(first).chain(others).find_map(|(url, transport)| {
+        let dialect = Dialect::of(transport, VERSION_UNNAMED)?;
+        Some(Chosen { dialect, url: url.to_owned(), tenant: String::new() })
+    });
+    Ok(chosen)
+}
+
+fn nothing_spoken(card: &AgentCard) -> String {
+    let named = card.supported_interfaces.iter();
+    let named: Vec<String> = named
+        .map(|interface| format!("`{} {}`", interface.protocol_binding, interface.protocol_version))
+        .collect();
+    let named = if named.is_empty() { "nothing".to_owned() } else { named.join(", ") };
+    format!("it speaks {named}, and we speak JSONRPC and HTTP+JSON of 1.0 and 0.3 with agents")
+}
+
+fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
+    let of_ours = card.capabilities.extensions.iter().find(|known| known.uri == SKILLS_EXTENSION);
+    let schemas = of_ours.and_then(|known| known.params.as_ref()?.get("skills")?.get(&skill.id));
+    let input = schemas.and_then(|schemas| schemas.get("input")?.as_str());
+    Skill {
+        id: skill.id.clone(),
+        name: skill.name.clone(),
+        description: described(&skill.description, &skill.examples),
+        tags: skill.tags.clone(),
+        input: input.and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object),
+        listed: json!(skill),
+    }
+}
+
+fn vault_skills(document: &Value) -> Result<Vec<Skill>, String> {
+    let card: VaultCard = read(document)?;
+    let skill = |skill: &wire::a2a::vault::Skill| Skill {
+        id: skill.id.clone(),
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        tags: card.tags.clone(),
+        input: skill.input_schema.clone().filter(Value::is_object),
+        listed: json!(skill),
+    };
+    Ok(card.skills.iter().map(skill).collect())
+}
+
+fn described(description: &str, examples: &[String]) -> String {
+    match examples.is_empty() {
+        true => description.to_owned(),
+        false => format!("{description}\nExamples: {}", examples.join(" | ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(binding: &str, version: &str) -> Value {
+        json!({"url": format!("https://a.test/{binding}/{version}"), "protocolBinding": binding,
+            "protocolVersion": version, "tenant": "t"})
+    }
+
+    fn choose(interfaces: &[Value]) -> Result<Dialect, String> {
+        let document = json!({"name": "a", "supportedInterfaces": interfaces});
+        Card::read(&document, Believed::All).map(|card| card.dialect)
+    }
+
+    #[test]
+    fn the_first_that_we_speak_is_chosen_and_1_0_before_0_3() {
+        let (rpc, rest) = (interface(JSONRPC, "1.0"), interface(HTTP_JSON, "1.0.1"));
+        let (old, older) = (interface(JSONRPC, "0.3"), interface(HTTP_JSON, "0.3.0"));
+        let others = [interface("GRPC", "1.0"), interface(JSONRPC, "2.0"), interface("x", "1")];
+        assert_eq!(choose(&[rest.clone(), rpc.clone()]), Ok(Dialect::Rest));
+        assert_eq!(choose(&[old.clone(), rpc]), Ok(Dialect::Rpc));
+        assert_eq!(choose(&[others.to_vec(), vec![older, old]].concat()), Ok(Dialect::OldRest));
+        let told = choose(&others).unwrap_err();
+        assert!(told.contains("`GRPC 1.0`"), "{told}");
+        assert!(choose(&[]).unwrap_err().contains("nothing"));
+    }
+
+    #[test]
+    fn cards_of_0_3_and_of_the_vault_name_one_address() {
+        let old = json!({"protocolVersion": "0.3.0", "url": "https://a.test/grpc",
+            "preferredTransport": "GRPC", "additionalInterfaces": [
+                {"url": "https://a.test/rest", "transport": "HTTP+JSON"}], "skills": []});
+        let card = Card::read(&old, Believed::All).unwrap();
+        assert_eq!((card.dialect, card.url.as_str()), (Dialect::OldRest, "https://a.test/rest"));
+        let plain = json!({"protocolVersion": "0.2.6", "url": "https://a.test/"});
+        assert_eq!(Card::read(&plain, Believed::All).unwrap().dialect, Dialect::OldRpc);
+        let vault = json!({"humanReadableId": "o/a", "authSchemes": [{"scheme": "none"}],
+            "agentVersion": "3", "url": "https://a.test/a2a", "tags": ["x"], "skills": [
+                {"id": "s", "name": "S", "description": "d", "input_schema": {"type": "object"}}]});
+        let card = Card::read(&vault, Believed::All).unwrap();
+        assert_eq!((card.dialect, card.version.as_str()), (Dialect::Vault, "3"));
+        assert_eq!(card.skills[0].input, Some(json!({"type": "object"})));
+        assert!(Card::read(&json!({"url": "https://a.test"}), Believed::All).is_err());
+        assert!(Card::read(&json!([]), Believed::All).is_err());
+    }
+
+    #[test]
+    fn what_is_not_signed_does_not_count_where_only_that_is_believed() {
+        let card = json!({"protocolVersion": "0.3.0", "url": "https://evil.test/"});
+        assert!(Card::read(&card, Believed::All).is_ok());
+        assert!(Card::read(&card, Believed::Signed).is_err());
+    }
+
+    #[test]
+    fn schemas_come_with_our_extension_and_others_may_be_required_in_vain() {
+        let card = |required: &str| {
+            json!({"supportedInterfaces": [interface(JSONRPC, "1.0")], "skills": [
+                {"id": "s", "name": "S", "description": "Does.", "tags": ["t"],
+                    "examples": ["do", "it"]}],
+                "capabilities": {"extensions": [{"uri": SKILLS_EXTENSION, "params": {
+                    "skills": {"s": {"input": "{\"type\":\"object\"}"}}}},
+                    {"uri": required, "required": true}]}})
+        };
+        let read = Card::read(&card(ASKS_EXTENSION), Believed::All).unwrap();
+        assert_eq!(read.extensions, [SKILLS_EXTENSION, ASKS_EXTENSION]);
+        assert_eq!(read.skills[0].input, Some(json!({"type": "object"})));
+        assert_eq!(read.skills[0].description, "Does.\nExamples: do | it");
+        assert_eq!(read.tenant, "t");
+        let told = Card::read(&card("https://other.test/x"), Believed::All).unwrap_err();
+        assert!(told.contains("https://other.test/x"), "{told}");
+    }
+}

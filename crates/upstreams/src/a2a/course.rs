@@ -1,0 +1,295 @@
+//! The course of a call: a message is sent, and its task is followed until it is over. A task that
+//! takes longer, or waits for someone, is handed out as something to come back to, so that its id
+//! is on record and it outlives us.
+
+use super::agent::{Agent, Missed, Running};
+use super::asks::{self, Asked, Reply};
+use super::output;
+use crate::{Result, cut};
+use kernel::tool::call::{Abilities, Call, HowFar, Told, ToolError, ToolOutput, Want, Wants};
+use kernel::values::ids::CallId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::a2a::message::{Message, Part, Role};
+use wire::a2a::task::{StreamResponse, Task, TaskState};
+
+/// How soon a task is looked at again; twice as long each time.
+const LOOK_MS: u64 = 100;
+/// How long at most.
+const LOOK_MS_MAX: u64 = 5_000;
+/// How often in a row looking at a task may fail before it is given up: about a quarter of an hour.
+const MISSES_MAX: u32 = 20;
+/// How much of what an agent says is told.
+const TOLD_CHARS_MAX: usize = 2_000;
+
+/// What a call hands out with what it wants, and gets back with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Carried {
+    /// The agent's task.
+    pub(super) task: Option<String>,
+    /// Its context.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    context: String,
+    /// How many messages of ours were sent to it after the first.
+    replies: u32,
+    /// How many questions it asked.
+    questions: u32,
+    /// How often in a row it could not be looked at.
+    misses: u32,
+    /// The question that is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<Asked>,
+    /// The status that someone has done something about, where nothing is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<String>,
+}
+
+impl Carried {
+    /// What came back; nothing where it is not ours.
+    pub(super) fn read(state: &Value) -> Self {
+        serde_json::from_value(state.clone()).unwrap_or_default()
+    }
+
+    fn of(task: &Task) -> Self {
+        let context = task.context_id.clone();
+        Self { task: Some(task.id.clone()), context, ..Self::default() }
+    }
+
+    fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
+        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+    }
+}
+
+/// One invocation.
+#[derive(Clone, Copy)]
+pub(super) struct Calling<'a> {
+    pub(super) agent: &'a Arc<Agent>,
+    pub(super) call: &'a Call,
+}
+
+impl Calling<'_> {
+    /// Sends the message, or continues with the task that it began.
+    pub(super) async fn run(self, message: impl FnOnce() -> Result<Message>) -> Result<ToolOutput> {
+        let carried = Carried::read(&self.call.given.state);
+        if carried.task.is_some() {
+            return self.resume(carried).await;
+        }
+        match self.agent.send(message()?, self.call).await? {
+            StreamResponse::Message(message) => Ok(ToolOutput::Value(output::of_message(*message))),
+            StreamResponse::Task(task) if !task.id.is_empty() => {
+                let carried = Carried::of(&task);
+                self.take(*task, carried).await
+            }
+            _ => Err(self.agent.not_a2a("it answered neither with a task nor with a message")),
+        }
+    }
+
+    /// Takes a task up again that is known.
+    async fn resume(self, mut carried: Carried) -> Result<ToolOutput> {
+        let answer = carried.asked.as_ref().and_then(|asked| {
+            let answer = self.call.given.inputs.get(&asked.key)?;
+            Some((asks::reply(asked, answer), asked.status.clone()))
+        });
+        let Some((reply, status)) = answer else { return self.follow(carried, None).await };
+        carried.asked = None;
+        match reply {
+            Reply::Parts(parts) => self.answer(carried, parts).await,
+            Reply::Nothing => {
+                carried.done = Some(status);
+                self.follow(carried, None).await
+            }
+            Reply::Declined => {
+                if let Some(task) = &carried.task {
+                    self.agent.cancel(task).await;
+                }
+                let message = self.agent.named("it waited for an answer, and that was declined");
+                Err(ToolError::failed("Declined", message))
+            }
+        }
+    }
+
+    /// Sends an answer to what the task waits for.
+    async fn answer(self, mut carried: Carried, parts: Vec<Part>) -> Result<ToolOutput> {
+        carried.replies += 1;
+        let message = Message {
+            message_id: reply_id(self.call.id, carried.replies),
+            task_id: carried.task.clone().unwrap_or_default(),
+            context_id: carried.context.clone(),
+            role: Role::User,
+            parts,
+            ..Message::default()
+        };
+        match self.agent.send(message, self.call).await {
+            Ok(StreamResponse::Task(task)) if Some(&task.id) == carried.task.as_ref() => {
+                self.take(*task, carried).await
+            }
+            // It may continue elsewhere, and say so in a message.
+            Ok(_) => self.follow(carried, None).await,
+            // It may be over meanwhile; if it still waits, the answer was refused.
+            Err(refused) if refused.how == HowFar::Failed => {
+                self.follow(carried, Some(refused)).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a task that was just heard of leads to. A caller that can come back learns at once that
+    /// it continues, so that its id is on record before anyone waits for it.
+    async fn take(self, task: Task, carried: Carried) -> Result<ToolOutput> {
+        let state = task.status.state;
+        if state.is_terminal() || state.is_interrupted() {
+            return self.settle(task, carried);
+        }
+        if self.call.can.later {
+            return Ok(carried.wanting(BTreeMap::new()));
+        }
+        self.follow(carried, None).await
+    }
+
+    /// Looks at a task until it is over or waits for someone. `refused` is why our answer was not
+    /// taken, if it was not.
+    async fn follow(self, mut carried: Carried, refused: Option<ToolError>) -> Result<ToolOutput> {
+        let id = carried.task.clone().unwrap_or_default();
+        let later = self.call.can.later;
+        let mut running = Running::new(self.agent, &id, later);
+        let clock = &self.agent.parts.clock;
+        let until = clock.elapsed() + Duration::from_millis(self.call_ms() / 4 * 3);
+        let (mut wait_ms, mut said) = (LOOK_MS, String::new());
+        for look in 1u64.. {
+            match self.look(&id).await {
+                Ok(task) => {
+                    carried.misses = 0;
+                    self.tell(look, &task, &mut said);
+                    if self.is_settled(&task, &carried) {
+                        running.over = true;
+                        return match refused {
+                            Some(refused) if task.status.state.is_interrupted() => Err(refused),
+                            _ => self.settle(task, carried),
+                        };
+                    }
+                }
+                Err(Missed::Passing(error)) => {
+                    carried.misses += 1;
+                    wait_ms = wait_ms.max(self.agent.parts.backoff_ms(carried.misses));
+                    if carried.misses > MISSES_MAX {
+                        running.over = true;
+                        return Err(lost(error));
+                    }
+                }
+                Err(Missed::Refused(error)) => {
+                    // An agent that does not know it cannot cancel it either.
+                    running.over = true;
+                    return Err(lost(error));
+                }
+            }
+            let rest = until.saturating_sub(clock.elapsed()).as_millis() as u64;
+            if rest == 0 {
+                break;
+            }
+            clock.sleep_ms(wait_ms.min(rest)).await;
+            wait_ms = (wait_ms * 2).min(LOOK_MS_MAX);
+        }
+        self.left(carried, running)
+    }
+
+    /// The time for one look is over.
+    fn left(self, carried: Carried, mut running: Running) -> Result<ToolOutput> {
+        if self.call.can.later {
+            running.over = true;
+            return Ok(carried.wanting(BTreeMap::new()));
+        }
+        let message = self.agent.named("its task was not over in time");
+        Err(ToolError::unknown("UpstreamTimeout", message)
+            .hint("call it in a run, which waits as long as it takes")
+            .passing())
+    }
+
+    /// One look at a task. It is over early enough for the call to come back before the gate gives
+    /// it up.
+    async fn look(self, task: &str) -> Result<Task, Missed> {
+        let ms = (self.call_ms() / 8).max(1);
+        let looked = self.agent.parts.within(ms, self.agent.get(task, self.call)).await;
+        looked.unwrap_or_else(|| {
+            let message = self.agent.named(&format!("it did not answer within {ms} ms"));
+            Err(Missed::Passing(ToolError::failed("UpstreamTimeout", message).passing()))
+        })
+    }
+
+    /// How long one invocation may take.
+    fn call_ms(self) -> u64 {
+        self.agent.timeout_ms.unwrap_or(u64::MAX).min(self.call.timeout_ms)
+    }
+
+    /// Whether a task is over, or waits for something that no one has done yet.
+    fn is_settled(self, task: &Task, carried: &Carried) -> bool {
+        let status = &task.status;
+        let is_done = carried.done.as_ref().is_some_and(|done| *done == asks::mark(status));
+        status.state.is_terminal() || (status.state.is_interrupted() && !is_done)
+    }
+
+    /// The output of a task that is over, or what it waits for.
+    fn settle(self, task: Task, carried: Carried) -> Result<ToolOutput> {
+        match task.status.state {
+            TaskState::InputRequired | TaskState::AuthRequired => self.wait_for(&task, carried),
+            TaskState::Completed => Ok(ToolOutput::Value(output::of_task(task))),
+            TaskState::Rejected => Err(self.failed("Rejected", "it rejected the task", task)),
+            TaskState::Canceled => Err(self.failed("Cancelled", "the task was cancelled", task)),
+            TaskState::Failed
+            | TaskState::Unspecified
+            | TaskState::Submitted
+            | TaskState::Working => Err(self.failed("ToolFailed", "the task failed", task)),
+        }
+    }
+
+    fn wait_for(self, task: &Task, mut carried: Carried) -> Result<ToolOutput> {
+        carried.questions += 1;
+        let (asked, want) = asks::question(&task.status, carried.questions);
+        if !self.call.can.can(&want) {
+            self.agent.cancel_soon(task.id.clone());
+            let lacks = Abilities::default().and(&want);
+            let message = self.agent.named("its task asks for something, and no one can be asked");
+            return Err(ToolError::failed("InputWanted", message)
+                .hint("call it in a run, or with a client that can be asked")
+                .lacks(lacks));
+        }
+        let inputs = BTreeMap::from([(asked.key.clone(), want)]);
+        carried.asked = Some(asked);
+        Ok(carried.wanting(inputs))
+    }
+
+    fn failed(self, name: &str, what: &str, task: Task) -> ToolError {
+        let words = task.status.message.as_ref().map(Message::words).unwrap_or_default();
+        let told = match words.trim() {
+            "" => what.to_owned(),
+            words => format!("{what}: {}", cut(words, TOLD_CHARS_MAX)),
+        };
+        let result = output::as_failure(output::of_task(task));
+        ToolError::failed(name, self.agent.named(&told)).content(result)
+    }
+
+    /// Tells how far the task is, if it says something new.
+    fn tell(self, look: u64, task: &Task, said: &mut String) {
+        let words = task.status.message.as_ref().map(Message::words).unwrap_or_default();
+        if words.is_empty() || words == *said {
+            return;
+        }
+        *said = words;
+        let message = Some(cut(said, TOLD_CHARS_MAX));
+        self.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+    }
+}
+
+/// The id of the n-th answer of a call: the same each time, so that an agent that remembers ids
+/// takes it once.
+fn reply_id(call: CallId, number: u32) -> String {
+    format!("{call}-{number}")
+}
+
+/// The task can be found no more: no one knows the outcome.
+fn lost(error: ToolError) -> ToolError {
+    ToolError { how: HowFar::Unknown, ..error }
+}

@@ -1,0 +1,408 @@
+//! The same three operations in each dialect: a message sent, a task looked at, a task cancelled.
+//! Everything is in the types of 1.0 on this side.
+
+use super::card::Dialect;
+use super::exchange::Reply;
+use kernel::tool::call::HowFar;
+use outbound::percent::encoded;
+use reqwest::{Method, Url};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use wire::a2a::error::A2aError;
+use wire::a2a::message::Message;
+use wire::a2a::request::{
+    CancelTaskRequest, GetTaskRequest, SendMessageConfiguration, SendMessageRequest,
+};
+use wire::a2a::task::{StreamResponse, Task, TaskState, TaskStatus};
+use wire::a2a::{MEDIA_TYPE, v03, v03_request, v03_rest, vault};
+
+/// What an agent is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Operation {
+    /// Take a message, and answer without waiting for the end of its task.
+    Send(Message),
+    /// Say how a task is.
+    Get(String),
+    /// Cancel a task.
+    Cancel(String),
+}
+
+/// Where an agent is spoken to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Endpoint {
+    pub(super) dialect: Dialect,
+    pub(super) url: Url,
+    /// What every request names; empty if nothing.
+    pub(super) tenant: String,
+}
+
+/// An operation as it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sent {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) media_type: &'static str,
+    pub(super) body: Option<Value>,
+    /// The id of a JSON-RPC request.
+    id: Option<String>,
+}
+
+/// Why an operation has no result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Refused {
+    /// The agent says so.
+    Error(A2aError),
+    /// A status of failure that nothing explains, and how far the operation got.
+    Status(u16, HowFar),
+    /// Something else than A2A came back.
+    Invalid(String),
+}
+
+impl Endpoint {
+    /// The operation as this agent wants it.
+    pub(super) fn request(&self, operation: &Operation) -> Sent {
+        match self.dialect {
+            Dialect::Rpc => self.rpc(operation, method(operation), self.params(operation)),
+            Dialect::OldRpc => self.rpc(operation, old_method(operation), old_params(operation)),
+            Dialect::Vault => self.rpc(operation, vault_method(operation), vault_params(operation)),
+            Dialect::Rest => {
+                let tenant = match self.tenant.as_str() {
+                    "" => String::new(),
+                    tenant => format!("/{}", encoded(tenant)),
+                };
+                let body = match operation {
+                    Operation::Send(_) => Some(self.params(operation)),
+                    Operation::Get(_) => None,
+                    Operation::Cancel(_) => Some(json!({})),
+                };
+                self.rest(operation, &tenant, MEDIA_TYPE, body)
+            }
+            Dialect::OldRest => {
+                let body = match operation {
+                    Operation::Send(message) => {
+                        Some(json!(v03_rest::SendRequest::new(message.clone().into(), false)))
+                    }
+                    Operation::Get(_) => None,
+                    Operation::Cancel(_) => Some(json!({})),
+                };
+                // The address in such a card is the one before its version.
+                let has_version = self.url.path().trim_end_matches('/').ends_with("/v1");
+                let version = if has_version { "" } else { "/v1" };
+                self.rest(operation, version, "application/json", body)
+            }
+        }
+    }
+
+    fn rpc(&self, operation: &Operation, method: &str, params: Value) -> Sent {
+        let id = match operation {
+            Operation::Send(message) => message.message_id.clone(),
+            Operation::Get(task) => format!("get-{task}"),
+            Operation::Cancel(task) => format!("cancel-{task}"),
+        };
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        Sent {
+            method: Method::POST,
+            url: self.url.clone(),
+            media_type: "application/json",
+            body: Some(body),
+            id: Some(id),
+        }
+    }
+
+    fn rest(
+        &self,
+        operation: &Operation,
+        prefix: &str,
+        media_type: &'static str,
+        body: Option<Value>,
+    ) -> Sent {
+        let (method, path) = match operation {
+            Operation::Send(_) => (Method::POST, "/message:send".to_owned()),
+            Operation::Get(task) => (Method::GET, format!("/tasks/{}", encoded(task))),
+            Operation::Cancel(task) => (Method::POST, format!("/tasks/{}:cancel", encoded(task))),
+        };
+        let mut url = self.url.clone();
+        let base = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("{base}{prefix}{path}"));
+        Sent { method, url, media_type, body, id: None }
+    }
+
+    /// The parameters of 1.0.
+    fn params(&self, operation: &Operation) -> Value {
+        let tenant = self.tenant.clone();
+        match operation {
+            Operation::Send(message) => json!(SendMessageRequest {
+                tenant,
+                message: Some(message.clone()),
+                configuration: Some(SendMessageConfiguration {
+                    return_immediately: true,
+                    ..SendMessageConfiguration::default()
+                }),
+                ..SendMessageRequest::default()
+            }),
+            Operation::Get(task) => {
+                json!(GetTaskRequest { tenant, id: task.clone(), history_length: None })
+            }
+            Operation::Cancel(task) => {
+                let id = task.clone();
+                json!(CancelTaskRequest { tenant, id, ..CancelTaskRequest::default() })
+            }
+        }
+    }
+
+    /// What came of an operation that was sent so.
+    pub(super) fn read(
+        &self,
+        operation: &Operation,
+        sent: &Sent,
+        reply: &Reply,
+    ) -> Result<StreamResponse, Refused> {
+        let result = match &sent.id {
+            Some(id) => rpc_result(id, reply)?,
+            None => rest_result(reply)?,
+        };
+        match (self.dialect, operation) {
+            (Dialect::Rpc | Dialect::Rest, Operation::Send(_)) => read(result),
+            (Dialect::Rpc | Dialect::Rest, _) => read(result).map(task),
+            (Dialect::OldRpc, Operation::Send(_)) => read::<v03::Event>(result).map(Into::into),
+            (Dialect::OldRpc, _) => read::<v03::Task>(result).map(|old| task(old.into())),
+            (Dialect::OldRest, Operation::Send(_)) => {
+                let v03_rest::SendResponse { task: begun, message } = read(result)?;
+                match (begun, message) {
+                    (Some(begun), _) => Ok(task(begun.into())),
+                    (None, Some(message)) => Ok(StreamResponse::Message(Box::new(message.into()))),
+                    (None, None) => Err(invalid("the answer has neither task nor message", reply)),
+                }
+            }
+            (Dialect::OldRest, _) => read::<v03_rest::Task>(result).map(|old| task(old.into())),
+            (Dialect::Vault, Operation::Get(_)) => {
+                read::<vault::Task>(result).map(|old| task(old.into()))
+            }
+            (Dialect::Vault, Operation::Send(_)) => match result["id"].as_str() {
+                Some(id) => Ok(task(bare(id, TaskState::Submitted))),
+                None => Err(invalid("the answer has no task id", reply)),
+            },
+            // It only says whether that could be done.
+            (Dialect::Vault, Operation::Cancel(id)) => Ok(task(bare(id, TaskState::Unspecified))),
+        }
+    }
+}
+
+fn task(task: Task) -> StreamResponse {
+    StreamResponse::Task(Box::new(task))
+}
+
+/// A task of which nothing but its id is known.
+fn bare(id: &str, state: TaskState) -> Task {
+    let status = TaskStatus { state, ..TaskStatus::default() };
+    Task { id: id.to_owned(), status, ..Task::default() }
+}
+
+fn method(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Send(_) => "SendMessage",
+        Operation::Get(_) => "GetTask",
+        Operation::Cancel(_) => "CancelTask",
+    }
+}
+
+fn old_method(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Send(_) => "message/send",
+        Operation::Get(_) => "tasks/get",
+        Operation::Cancel(_) => "tasks/cancel",
+    }
+}
+
+fn old_params(operation: &Operation) -> Value {
+    match operation {
+        Operation::Send(message) => json!(v03_request::SendParams {
+            message: Some(message.clone().into()),
+            configuration: Some(v03_request::SendConfiguration {
+                blocking: Some(false),
+                ..v03_request::SendConfiguration::default()
+            }),
+            ..v03_request::SendParams::default()
+        }),
+        Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
+    }
+}
+
+fn vault_method(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Send(_) => "tasks/send",
+        Operation::Get(_) => "tasks/get",
+        Operation::Cancel(_) => "tasks/cancel",
+    }
+}
+
+fn vault_params(operation: &Operation) -> Value {
+    match operation {
+        Operation::Send(message) => {
+            let id = Some(message.task_id.clone()).filter(|id| !id.is_empty());
+            let message = Some(message.clone().into());
+            json!(vault::SendParams { id, message, webhook_url: None })
+        }
+        Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
+    }
+}
+
+fn read<T: DeserializeOwned>(result: Value) -> Result<T, Refused> {
+    serde_json::from_value(result).map_err(|error| Refused::Invalid(error.to_string()))
+}
+
+fn invalid(why: &str, reply: &Reply) -> Refused {
+    Refused::Invalid(format!("{why}: `{}`", reply.told))
+}
+
+/// The result of a JSON-RPC answer. An error counts whatever the status is, but for the words that
+/// a gateway has for an answer that did not come.
+fn rpc_result(id: &str, reply: &Reply) -> Result<Value, Refused> {
+    let is_gateways = matches!(reply.status, 502 | 504) && reply.body.get("jsonrpc").is_none();
+    let error = reply.body.get("error").filter(|error| error.is_object() && !is_gateways);
+    if let Some(error) = error {
+        return Err(Refused::Error(match reply.status {
+            401 | 403 => A2aError::of_rest(reply.status, &json!({"error": error})),
+            _ => A2aError::of_rpc(error),
+        }));
+    }
+    check_status(reply)?;
+    if reply.body.get("id").and_then(Value::as_str) != Some(id) {
+        return Err(invalid("the answer belongs to another request", reply));
+    }
+    reply.body.get("result").cloned().ok_or_else(|| invalid("the answer has no result", reply))
+}
+
+fn rest_result(reply: &Reply) -> Result<Value, Refused> {
+    let is_success = (200..300).contains(&reply.status);
+    let explains = reply.body.get("error").is_some() || reply.body.get("message").is_some();
+    if !is_success && explains && !matches!(reply.status, 502 | 504) {
+        return Err(Refused::Error(A2aError::of_rest(reply.status, &reply.body)));
+    }
+    check_status(reply)?;
+    match reply.body.is_object() {
+        true => Ok(reply.body.clone()),
+        false => Err(invalid("the answer is no JSON object", reply)),
+    }
+}
+
+/// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
+fn check_status(reply: &Reply) -> Result<(), Refused> {
+    match reply.status {
+        200..=299 => Ok(()),
+        status @ (502 | 504) => Err(Refused::Status(status, HowFar::Unknown)),
+        status => Err(Refused::Status(status, HowFar::Failed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::a2a::error::ErrorKind;
+    use wire::a2a::message::{Part, Role};
+
+    fn endpoint(dialect: Dialect) -> Endpoint {
+        let url = Url::parse("https://a.test/base/").unwrap();
+        Endpoint { dialect, url, tenant: "ten ant".to_owned() }
+    }
+
+    fn message() -> Operation {
+        Operation::Send(Message {
+            message_id: "m".to_owned(),
+            role: Role::User,
+            task_id: "t".to_owned(),
+            parts: vec![Part::text("hi")],
+            ..Message::default()
+        })
+    }
+
+    fn reply(status: u16, body: Value) -> Reply {
+        Reply { status, told: body.to_string(), body }
+    }
+
+    #[test]
+    fn each_dialect_has_its_own_words() {
+        let get = Operation::Get("a/b".to_owned());
+        let cancel = Operation::Cancel("a/b".to_owned());
+        for (dialect, operation, path, told) in [
+            (Dialect::Rpc, message(), "/base/", r#""method":"SendMessage","params":{"tenant":"#),
+            (Dialect::Rpc, get.clone(), "/base/", r#""params":{"tenant":"ten ant","id":"a/b"}"#),
+            (
+                Dialect::Rest,
+                message(),
+                "/base/ten%20ant/message:send",
+                r#""returnImmediately":true"#,
+            ),
+            (Dialect::Rest, get.clone(), "/base/ten%20ant/tasks/a%2Fb", ""),
+            (Dialect::Rest, cancel.clone(), "/base/ten%20ant/tasks/a%2Fb:cancel", "{}"),
+            (Dialect::OldRpc, message(), "/base/", r#""method":"message/send""#),
+            (Dialect::OldRpc, message(), "/base/", r#""blocking":false"#),
+            (Dialect::OldRpc, cancel.clone(), "/base/", r#""method":"tasks/cancel""#),
+            (Dialect::OldRest, message(), "/base/v1/message:send", r#""content":[{"text":"hi"}]"#),
+            (Dialect::OldRest, get.clone(), "/base/v1/tasks/a%2Fb", ""),
+            (Dialect::Vault, message(), "/base/", r#""params":{"id":"t","message":{"role":"user""#),
+            (Dialect::Vault, get, "/base/", r#""method":"tasks/get""#),
+        ] {
+            let sent = endpoint(dialect).request(&operation);
+            assert_eq!(sent.url.path(), path, "{dialect:?}");
+            let body = sent.body.map(|body| body.to_string()).unwrap_or_default();
+            assert!(body.contains(told), "{dialect:?}: {body}");
+        }
+    }
+
+    #[test]
+    fn what_comes_back_is_a_task_of_1_0() {
+        let old = json!({"kind": "task", "id": "t", "contextId": "c", "status": {
+            "state": "working"}});
+        let new = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}});
+        let rpc = |result: &Value| json!({"jsonrpc": "2.0", "id": "m", "result": result});
+        for (dialect, body) in [
+            (Dialect::Rpc, rpc(&json!({"task": new}))),
+            (Dialect::Rest, json!({"task": new})),
+            (Dialect::OldRpc, rpc(&old)),
+            (Dialect::OldRest, json!({"task": new})),
+        ] {
+            let (endpoint, sending) = (endpoint(dialect), message());
+            let sent = endpoint.request(&sending);
+            let read = endpoint.read(&sending, &sent, &reply(200, body)).unwrap();
+            let StreamResponse::Task(task) = read else { panic!("{read:?}") };
+            assert_eq!((task.id.as_str(), task.context_id.as_str()), ("t", "c"));
+            assert_eq!(task.status.state, TaskState::Working);
+        }
+        let (endpoint, sending) = (endpoint(Dialect::Vault), message());
+        let sent = endpoint.request(&sending);
+        let read = endpoint.read(&sending, &sent, &reply(200, rpc(&json!({"id": "t"})))).unwrap();
+        assert!(matches!(read, StreamResponse::Task(task) if task.id == "t"));
+    }
+
+    #[test]
+    fn every_failure_says_what_it_is() {
+        let read = |dialect, status, body: Value| {
+            let (endpoint, sending) = (endpoint(dialect), message());
+            let sent = endpoint.request(&sending);
+            endpoint.read(&sending, &sent, &reply(status, body)).unwrap_err()
+        };
+        let error = |code: i64| json!({"jsonrpc": "2.0", "id": "m", "error": {"code": code}});
+        let kind = |refused: Refused| match refused {
+            Refused::Error(error) => error.kind,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind(read(Dialect::Rpc, 200, error(-32001))), ErrorKind::TaskNotFound);
+        assert_eq!(kind(read(Dialect::Rpc, 401, error(-32000))), ErrorKind::Unauthenticated);
+        let rest = A2aError::new(ErrorKind::UnsupportedOperation, "no").to_rest();
+        assert_eq!(kind(read(Dialect::Rest, 400, rest)), ErrorKind::UnsupportedOperation);
+        for (dialect, status, body) in [
+            (Dialect::Rpc, 200, json!({"id": "other", "result": {}})),
+            (Dialect::Rpc, 200, json!("text")),
+            (Dialect::Rest, 200, json!([])),
+            (Dialect::Rest, 200, json!({"neither": 1})),
+            (Dialect::Vault, 200, json!({"id": "m", "result": {}})),
+        ] {
+            let refused = read(dialect, status, body);
+            assert!(matches!(refused, Refused::Invalid(_)), "{refused:?}");
+        }
+        let gateway = read(Dialect::Rpc, 504, json!({"error": {"code": 1}}));
+        assert_eq!(gateway, Refused::Status(504, HowFar::Unknown));
+        assert_eq!(read(Dialect::Rest, 500, json!(1)), Refused::Status(500, HowFar::Failed));
+    }
+}

@@ -1,0 +1,118 @@
+//! One request to an agent with its whole answer, whatever that says. What we show of ourselves is
+//! taken out of what comes back.
+
+use crate::rest::Credentials;
+use kernel::tool::call::ToolError;
+use kernel::values::trace::TraceParent;
+use outbound::answer::{self, Effect, Unread};
+use outbound::client::GuardedClient;
+use outbound::trace::traced;
+use outbound::words::reasons;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::Value;
+
+/// How much of what the other side said is quoted.
+const TOLD_CHARS_MAX: usize = 500;
+
+/// A request.
+pub(super) struct Request<'a> {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    /// What goes with it beside credentials.
+    pub(super) headers: Vec<(HeaderName, &'static str)>,
+    /// The media type of its body and of the answer.
+    pub(super) media_type: &'static str,
+    pub(super) body: Option<&'a Value>,
+    /// What it does.
+    pub(super) effect: Effect,
+    /// How many bytes the answer may have.
+    pub(super) bytes_max: usize,
+    /// The call's own span.
+    pub(super) trace: Option<TraceParent>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    /// Null where it is not JSON.
+    pub(super) body: Value,
+    /// How it begins, for messages.
+    pub(super) told: String,
+}
+
+/// The way to an agent.
+pub(super) struct Way {
+    /// Its name in the settings.
+    pub(super) name: String,
+    pub(super) client: GuardedClient,
+    pub(super) credentials: Credentials,
+}
+
+impl Way {
+    /// Sends a request once and reads its answer, whatever its status.
+    pub(super) async fn exchange(&self, request: Request<'_>) -> Result<Reply, ToolError> {
+        let Request { method, url, headers, media_type, body, effect, bytes_max, trace } = request;
+        let mut all = HeaderMap::new();
+        all.insert(ACCEPT, accepted(media_type));
+        if body.is_some() {
+            all.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
+        for (name, value) in headers {
+            all.insert(name, HeaderValue::from_static(value));
+        }
+        let (url, mut headers) = self.credentials.added(&url, &all);
+        traced(&mut headers, trace);
+        let mut sending = self.client.client()?.request(method, url).headers(headers);
+        if let Some(body) = body {
+            sending = sending.body(body.to_string());
+        }
+        let mut response = sending.send().await.map_err(|error| self.unanswered(error, effect))?;
+        let status = response.status().as_u16();
+        match answer::collect(&mut response, bytes_max).await {
+            Ok(bytes) => Ok(self.read(status, &bytes)),
+            Err(Unread::Lost(error)) => Err(self.unanswered(error, effect)),
+            Err(Unread::TooLarge) => {
+                let message =
+                    format!("the answer of agent `{}` has more than {bytes_max} bytes", self.name);
+                Err(effect.lost("OutputTooLarge", message))
+            }
+        }
+    }
+
+    fn read(&self, status: u16, bytes: &[u8]) -> Reply {
+        let hidden = self.credentials.hidden();
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
+        if hidden.may_be_in(text) {
+            hidden.mask(&mut body);
+        }
+        let told = hidden.told(&String::from_utf8_lossy(bytes));
+        Reply { status, body, told: told.trim().chars().take(TOLD_CHARS_MAX).collect() }
+    }
+
+    /// The error of a request that got no whole answer.
+    fn unanswered(&self, error: reqwest::Error, effect: Effect) -> ToolError {
+        let name = &self.name;
+        if error.is_connect() || error.is_builder() {
+            let is_passing = error.is_connect();
+            let why = reasons(&error.without_url());
+            let failed =
+                ToolError::not_sent("ConnectFailed", format!("cannot reach agent `{name}`: {why}"))
+                    .hint("check that it runs and that its card names the right address");
+            return if is_passing { failed.passing() } else { failed };
+        }
+        let why = reasons(&error.without_url());
+        let message = format!("the connection to agent `{name}` broke before it answered: {why}");
+        effect.lost("AnswerLost", message).passing()
+    }
+}
+
+/// What is asked for and, beside it, plain JSON: agents of 1.0.0 have no type of their own.
+fn accepted(media_type: &'static str) -> HeaderValue {
+    match media_type {
+        wire::a2a::MEDIA_TYPE => HeaderValue::from_static("application/a2a+json, application/json"),
+        other => HeaderValue::from_static(other),
+    }
+}

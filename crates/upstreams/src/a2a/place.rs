@@ -1,0 +1,186 @@
+//! Where an agent and its card are: which addresses may be talked to, and which server is shown our
+//! credentials. A card is from outside: it leads to no address that is not public unless the
+//! operator says so, and sends our credentials nowhere.
+
+use crate::config::{A2aConfig, CardPlace};
+use outbound::addresses::{HttpSettings, web_url};
+use outbound::percent::escaped;
+use reqwest::Url;
+use std::path::PathBuf;
+use wire::a2a::WELL_KNOWN;
+
+/// The address of a card, looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CardAt {
+    /// The card itself.
+    Url(Url),
+    /// A file of the operator's.
+    File(PathBuf),
+    /// An entry of a registry.
+    Registry(Url),
+}
+
+/// The places that an operator wrote.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) card: CardAt,
+    /// The server that credentials are shown to, where it is known before the card is.
+    origin: Option<Url>,
+    pub(super) settings: HttpSettings,
+}
+
+impl Places {
+    /// The places of these settings; what is wrong with them, if something is.
+    pub(super) fn new(config: &A2aConfig) -> Result<Self, String> {
+        let card = match &config.card {
+            CardPlace::Url(text) => CardAt::Url(card_url(plain_url("card", text)?)),
+            CardPlace::File(path) => CardAt::File(path.clone()),
+            CardPlace::Registry { url, id } => {
+                CardAt::Registry(entry_url(plain_url("registry", url)?, id))
+            }
+        };
+        let named = config.origin.as_deref().map(|text| plain_url("origin", text)).transpose()?;
+        let origin = match (&named, &card) {
+            (Some(named), _) => Some(named.clone()),
+            (None, CardAt::Url(card)) => Some(card.clone()),
+            (None, CardAt::File(_) | CardAt::Registry(_)) => None,
+        };
+        let written = match &card {
+            CardAt::Url(url) | CardAt::Registry(url) => Some(url),
+            CardAt::File(_) => None,
+        };
+        let hosts: Vec<String> =
+            [written, named.as_ref()].into_iter().flatten().filter_map(host).collect();
+        let settings = HttpSettings::new(&hosts).map_err(|error| error.to_string())?;
+        Ok(Self { card, origin, settings: settings.private(config.allow_private) })
+    }
+
+    /// The address that a card names, if we may go there with what we have.
+    pub(super) fn endpoint(&self, named: &str, has_credentials: bool) -> Result<Url, String> {
+        let url = plain_url("the address in its card", named)?;
+        let shown = url.origin().ascii_serialization();
+        if !self.settings.permits_host(&url) {
+            return Err(format!(
+                "its card names `{shown}`, which is not a public address; `allow_private = true` \
+                 allows it"
+            ));
+        }
+        let is_told = match (&self.origin, &self.card) {
+            (Some(origin), _) => origin.origin() == url.origin(),
+            // The operator has the card in hand.
+            (None, CardAt::File(_)) => true,
+            (None, CardAt::Url(_) | CardAt::Registry(_)) => false,
+        };
+        if has_credentials && !is_told {
+            return Err(format!(
+                "its card names the server `{shown}`, and credentials are shown only to the \
+                 server that the card is from; `origin = \"{shown}\"` allows it"
+            ));
+        }
+        Ok(url)
+    }
+}
+
+/// An http or https URL without a user; the text is not repeated, for it may hold a secret.
+fn plain_url(what: &str, text: &str) -> Result<Url, String> {
+    let url = web_url(what, text)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(format!("{what} must not hold a user or password: they belong in `auth`"));
+    }
+    Ok(url)
+}
+
+/// A server without a path has its card where all have it.
+fn card_url(mut url: Url) -> Url {
+    if matches!(url.path(), "" | "/") && url.query().is_none() {
+        url.set_path(WELL_KNOWN);
+    }
+    url
+}
+
+fn entry_url(mut registry: Url, id: &str) -> Url {
+    let base = registry.path().trim_end_matches('/').to_owned();
+    registry.set_path(&format!("{base}/api/v1/agent-cards/id/{}", escaped(id, b"/")));
+    registry
+}
+
+fn host(url: &Url) -> Option<String> {
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(card: CardPlace, change: impl FnOnce(&mut A2aConfig)) -> Places {
+        let mut config = A2aConfig::new(card);
+        change(&mut config);
+        Places::new(&config).unwrap()
+    }
+
+    fn url(text: &str) -> CardPlace {
+        CardPlace::Url(text.to_owned())
+    }
+
+    #[test]
+    fn a_server_without_a_path_has_its_card_where_all_have_it() {
+        for (text, card) in [
+            ("https://a.test", "https://a.test/.well-known/agent-card.json"),
+            ("https://a.test/", "https://a.test/.well-known/agent-card.json"),
+            ("https://a.test/x/card.json", "https://a.test/x/card.json"),
+            ("https://a.test/?realm=b", "https://a.test/?realm=b"),
+        ] {
+            let CardAt::Url(found) = places(url(text), |_| {}).card else { panic!("{text}") };
+            assert_eq!(found.as_str(), card);
+        }
+        let (registry, id) = ("https://r.test/v/".to_owned(), "org/a b".to_owned());
+        let card = places(CardPlace::Registry { url: registry, id }, |_| {}).card;
+        let entry = Url::parse("https://r.test/v/api/v1/agent-cards/id/org/a%20b").unwrap();
+        assert_eq!(card, CardAt::Registry(entry));
+    }
+
+    #[test]
+    fn a_card_leads_to_no_private_address_unless_that_is_written() {
+        let from =
+            |card: &str, allow: bool| places(url(card), |config| config.allow_private = allow);
+        for (card, named, allow, fits) in [
+            ("https://a.test/", "https://a.test/rpc", false, true),
+            ("https://a.test/", "https://b.test/rpc", false, true),
+            ("https://a.test/", "http://127.0.0.1:1/rpc", false, false),
+            ("https://a.test/", "http://10.0.0.7/rpc", false, false),
+            ("https://a.test/", "http://localhost/rpc", false, false),
+            ("https://a.test/", "http://169.254.169.254/", false, false),
+            ("https://a.test/", "http://10.0.0.7/rpc", true, true),
+            ("http://127.0.0.1:9/", "http://127.0.0.1:9/rpc", false, true),
+            ("http://127.0.0.1:9/", "http://127.0.0.1:10/rpc", false, false),
+            ("https://a.test/", "ftp://a.test/", false, false),
+            ("https://a.test/", "https://me:hush@a.test/", false, false),
+            ("https://a.test/", "/rpc", false, false),
+        ] {
+            let found = from(card, allow).endpoint(named, false);
+            assert_eq!(found.is_ok(), fits, "{card} {named} {found:?}");
+            assert!(!format!("{:?}", found.err()).contains("hush"));
+        }
+    }
+
+    #[test]
+    fn credentials_go_to_the_server_that_the_card_is_from() {
+        let named = "https://b.test/rpc";
+        let own = places(url("https://b.test/"), |_| {});
+        let other = places(url("https://a.test/"), |_| {});
+        let said = places(url("https://a.test/"), |config| {
+            config.origin = Some("https://b.test".to_owned());
+        });
+        let file = places(CardPlace::File("card.json".into()), |_| {});
+        let (registry, id) = ("https://r.test".to_owned(), "o/a".to_owned());
+        let registry = places(CardPlace::Registry { url: registry, id }, |_| {});
+        for (places, fits) in
+            [(&own, true), (&other, false), (&said, true), (&file, true), (&registry, false)]
+        {
+            let found = places.endpoint(named, true);
+            assert_eq!(found.is_ok(), fits, "{found:?}");
+            assert!(places.endpoint(named, false).is_ok(), "there is nothing to show");
+        }
+        assert!(other.endpoint(named, true).unwrap_err().contains("origin = "));
+    }
+}

@@ -1,0 +1,235 @@
+//! Tools of an agent: one for each skill, and one that sends any message.
+
+use super::agent::Agent;
+use super::card::{Card, Skill};
+use super::course::{Calling, Carried};
+use crate::Result;
+use crate::config::UpstreamConfig;
+use futures::future::BoxFuture;
+use kernel::contracts::Tool;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::a2a::SKILLS_EXTENSION;
+use wire::a2a::message::{Message, Part, Role};
+
+/// The tool that sends any message.
+pub(super) const SEND: &str = "send";
+/// How metadata names a skill to an agent that does not know our extension.
+const SKILL_HINT: &str = "skillId";
+
+/// What a tool sends.
+enum Sends {
+    /// What its caller writes.
+    Any,
+    /// A text, perhaps with data, to a skill.
+    Text(String),
+    /// Its arguments, as a skill's schema wants them.
+    Data(String),
+}
+
+/// A tool of an agent.
+pub(super) struct AgentTool {
+    spec: Arc<ToolSpec>,
+    /// The agent's name in this project.
+    upstream: Arc<str>,
+    agent: Arc<Agent>,
+    sends: Sends,
+}
+
+/// The arguments of a message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Arguments {
+    text: Option<String>,
+    data: Option<Value>,
+    parts: Vec<Part>,
+    context_id: String,
+    task_id: String,
+    reference_task_ids: Vec<String>,
+    metadata: Map<String, Value>,
+}
+
+/// All tools of the agent with this card.
+pub(super) fn tools(
+    config: &UpstreamConfig,
+    card: &Card,
+    agent: &Arc<Agent>,
+) -> Vec<Arc<dyn Tool>> {
+    let upstream: Arc<str> = config.name.as_str().into();
+    let tool = |spec: ToolSpec, sends: Sends| {
+        let (upstream, agent) = (upstream.clone(), agent.clone());
+        Arc::new(AgentTool { spec: Arc::new(spec), upstream, agent, sends }) as Arc<dyn Tool>
+    };
+    let mut tools = vec![tool(send_spec(config, card), Sends::Any)];
+    for skill in &card.skills {
+        // The name is ours.
+        if skill.id == SEND {
+            let (agent, skill) = (config.name.as_str(), skill.id.as_str());
+            tracing::warn!(agent, skill, "a skill has the name of our own tool and is left out");
+            continue;
+        }
+        let sends = match &skill.input {
+            Some(_) => Sends::Data(skill.id.clone()),
+            None => Sends::Text(skill.id.clone()),
+        };
+        tools.push(tool(skill_spec(config, skill), sends));
+    }
+    tools
+}
+
+fn send_spec(config: &UpstreamConfig, card: &Card) -> ToolSpec {
+    let name = if card.name.is_empty() { &config.name } else { &card.name };
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {
+        "text": {"type": "string", "description": "What to say."},
+        "data": {"description": "A JSON value to send."},
+        "parts": {"type": "array", "items": {"type": "object"},
+            "description": "Parts of A2A 1.0: `text`, `raw`, `url` or `data`, with `mediaType`."},
+        "contextId": {"type": "string", "description": "Continues a conversation."},
+        "taskId": {"type": "string", "description": "Continues a task that waits."},
+        "referenceTaskIds": {"type": "array", "items": {"type": "string"}},
+        "metadata": {"type": "object"}}});
+    let description = format!("Sends a message to the agent `{name}` and waits for its answer.");
+    spec(config, SEND, &format!("Send to {name}"), description, schema)
+}
+
+fn skill_spec(config: &UpstreamConfig, skill: &Skill) -> ToolSpec {
+    let plain = || {
+        json!({"type": "object", "additionalProperties": false, "required": ["text"],
+            "properties": {
+                "text": {"type": "string", "description": "What to say."},
+                "data": {"description": "A JSON value to send beside it."},
+                "contextId": {"type": "string", "description": "Continues a conversation."}}})
+    };
+    let schema = skill.input.clone().unwrap_or_else(plain);
+    let title = if skill.name.is_empty() { &skill.id } else { &skill.name };
+    let made = spec(config, &skill.id, title, skill.description.clone(), schema);
+    let mut tags = made.tags.clone();
+    tags.extend(skill.tags.iter().cloned());
+    ToolSpec { tags, listed: Some(Arc::new(skill.listed.clone())), ..made }
+}
+
+/// What an agent does to the world it does not say: the worst is assumed.
+fn spec(
+    config: &UpstreamConfig,
+    name: &str,
+    title: &str,
+    description: String,
+    schema: Value,
+) -> ToolSpec {
+    ToolSpec {
+        name: format!("{}{name}", config.prefix).as_str().into(),
+        title: title.to_owned(),
+        description,
+        input_schema: Arc::new(schema),
+        output_schema: None,
+        reach: Reach::Writes,
+        idempotent: false,
+        tags: vec![config.name.clone()],
+        pace: Pace::Slow,
+        yields: Yields::Content,
+        unrecorded: !config.journal,
+        listed: None,
+    }
+}
+
+impl AgentTool {
+    /// The message of a call; its id is the call's, so that an agent that remembers ids takes it
+    /// once.
+    fn message(&self, call: &Call) -> Result<Message> {
+        let mut message = match &self.sends {
+            Sends::Data(_) => {
+                let parts = vec![Part::data((*call.arguments).clone())];
+                Message { parts, ..Message::default() }
+            }
+            Sends::Any | Sends::Text(_) => written(&call.arguments)?,
+        };
+        message.message_id = call.id.to_string();
+        message.role = Role::User;
+        if let Sends::Data(skill) | Sends::Text(skill) = &self.sends {
+            match self.agent.extensions {
+                Some(known) if known.contains(SKILLS_EXTENSION) => {
+                    message.metadata.insert(SKILLS_EXTENSION.to_owned(), json!({"skill": skill}));
+                    message.extensions.push(SKILLS_EXTENSION.to_owned());
+                }
+                _ => drop(message.metadata.insert(SKILL_HINT.to_owned(), json!(skill))),
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// The message that arguments say, without an id.
+fn written(arguments: &Value) -> Result<Message> {
+    let wrong = |why: String| ToolError::not_sent("InputValidationError", why);
+    let arguments: Arguments = serde_json::from_value(arguments.clone())
+        .map_err(|error| wrong(format!("the arguments are no message: {error}")))?;
+    let text = arguments.text.map(Part::text);
+    let parts: Vec<Part> =
+        text.into_iter().chain(arguments.data.map(Part::data)).chain(arguments.parts).collect();
+    if parts.is_empty() {
+        return Err(wrong("a message has `text`, `data` or `parts`, and this has none".to_owned()));
+    }
+    Ok(Message {
+        parts,
+        context_id: arguments.context_id,
+        task_id: arguments.task_id,
+        reference_task_ids: arguments.reference_task_ids,
+        metadata: arguments.metadata,
+        ..Message::default()
+    })
+}
+
+impl Tool for AgentTool {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &Value) -> Result<()> {
+        match self.sends {
+            Sends::Any | Sends::Text(_) => written(arguments).map(drop),
+            Sends::Data(_) => Ok(()),
+        }
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::A2a })
+    }
+
+    fn forget(&self, state: &Value) {
+        if let Some(task) = Carried::read(state).task {
+            self.agent.cancel_soon(task);
+        }
+    }
+
+    fn can_be_asked_anew(&self, state: &Value) -> bool {
+        // Without its state it would begin another task.
+        Carried::read(state).task.is_none()
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
+        Box::pin(Calling { agent: &self.agent, call }.run(|| self.message(call)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_made_of_what_is_written() {
+        let message = written(&json!({"text": "hi", "data": {"n": 1}, "parts": [{"url": "u:x"}],
+            "contextId": "c", "taskId": "t", "referenceTaskIds": ["r"], "metadata": {"k": 1}}))
+        .unwrap();
+        assert_eq!(message.parts.len(), 3);
+        assert_eq!((message.words().as_str(), message.context_id.as_str()), ("hi", "c"));
+        assert_eq!(message.parts[1].as_data(), Some(&json!({"n": 1})));
+        for wrong in [json!({}), json!({"parts": [{}]}), json!({"parts": [{"text": 1}]})] {
+            let error = written(&wrong).unwrap_err();
+            assert_eq!(error.fault.name, "InputValidationError", "{wrong}");
+        }
+    }
+}
