@@ -3,7 +3,7 @@
 
 use super::message::{self, Content};
 use super::task::{self, StreamResponse, TaskState};
-use super::value::{Bytes, Struct, Timestamp, is_default, members, or_default};
+use super::value::{Bytes, Struct, Timestamp, is_default, members, or_default, plain};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -73,6 +73,7 @@ pub enum Part {
     /// An object.
     Data {
         /// The object.
+        #[serde(deserialize_with = "plain")]
         data: Value,
         /// More for programs.
         #[serde(default, deserialize_with = "members", skip_serializing_if = "is_default")]

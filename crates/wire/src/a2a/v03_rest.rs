@@ -4,7 +4,9 @@
 
 use super::message::{self, Content, Role};
 use super::task::{self, TaskState};
-use super::value::{Bytes, Struct, Timestamp, WordOrNumber, is_default, members, or_default};
+use super::value::{
+    Bytes, Struct, Timestamp, WordOrNumber, is_default, members, or_default, plain,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
@@ -76,6 +78,7 @@ pub struct Part {
 #[serde(default)]
 pub struct Data {
     /// The object.
+    #[serde(deserialize_with = "plain")]
     pub data: Value,
 }
 

@@ -190,9 +190,21 @@ where
 pub(super) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
+    plain(deserializer).map(Some)
+}
+
+/// Any value.
+pub(super) fn plain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let mut value = Value::deserialize(deserializer)?;
     whole(&mut value);
-    Ok(Some(value))
+    Ok(value)
+}
+
+/// Any value; null is none.
+pub(super) fn plain_or_none<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    plain(deserializer).map(|value| Some(value).filter(|value| !value.is_null()))
 }
 
 /// Members; null is none.

@@ -4,7 +4,9 @@
 
 use super::message::{self, Content, Role};
 use super::task::{self, TaskState};
-use super::value::{Bytes, Struct, Timestamp, is_default, members, or_default};
+use super::value::{
+    Bytes, Struct, Timestamp, is_default, members, or_default, plain, plain_or_none,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -58,6 +60,7 @@ pub enum Part {
     #[serde(rename_all = "camelCase")]
     Data {
         /// The object.
+        #[serde(deserialize_with = "plain")]
         content: Value,
         /// What it is.
         #[serde(default = "json_type")]
@@ -95,7 +98,7 @@ pub struct Artifact {
     #[serde(deserialize_with = "or_default", rename = "type")]
     pub kind: String,
     /// What it holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "plain_or_none", skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
     /// Or where it is.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,163 @@
+//! Cards: which are believed, where they lead, and what happens when they change.
+
+use crate::house::{House, agent, nothing, texts, within};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::values::canonical;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::servers::a2a::AgentServer;
+use upstreams::{CardPlace, PinnedKey, RestAuth, UpstreamState};
+
+const QUICK: Duration = Duration::from_millis(300);
+
+struct Signer {
+    pair: EcdsaKeyPair,
+    random: SystemRandom,
+}
+
+impl Signer {
+    fn new() -> Self {
+        let (random, algorithm) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
+        let made = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, made.as_ref(), &random).unwrap();
+        Self { pair, random }
+    }
+
+    fn key(&self) -> PinnedKey {
+        let point = self.pair.public_key().as_ref();
+        let coordinate = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let id = Some("key-1".to_owned());
+        PinnedKey::new(id, &coordinate(&point[1..33]), &coordinate(&point[33..])).unwrap()
+    }
+
+    /// The card with a signature of this key over it.
+    fn signed(&self, mut card: Value) -> Value {
+        let header = json!({"alg": "ES256", "typ": "JOSE", "kid": "key-1"}).to_string();
+        let protected = URL_SAFE_NO_PAD.encode(header);
+        let payload = URL_SAFE_NO_PAD.encode(canonical::text(&card));
+        let input = format!("{protected}.{payload}");
+        let signature = self.pair.sign(&self.random, input.as_bytes()).unwrap();
+        let signature = URL_SAFE_NO_PAD.encode(signature.as_ref());
+        card["signatures"] = json!([{"protected": protected, "signature": signature}]);
+        card
+    }
+}
+
+#[tokio::test]
+async fn only_a_card_that_a_pinned_key_signed_is_used() {
+    let (server, signer, other) = (AgentServer::start(QUICK), Signer::new(), Signer::new());
+    let mut changed = signer.signed(server.card());
+    changed["skills"][0]["description"] = json!("Something else.");
+    for (card, fits) in [
+        (server.card(), false),
+        (other.signed(server.card()), false),
+        (changed, false),
+        (signer.signed(server.card()), true),
+    ] {
+        server.serve_card(card);
+        let mut config = agent(&server.url());
+        (config.keys, config.require_signature) = (vec![signer.key()], true);
+        let house = House::open(config).await;
+        let state = house.remote.upstreams()[0].status().state;
+        match fits {
+            true => {
+                let done = house.follow(1, "tck-complete-task", nothing).await.unwrap();
+                assert_eq!(texts(&done), ["done"]);
+            }
+            false => {
+                assert_eq!(
+                    (state, house.fault().0.as_str()),
+                    (UpstreamState::Failing, "CardNotTrusted")
+                );
+                assert!(house.names().is_empty());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_signed_beside_the_card_does_not_count() {
+    let (server, signer) = (AgentServer::start(QUICK), Signer::new());
+    let mut card = server.card();
+    card["supportedInterfaces"] = json!([{"url": "https://a.test/", "protocolBinding": "GRPC",
+        "protocolVersion": "1.0"}]);
+    let mut card = signer.signed(card);
+    card["protocolVersion"] = json!("0.3.0");
+    card["url"] = json!(format!("{}/rpc", server.url()));
+    server.serve_card(card);
+    let open = House::open(agent(&server.url())).await;
+    assert_eq!(open.names().len(), 3);
+    let mut config = agent(&server.url());
+    (config.keys, config.require_signature) = (vec![signer.key()], true);
+    let (name, told) = House::open(config).await.fault();
+    assert!(name == "CardUnusable" && told.contains("GRPC"), "{name}: {told}");
+}
+
+#[tokio::test]
+async fn a_card_leads_nowhere_that_the_operator_did_not_mean() {
+    let (server, other) = (AgentServer::start(QUICK), AgentServer::start(QUICK));
+    server.serve_card(other.card());
+    let (name, told) = House::open(agent(&server.url())).await.fault();
+    assert!(name == "AddressNotAllowed" && told.contains("allow_private"), "{name}: {told}");
+    let mut config = agent(&server.url());
+    config.allow_private = true;
+    assert_eq!(House::open(config.clone()).await.names().len(), 3);
+    config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+    let (name, told) = House::open(config.clone()).await.fault();
+    assert!(name == "AddressNotAllowed" && told.contains("origin"), "{name}: {told}");
+    config.origin = Some(other.url());
+    config.allow_private = false;
+    assert_eq!(House::open(config).await.names().len(), 3);
+    assert!(other.asked().is_empty(), "no one was talked to before it was allowed");
+}
+
+#[tokio::test]
+async fn a_card_that_changes_changes_the_tools() {
+    let server = AgentServer::start(QUICK);
+    let house = House::open(agent(&server.url())).await;
+    assert_eq!(house.names().len(), 3);
+    let mut card = server.card();
+    card["skills"] = json!([{"id": "sing", "name": "Sing", "description": "", "tags": ["a"]}]);
+    server.serve_card(card);
+    let changed = house.remote.upstreams()[0].changed();
+    within("a check", house.remote.upstreams()[0].check()).await.unwrap();
+    assert_eq!(house.names(), ["peer.send", "peer.sing"]);
+    assert_ne!(house.remote.upstreams()[0].changed(), changed);
+    let same = house.remote.upstreams()[0].changed();
+    within("a check", house.remote.upstreams()[0].check()).await.unwrap();
+    assert_eq!(house.remote.upstreams()[0].changed(), same, "the same card changes nothing");
+}
+
+#[tokio::test]
+async fn a_card_may_be_a_file() {
+    let server = AgentServer::start(QUICK);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("card.json");
+    std::fs::write(&path, server.card().to_string()).unwrap();
+    let mut config = agent("http://127.0.0.1:1/");
+    (config.card, config.allow_private) = (CardPlace::File(path), true);
+    let house = House::open(config).await;
+    let done = house.follow(1, "tck-complete-task", nothing).await.unwrap();
+    assert_eq!(texts(&done), ["done"]);
+    assert!(!server.asked().iter().any(|asked| asked.line.contains("card")));
+}
+
+#[tokio::test]
+async fn what_is_no_card_is_a_fault_that_says_so() {
+    let server = AgentServer::start(QUICK);
+    for (card, told) in [
+        (json!("text"), "no JSON object"),
+        (json!({}), "it speaks nothing"),
+        (json!({"supportedInterfaces": 1}), "it is no card"),
+    ] {
+        server.serve_card(card);
+        let (name, message) = House::open(agent(&server.url())).await.fault();
+        assert_eq!(name, "CardUnusable");
+        assert!(message.contains(told), "{message}");
+    }
+    let (name, message) = House::open(agent(&format!("{}/nowhere", server.url()))).await.fault();
+    assert!(name == "CardUnusable" && message.contains("404"), "{name}: {message}");
+}
