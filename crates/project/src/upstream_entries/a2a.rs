@@ -9,6 +9,7 @@ use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use serde::Deserialize;
+use serde_json::Value;
 use upstreams::{A2aConfig, CardPlace, KeyPlace, PinnedKey, RestAuth, Secret};
 
 /// How a card is written, for hints.
@@ -35,6 +36,7 @@ pub(crate) struct AgentKeys {
     origin: Option<Text>,
     auth: Option<Located<AuthKeys>>,
     service: Option<Text>,
+    key_file: Option<Text>,
     #[serde(deserialize_with = "named")]
     headers: Named,
     allow_private: bool,
@@ -66,6 +68,7 @@ pub struct A2aWay {
     origin: Option<Text>,
     auth: Option<Auth>,
     service: Option<Text>,
+    key_file: Option<Text>,
     headers: Named,
     allow_private: bool,
     keys: Vec<PinnedKey>,
@@ -99,6 +102,12 @@ impl A2aWay {
                 if auth.place.line > service.place.line { &auth.place } else { &service.place };
             return Err(place.mistake(what.hint("leave out the one that is not meant")));
         }
+        if let (Some(file), None) = (&keys.key_file, &keys.service) {
+            let what = Mistake::error("`key_file` goes with `service`");
+            return Err(
+                file.mistake(what.hint("say which of its keys is meant: `service = \"..\"`"))
+            );
+        }
         let pinned = keys.keys.into_iter().map(pinned).collect::<Result<Vec<_>, _>>()?;
         let require_signature = keys.require_signature.unwrap_or(!pinned.is_empty());
         if require_signature && pinned.is_empty() {
@@ -113,6 +122,7 @@ impl A2aWay {
             origin: keys.origin,
             auth: keys.auth.map(auth).transpose()?,
             service: keys.service,
+            key_file: keys.key_file,
             headers: keys.headers,
             allow_private: keys.allow_private,
             keys: pinned,
@@ -153,7 +163,7 @@ impl A2aWay {
         let origin = origin.map(|text| address(text, around, "server", EXAMPLE)).transpose()?;
         let auth = match (&self.auth, &self.service) {
             (Some(auth), _) => Some(auth.looked_up(around)?),
-            (None, Some(service)) => Some(vault_key(service, around)?),
+            (None, Some(service)) => Some(vault_key(service, self.key_file.as_ref(), around)?),
             (None, None) => None,
         };
         Ok(A2aConfig {
@@ -173,16 +183,55 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://", "${"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// The key of an agent as AgentVault's clients find it in the environment.
-fn vault_key(service: &Text, around: &Around<'_>) -> Result<RestAuth, Mistake> {
+/// The key of an agent as AgentVault's clients find it: in a file, else in the environment.
+fn vault_key(
+    service: &Text,
+    file: Option<&Text>,
+    around: &Around<'_>,
+) -> Result<RestAuth, Mistake> {
+    let in_file = match file {
+        Some(file) => key_in(file, &service.text, around)?,
+        None => None,
+    };
     let variable = format!("{KEY_VARIABLE}{}", service.text.to_uppercase());
-    let Some(key) = (around.variables)(&variable).filter(|key| !key.is_empty()) else {
-        let what = format!("the variable `{variable}` is not set");
+    let in_environment = || (around.variables)(&variable).filter(|key| !key.is_empty());
+    let Some(key) = in_file.or_else(in_environment) else {
+        let what = match file {
+            Some(file) => {
+                let (file, id) = (&file.text, &service.text);
+                format!("`{file}` has no key `{id}`, and the variable `{variable}` is not set")
+            }
+            None => format!("the variable `{variable}` is not set"),
+        };
         let hint = "set it to the agent's key, or write `auth` instead of `service`";
         return Err(service.mistake(Mistake::error(what).hint(hint)));
     };
     let (name, place) = (KEY_HEADER.to_owned(), KeyPlace::Header);
     Ok(RestAuth::ApiKey { name, place, value: Secret::new(key) })
+}
+
+/// The key of this id in a file: `id=key` in each line, or an object of keys in a `.json` file. No
+/// mistake repeats what stands in it.
+fn key_in(file: &Text, id: &str, around: &Around<'_>) -> Result<Option<String>, Mistake> {
+    let path = around.folder.join(expanded(file, around)?);
+    let unread = |why: String| {
+        let what = format!("the file of keys `{}` cannot be read: {why}", file.text);
+        file.mistake(Mistake::error(what))
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| unread(error.to_string()))?;
+    let is_meant = |known: &str| known.trim().eq_ignore_ascii_case(id);
+    if path.extension().is_none_or(|extension| extension != "json") {
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        let found = pairs.filter(|(known, _)| is_meant(known)).map(|(_, key)| key.trim());
+        return Ok(found.filter(|key| !key.is_empty()).map(str::to_owned).next());
+    }
+    let keys: Value = serde_json::from_str(&text).map_err(|_| unread("not JSON".to_owned()))?;
+    let entries = keys.as_object().into_iter().flatten();
+    let found = entries.filter(|(known, _)| is_meant(known)).find_map(|(_, entry)| {
+        let key = entry.as_str().or_else(|| entry["apiKey"].as_str());
+        key.filter(|key| !key.is_empty()).map(str::to_owned)
+    });
+    Ok(found)
 }
 
 fn pinned(written: Located<SigningKeys>) -> Result<PinnedKey, Mistake> {

@@ -144,6 +144,37 @@ fn agents_are_upstreams_too() {
 }
 
 #[test]
+fn keys_of_agents_are_found_in_files_first() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("a.env", "# keys\nother=x\nProbe = hunter1 \n"),
+        ("b.json", r#"{"other": "x", "probe": "hunter1"}"#),
+        ("c.json", r#"{"probe": {"oauth": {}, "apiKey": "hunter1"}}"#),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let agent = |service: &str| {
+            format!(
+                "[a2a.agents.a]\ncard = \"https://b\"\nservice = \"{service}\"\n\
+                 key_file = '{}'\n",
+                path.display()
+            )
+        };
+        let all = configs(&agent("probe"), "");
+        let UpstreamKind::A2a(config) = &all[0].kind else { panic!("{all:?}") };
+        let Some(RestAuth::ApiKey { name, value, .. }) = &config.auth else { panic!("{all:?}") };
+        assert_eq!((name.as_str(), value.expose()), ("X-Api-Key", "hunter1"));
+        let told = wrong(&agent("unknown"), "");
+        assert!(
+            told[0].contains("has no key `unknown`") && !told[0].contains("hunter"),
+            "{told:?}"
+        );
+    }
+    let told = wrong("[a2a.agents.a]\ncard = \"https://b\"\nkey_file = \"x\"\n", "");
+    assert!(told[0].contains("`key_file` goes with `service`"), "{told:?}");
+}
+
+#[test]
 fn mistakes_of_agents_are_told_where_they_stand() {
     for (text, expected) in [
         ("", "`a`: `card` is missing"),

@@ -84,8 +84,12 @@ impl Agent {
             bytes_max: call.output_bytes_max,
             trace: call.place.trace,
         };
-        let answer = self.ask(&Operation::Get(task.to_owned()), &asked).await;
-        match answer.map_err(Missed::Passing)? {
+        let answer = match self.ask(&Operation::Get(task.to_owned()), &asked).await {
+            Ok(answer) => answer,
+            Err(error) if error.fault.passing => return Err(Missed::Passing(error)),
+            Err(error) => return Err(Missed::Refused(error)),
+        };
+        match answer {
             Ok(StreamResponse::Task(task)) => Ok(*task),
             Ok(_) => Err(Missed::Passing(self.not_a2a("it answered no task"))),
             Err(refused) if is_final(&refused) => Err(Missed::Refused(self.refused(refused))),
@@ -197,13 +201,15 @@ impl Agent {
     }
 }
 
-/// Whether the agent says so of the task, and not of itself.
+/// Whether the agent means the task, and not how it is itself.
 fn is_final(refused: &Refused) -> bool {
     match refused {
         Refused::Error(error) => {
             !matches!(error.kind, ErrorKind::Internal | ErrorKind::ResourceExhausted)
         }
-        Refused::Status(..) | Refused::Invalid(_) => false,
+        Refused::Status(status, _) => !is_passing(*status),
+        // Something on the way may have answered in its place.
+        Refused::Invalid(_) => false,
     }
 }
 

@@ -20,7 +20,7 @@ use wire::a2a::task::{StreamResponse, Task, TaskState};
 const LOOK_MS: u64 = 100;
 /// How long at most.
 const LOOK_MS_MAX: u64 = 5_000;
-/// How often in a row looking at a task may fail before it is given up: about a quarter of an hour.
+/// How often in a row looking at a task may fail before it is given up: several minutes.
 const MISSES_MAX: u32 = 20;
 /// How much of what an agent says is told.
 const TOLD_CHARS_MAX: usize = 2_000;
@@ -165,10 +165,13 @@ impl Calling<'_> {
                     carried.misses = 0;
                     self.tell(look, &task, &mut said);
                     if self.is_settled(&task, &carried) {
-                        running.over = true;
                         return match refused {
+                            // It would wait for ever.
                             Some(refused) if task.status.state.is_interrupted() => Err(refused),
-                            _ => self.settle(task, carried),
+                            _ => {
+                                running.over = true;
+                                self.settle(task, carried)
+                            }
                         };
                     }
                 }
