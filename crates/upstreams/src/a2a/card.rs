@@ -89,8 +89,6 @@ pub(super) struct Skill {
     pub(super) tags: Vec<String>,
     /// JSON Schema of what it takes, if it says so.
     pub(super) input: Option<Value>,
-    /// As it is listed.
-    pub(super) listed: Value,
 }
 
 /// Where an agent is spoken to.
@@ -204,7 +202,6 @@ fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
         description: described(&skill.description, &skill.examples),
         tags: skill.tags.clone(),
         input: input.and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object),
-        listed: json!(skill),
     }
 }
 
@@ -216,7 +213,6 @@ fn vault_skills(document: &Value) -> Result<Vec<Skill>, String> {
         description: skill.description.clone(),
         tags: card.tags.clone(),
         input: skill.input_schema.clone().filter(Value::is_object),
-        listed: json!(skill),
     };
     Ok(card.skills.iter().map(skill).collect())
 }

@@ -106,10 +106,9 @@ fn skill_spec(config: &UpstreamConfig, skill: &Skill) -> ToolSpec {
     };
     let schema = skill.input.clone().unwrap_or_else(plain);
     let title = if skill.name.is_empty() { &skill.id } else { &skill.name };
-    let made = spec(config, &skill.id, title, skill.description.clone(), schema);
-    let mut tags = made.tags.clone();
-    tags.extend(skill.tags.iter().cloned());
-    ToolSpec { tags, listed: Some(Arc::new(skill.listed.clone())), ..made }
+    let mut made = spec(config, &skill.id, title, skill.description.clone(), schema);
+    made.tags.extend(skill.tags.iter().cloned());
+    made
 }
 
 /// What an agent does to the world it does not say: the worst is assumed.
