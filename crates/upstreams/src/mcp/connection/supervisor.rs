@@ -62,7 +62,7 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
                 let program = Program { command, args, env, cwd: cwd.as_deref() };
                 ChildLine::start(&config.name, &program, parts)
             }
-            (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. }, _) => {
+            (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_), _) => {
                 let message = "this upstream does not speak MCP";
                 Err(PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message))
             }
