@@ -7,6 +7,7 @@ use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
+pub use crate::public_url::PublicUrl;
 use crate::public_url::from_here;
 use crate::realms::{RealmKeys, realms};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
@@ -24,8 +25,6 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tools::{BuiltInSettings, HttpSettings};
-
-pub use crate::public_url::PublicUrl;
 
 /// The port that `up` listens on unless told otherwise.
 pub const PORT_DEFAULT: u16 = 8420;

@@ -61,7 +61,7 @@ impl Session {
             Fact::AskExpired { ask } => self.expire_ask(*ask),
             Fact::AskWithdrawn { ask } => self.withdraw_ask(*ask),
             Fact::TimerSet(TimerStart { timer, at }) => {
-                self.timers.insert(timer.clone(), *at);
+                drop(self.timers.insert(timer.clone(), *at))
             }
             Fact::TimerFired { timer } => {
                 self.timers.remove(timer);

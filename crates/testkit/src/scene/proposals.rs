@@ -28,8 +28,7 @@ impl Stage {
         };
         let (turns, usage, cost_micros) = (1, USAGE, Some(7));
         let uncached_micros = None;
-        let end =
-            ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
+        let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end)));
         true
     }
