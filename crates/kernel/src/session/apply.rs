@@ -60,9 +60,7 @@ impl Session {
             Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),
             Fact::AskExpired { ask } => self.expire_ask(*ask),
             Fact::AskWithdrawn { ask } => self.withdraw_ask(*ask),
-            Fact::TimerSet(TimerStart { timer, at }) => {
-                drop(self.timers.insert(timer.clone(), *at))
-            }
+            Fact::TimerSet(start) => self.set_timer(start),
             Fact::TimerFired { timer } => {
                 self.timers.remove(timer);
                 self.end_rest(timer);
@@ -99,6 +97,10 @@ impl Session {
             Fact::ProposalGiven(end) => self.give_proposal(end),
         }
         None
+    }
+
+    fn set_timer(&mut self, TimerStart { timer, at }: &TimerStart) {
+        self.timers.insert(timer.clone(), *at);
     }
 
     /// Stands where the events stood that this base replaces.
