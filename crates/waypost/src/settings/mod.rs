@@ -255,7 +255,9 @@ fn collect(
 /// no one else should see. The path is one of words: a name may have dots.
 fn told(path: &[&str], value: &Value) -> Value {
     let below = match path {
-        ["mcp", "servers", _, below @ ..] | ["providers", _, below @ ..] => below,
+        ["mcp", "servers", _, below @ ..]
+        | ["providers", _, below @ ..]
+        | ["a2a", "agents", _, below @ ..] => below,
         ["models", _, "api_key"]
         | ["models", _, "headers", ..]
         | ["events", "sinks", _, "secret"] => return json!("set"),
@@ -265,7 +267,10 @@ fn told(path: &[&str], value: &Value) -> Value {
     match (below, value) {
         (["env" | "headers" | "auth", _, ..] | ["oauth", "client_secret"], _) => json!("set"),
         // A password or a key may stand in an address.
-        (["url" | "base_url" | "document"], Value::String(url)) => json!(shown_url(url)),
+        (
+            ["url" | "base_url" | "document" | "card" | "registry" | "origin"],
+            Value::String(url),
+        ) => json!(shown_url(url)),
         _ => value.clone(),
     }
 }
@@ -461,6 +466,9 @@ mod tests {
                     headers = { X = \"hunter2\" }\n\
                     [providers.b]\ntype = \"rest\"\nbase_url = \"http://hunter2@b.example\"\n\
                     document = \"https://b.example/api.json?key=hunter2\"\n\
+                    auth = { type = \"bearer\", token = \"hunter2\" }\n\
+                    [a2a.agents.e]\ncard = \"https://u:hunter2@e.example\"\n\
+                    headers = { X = \"hunter2\" }\n\
                     auth = { type = \"bearer\", token = \"hunter2\" }\n";
         let told: Vec<String> = written(&Layer::file("a.toml", text))
             .iter()
@@ -469,6 +477,7 @@ mod tests {
         assert!(told.contains(&"mcp.servers.a.command \"x\"".to_owned()), "{told:?}");
         assert!(told.contains(&"mcp.servers.a.env.T \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"providers.b.auth.token \"set\"".to_owned()), "{told:?}");
+        assert!(told.contains(&"a2a.agents.e.auth.token \"set\"".to_owned()), "{told:?}");
         assert!(told.contains(&"mcp.servers.a.oauth.client_id \"me\"".to_owned()), "{told:?}");
         assert!(told.contains(&"mcp.servers.c.d.headers.X \"set\"".to_owned()), "{told:?}");
         let url = "mcp.servers.c.d.url \"http://c.example/mcp\"";
