@@ -1,5 +1,5 @@
-//! Asks that are answered at a terminal: `waypost inbox` walks through them, `waypost plan run` asks
-//! at once. A script gets the list and exit code 3.
+//! Asks that are answered at a terminal: `waypost inbox` walks through them, `waypost plan run`
+//! asks at once. A script gets the list and exit code 3.
 
 use crate::process::Server;
 use crate::talk;

@@ -1,6 +1,6 @@
 //! How a story is shown: sentences, the command that does the same, and the server's answer, which
-//! says so where parts of it are left out. Pauses are for a person at a terminal; with `--json` each
-//! is one line.
+//! says so where parts of it are left out. Pauses are for a person at a terminal; with `--json`
+//! each is one line.
 
 use crate::exit::Result;
 use crate::outcome;

@@ -77,7 +77,7 @@ enum SessionCommand {
         #[command(flatten)]
         named: Named,
         /// How many seconds to wait for the run to end or pause again
-        #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = crate::commands::wait)]
+        #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
         wait: u64,
     },
     /// Make a session that begins as a copy of another, and continues from there
