@@ -74,7 +74,12 @@ async fn followed(stream: &mut RunStream) -> (Vec<String>, &'static str) {
     let mut types = Vec::new();
     loop {
         let next = tokio::time::timeout(Duration::from_millis(WAIT_MS), stream.next());
-        match next.await.expect("waited in vain for the run's next event").unwrap().unwrap() {
+        match next
+            .await
+            .unwrap_or_else(|_| panic!("waited in vain for the run's next event"))
+            .unwrap()
+            .unwrap()
+        {
             RunUpdate::Event { body, .. } => {
                 let event: Value = serde_json::from_str(&body).unwrap();
                 types.push(event["type"].as_str().unwrap().to_owned());

@@ -5,7 +5,7 @@
 use super::BUFFER_BYTES_MAX;
 use crate::connections::Work;
 use axum::body::{Body, Bytes};
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderValue};
 use hyper::rt::Executor;
 use hyper::{Request, Uri, Version};
