@@ -4,6 +4,7 @@
 use crate::snapshot::Snapshot;
 use kernel::identity::audit::{Entry, Object};
 use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::Roles;
 use kernel::values::caller::Via;
 use kernel::values::ids::Millis;
@@ -19,6 +20,9 @@ pub struct Maker {
     pub subject: Arc<str>,
     /// Who really calls, where that is not the subject.
     pub actor: Option<Arc<str>>,
+    /// The key that its request came with, or that its token was given for. A principal has several,
+    /// and one of them may be revoked.
+    pub key: Option<KeyId>,
     /// Where it administers. Nothing that reaches further is seen, made or changed.
     pub grants: Grants,
     /// Where its request came in.
@@ -41,10 +45,14 @@ impl Maker {
     /// neither does a principal that was disabled.
     pub(crate) fn is_good(&self, snapshot: &Snapshot) -> bool {
         let (directory, subject) = (&snapshot.directory, &*self.subject);
-        match subject.starts_with(KEY_SUBJECT) {
-            true => directory.key_of(subject).is_some_and(|key| key.revoked.is_none()),
+        let is_good = |key: &Arc<ApiKey>| key.revoked.is_none();
+        let came_well =
+            self.key.as_ref().is_none_or(|id| directory.keys.get(id).is_some_and(is_good));
+        let is_well = match subject.starts_with(KEY_SUBJECT) {
+            true => directory.key_of(subject).is_some_and(is_good),
             false => !directory.is_disabled(subject),
-        }
+        };
+        came_well && is_well
     }
 
     /// What the audit keeps of a change that it makes; all else is set by who knows it.

@@ -262,6 +262,9 @@ impl Principals {
         &self,
         draft: &(impl Fn(&Self) -> Result<Draft, PrincipalRefusal> + Sync),
     ) -> Result<SeenPrincipal, PrincipalRefusal> {
+        // No key is revoked between the look at its holder's and the write: first keys, then these,
+        // as whoever holds both.
+        let _keys = self.keys.hold_changes().await;
         let _changing = self.changing.lock().await;
         let error = match self.write(draft(self)?).await {
             Ok(id) => return self.written(&id),

@@ -153,6 +153,8 @@ impl RealmBook {
 
     async fn create(&self, maker: &Maker, name: &str) -> Result<RealmRecord, RealmRefusal> {
         let _changing = self.changing.lock().await;
+        // No key is revoked between the look at its holder's and the write.
+        let _keys = self.keys.hold_changes().await;
         self.check(maker)?;
         check_realm(name)?;
         let name = RealmId::from(name);

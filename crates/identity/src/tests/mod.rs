@@ -167,7 +167,7 @@ fn root() -> Maker {
 /// Who administers this realm, or these.
 fn maker(realm: &str) -> Maker {
     let grants = grants(realm, &[Role::Admin]);
-    Maker { subject: "admin".into(), actor: None, grants, via: Via::default() }
+    Maker { subject: "admin".into(), actor: None, key: None, grants, via: Via::default() }
 }
 
 fn new_key(realm: &str, roles: &[Role]) -> NewKey {

@@ -5,7 +5,8 @@ use super::{NOW, Stage, grants, maker, new_key, root};
 use crate::keys::{KeyRefusal, Made, Maker, NewKey};
 use crate::policy::RolePolicy;
 use crate::principals::{PrincipalRefusal, SeenPrincipal, mistakes};
-use crate::{IdentityError, Standing};
+use crate::realms::RealmRefusal;
+use crate::{IdentityError, Standing, Verified};
 use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
 use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
@@ -40,6 +41,12 @@ impl Stage {
 
     async fn key_of(&self, id: &str) -> Made {
         self.identity.create(&root(), key_of(id, Grants::default())).await.unwrap()
+    }
+
+    /// Who changes something with this key.
+    fn maker_with(&self, made: &Made) -> Maker {
+        let Verified { subject, key, realms, .. } = self.who(made.text.expose()).unwrap();
+        Maker { subject, key, grants: Grants::clone(&realms), ..root() }
     }
 
     fn ids(&self, maker: &Maker) -> Vec<String> {
@@ -128,6 +135,50 @@ async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
     assert!(again.who(made.text.expose()).is_err(), "also after a restart");
     again.identity.enable_principal(&root(), "ann").await.unwrap();
     assert!(again.who(made.text.expose()).is_ok());
+}
+
+#[tokio::test]
+async fn a_principal_changes_nothing_with_a_key_that_was_revoked() {
+    let stage = knowing(vec![principal("ann", "*", &[Role::Admin])]).await;
+    let (lost, kept) = (stage.key_of("ann").await, stage.key_of("ann").await);
+    let (late, ann) = (stage.maker_with(&lost), stage.maker_with(&kept));
+    assert_eq!(late.subject, ann.subject);
+    stage.identity.revoke(&root(), &lost.stored.key.id).await.unwrap();
+    let made = stage.identity.create(&late, new_key("acme", &[Role::Member])).await;
+    assert_eq!(made.unwrap_err(), KeyRefusal::MakerRevoked);
+    let put = stage.put(&late, principal("bob", "acme", &[])).await;
+    assert_eq!(put, Err(PrincipalRefusal::MakerRevoked));
+    let realm = stage.identity.create_realm(&late, "acme").await;
+    assert_eq!(realm.unwrap_err(), RealmRefusal::MakerRevoked);
+    assert_eq!(stage.put(&ann, principal("bob", "acme", &[Role::Viewer])).await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_revocation_that_is_under_way_comes_before_what_its_key_changes() {
+    let stage = knowing(vec![principal("ann", "*", &[Role::Admin])]).await;
+    let made = stage.key_of("ann").await;
+    let (ann, root) = (stage.maker_with(&made), root());
+    stage.store.held.send_replace(true);
+    let changes = async {
+        let is_written = || stage.store.held.receiver_count() > 0;
+        for _ in 0..1_000 {
+            if is_written() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert!(is_written(), "waited 1,000 turns in vain for the revocation to be written");
+        futures::join!(
+            stage.put(&ann, principal("bob", "acme", &[])),
+            stage.identity.create_realm(&ann, "acme"),
+            async { stage.store.held.send_replace(false) },
+        )
+    };
+    let revoking = stage.identity.revoke(&root, &made.stored.key.id);
+    let (revoked, (put, realm, _)) = futures::join!(revoking, changes);
+    assert!(revoked.is_ok(), "{revoked:?}");
+    assert_eq!(put, Err(PrincipalRefusal::MakerRevoked));
+    assert_eq!(realm.unwrap_err(), RealmRefusal::MakerRevoked);
 }
 
 #[tokio::test]

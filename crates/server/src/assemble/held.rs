@@ -93,6 +93,6 @@ impl HeldKeys {
         let everywhere = RealmPattern::parse("*").ok();
         let grants = everywhere.map(|realms| Grants::one(realms, Roles::of(&[Role::Admin])));
         let Caller { subject, actor, via, .. } = local_caller();
-        Maker { subject, actor, grants: grants.unwrap_or_default(), via }
+        Maker { subject, actor, key: None, grants: grants.unwrap_or_default(), via }
     }
 }

@@ -138,7 +138,7 @@ fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
 fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
     let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
-    Maker { subject: "admin".into(), actor: None, grants, via: Via::default() }
+    Maker { subject: "admin".into(), actor: None, key: None, grants, via: Via::default() }
 }
 
 /// Status and stable word of a refusal.

@@ -35,8 +35,9 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
             grants.unwrap_or_default()
         }
     };
+    let key = visitor.verified.as_ref().and_then(|verified| verified.key.clone());
     let Caller { subject, actor, via, .. } = caller.clone();
-    Maker { subject, actor, grants, via }
+    Maker { subject, actor, key, grants, via }
 }
 
 /// Keeps in the audit that who administers a realm asked for more than that.
