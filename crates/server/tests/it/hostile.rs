@@ -29,6 +29,9 @@ const LIMITS: &str = "pointer_nodes_max = 500000";
 const VALUE_BYTES_MAX: usize = 4_096;
 /// What stands in a path for an ask that is open.
 const ASK: &str = "ASK";
+/// The only endpoint with a documented 500: an agent that was stored before names a model that is
+/// not there, so that its run is stuck until a person says what to do.
+const TALK: &str = "/run";
 /// An id that nothing has.
 const NO_RUN: &str = "run_00000000000000000000000000000000";
 
@@ -126,7 +129,7 @@ const DOORS: &[Door] = &[
              \"promptSteps\":[{{\"content\":{text}}}]}}"
         )
     }),
-    door("POST", "/run", "/run")
+    door("POST", TALK, TALK)
         .value(|text| format!("{{\"thread_id\":{text},\"user_request\":{text}}}")),
     door("POST", "/resume", "/resume").value(|text| {
         format!("{{\"thread_id\":{text},\"clarification_responses\":[{{\"call_id\":{text}}}]}}")
@@ -215,10 +218,9 @@ impl Watch {
         let took = watched.elapsed();
         drop(watched);
         let shown: String = answer.text.chars().take(500).collect();
-        // An agent that a text became asks for a model that is not there: its run waits for a
-        // person, which the door of agents tells with 500.
-        let waits = answer.text.contains("\"code\":\"run_stuck\"");
-        assert!(answer.status < 500 || waits, "{what}: {} {shown}", answer.status);
+        let is_stuck = (answer.status, &answer.body["code"]) == (500, &json!("run_stuck"));
+        let is_expected = answer.status < 500 || (is_stuck && door.route == TALK);
+        assert!(is_expected, "{what}: {} {shown}", answer.status);
         assert!(took <= LIMIT, "{what}: it took {took:?}");
         let watched = self.dog.begin(format!("`/livez` after {what}"));
         assert_eq!(self.house.get("/livez").await.status, 200, "after {what}");
