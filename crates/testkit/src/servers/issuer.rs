@@ -1,6 +1,6 @@
-//! An issuer of access tokens, on threads of its own: it serves its documents, hangs or lies, says
-//! how often its keys were asked for, and signs whatever a test wants. Not a line of it is the
-//! product's.
+//! An issuer of access tokens, on threads of its own: it serves its documents, hangs or lies,
+//! replaces its key, says how often its keys were asked for, and signs whatever a test wants. Not a
+//! line of it is the product's.
 
 use crate::http::{Connection, Message};
 use base64::Engine as _;
@@ -10,8 +10,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const AUDIENCE: &str = "waypost";
 /// The id of its key.
 pub const KEY_ID: &str = "a";
+/// The id of the key that it has beside that one, for a rotation.
+pub const NEXT_KEY_ID: &str = "b";
 
 /// A client may keep a connection idle; no test takes as long as this.
 const IDLE_LIMIT: Duration = Duration::from_secs(3_600);
@@ -38,6 +40,18 @@ pub enum Manner {
     ListsASecret,
 }
 
+/// How far it is with replacing its key by the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rotation {
+    /// It lists its key.
+    #[default]
+    Before,
+    /// It lists both.
+    Both,
+    /// It lists the next one.
+    After,
+}
+
 /// An issuer; it ends with the process of the test.
 pub struct Issuer {
     /// Its address, which is its name.
@@ -49,23 +63,27 @@ struct Desk {
     url: String,
     manner: Manner,
     key: Ed25519KeyPair,
+    next: Ed25519KeyPair,
+    rotation: Mutex<Rotation>,
     asked: AtomicUsize,
 }
 
 impl Issuer {
     /// Starts one with a key of its own.
     pub fn start(manner: Manner) -> Self {
-        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
-        let key = made.and_then(|made| {
-            Ed25519KeyPair::from_pkcs8(made.as_ref()).map_err(|_| ring::error::Unspecified)
-        });
-        let key = key.unwrap_or_else(|error| panic!("no key for an issuer: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.unwrap_or_else(|error| panic!("no issuer: {error}"));
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
         let url = format!("http://{address}");
-        let desk = Arc::new(Desk { url: url.clone(), manner, key, asked: AtomicUsize::new(0) });
+        let desk = Arc::new(Desk {
+            url: url.clone(),
+            manner,
+            key: new_key(),
+            next: new_key(),
+            rotation: Mutex::default(),
+            asked: AtomicUsize::new(0),
+        });
         let serving = desk.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -91,6 +109,11 @@ impl Issuer {
         self.desk.listed()
     }
 
+    /// Lists other keys from now on. What it signs with is up to who asks for a token.
+    pub fn rotate(&self, rotation: Rotation) {
+        *self.desk.rotation.lock().unwrap_or_else(PoisonError::into_inner) = rotation;
+    }
+
     /// The claims of a good token of this subject, issued now.
     pub fn claims(&self, subject: &str) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -105,12 +128,37 @@ impl Issuer {
         self.signed(&header("EdDSA"), claims)
     }
 
+    /// A token with these claims, signed with the next key.
+    pub fn next_token(&self, claims: &Value) -> String {
+        let mut header = header("EdDSA");
+        header["kid"] = json!(NEXT_KEY_ID);
+        signed_with(&self.desk.next, &header, claims)
+    }
+
     /// A token with this header, signed with its key whatever the header says.
     pub fn signed(&self, header: &Value, claims: &Value) -> String {
-        let message = unsigned(header, claims);
-        let signature = self.desk.key.sign(message.as_bytes());
-        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+        signed_with(&self.desk.key, header, claims)
     }
+}
+
+fn new_key() -> Ed25519KeyPair {
+    let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+    let key = made.and_then(|made| {
+        Ed25519KeyPair::from_pkcs8(made.as_ref()).map_err(|_| ring::error::Unspecified)
+    });
+    key.unwrap_or_else(|error| panic!("no key for an issuer: {error}"))
+}
+
+fn signed_with(key: &Ed25519KeyPair, header: &Value, claims: &Value) -> String {
+    let message = unsigned(header, claims);
+    let signature = key.sign(message.as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// A key as an honest issuer lists it.
+fn as_listed(id: &str, key: &Ed25519KeyPair) -> Value {
+    let x = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
+    json!({"kty": "OKP", "crv": "Ed25519", "kid": id, "x": x})
 }
 
 /// The header of a token with this algorithm.
@@ -150,7 +198,7 @@ impl Desk {
             DISCOVERY => self.described(),
             "/keys" => {
                 self.asked.fetch_add(1, Ordering::SeqCst);
-                json!({"keys": [self.shown()]})
+                json!({"keys": self.shown()})
             }
             _ => return Some("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned()),
         };
@@ -169,17 +217,19 @@ impl Desk {
     }
 
     fn listed(&self) -> Value {
-        let x = URL_SAFE_NO_PAD.encode(self.key.public_key().as_ref());
-        json!({"kty": "OKP", "crv": "Ed25519", "kid": KEY_ID, "x": x})
+        as_listed(KEY_ID, &self.key)
     }
 
-    fn shown(&self) -> Value {
-        match self.manner {
-            Manner::ListsASecret => {
-                let k = URL_SAFE_NO_PAD.encode(self.key.public_key().as_ref());
-                json!({"kty": "oct", "kid": KEY_ID, "alg": "HS256", "k": k})
-            }
-            Manner::Serves | Manner::Hangs | Manner::Lies => self.listed(),
+    fn shown(&self) -> Vec<Value> {
+        if self.manner == Manner::ListsASecret {
+            let k = URL_SAFE_NO_PAD.encode(self.key.public_key().as_ref());
+            return vec![json!({"kty": "oct", "kid": KEY_ID, "alg": "HS256", "k": k})];
+        }
+        let next = || as_listed(NEXT_KEY_ID, &self.next);
+        match *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) {
+            Rotation::Before => vec![self.listed()],
+            Rotation::Both => vec![self.listed(), next()],
+            Rotation::After => vec![next()],
         }
     }
 }
