@@ -20,8 +20,8 @@ pub struct Maker {
     pub subject: Arc<str>,
     /// Who really calls, where that is not the subject.
     pub actor: Option<Arc<str>>,
-    /// The key that its request came with, or that its token was given for. A principal has several,
-    /// and one of them may be revoked.
+    /// The key that its request came with, or that its token was given for. A principal has
+    /// several, and one of them may be revoked.
     pub key: Option<KeyId>,
     /// Where it administers. Nothing that reaches further is seen, made or changed.
     pub grants: Grants,
