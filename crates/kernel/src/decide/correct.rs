@@ -87,10 +87,14 @@ impl<'e> At<'e> {
             _ => None,
         };
         let call = self.session.calls.values().find(|call| call.request.frame == failed.id);
+        // What the gate refused is not known to read.
         let pins = call.and_then(|call| call.pins.as_ref());
+        let only_reads = pins.is_some_and(|pins| pins.reach == Reach::Reads);
+        // Other arguments are another call: no key tells that the first one may have happened.
+        let may_be_done = call.is_some_and(OpenCall::is_unknown);
         let leeway = Leeway {
             repeat: !call.is_some_and(OpenCall::must_be_known),
-            edit: !self.is_unseen(failed) || pins.is_some_and(|pins| pins.reach == Reach::Reads),
+            edit: only_reads || !(may_be_done || self.is_unseen(failed)),
         };
         let found = match ask {
             Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), leeway),

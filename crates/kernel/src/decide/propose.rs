@@ -12,10 +12,10 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl At<'_> {
-    /// Whether a model may be asked for other arguments: of a call that may be made again, which is
-    /// no part of a correction.
+    /// Whether a model may be asked for other arguments: of a call that did not happen, which is no
+    /// part of a correction.
     pub(super) fn may_propose(&self, failed: &Failed<'_>) -> bool {
-        failed.call.is_some() && failed.may_repeat() && self.may_ask_model()
+        failed.call.is_some() && failed.may_change() && self.may_ask_model()
     }
 
     /// Whether a model may be asked for a plan that corrects this frame's step.

@@ -30,6 +30,12 @@ impl Failed<'_> {
         let known = self.how != HowFar::Unknown || is_on(Switch::UnknownWriteRetried);
         known || self.call.is_none_or(OpenCall::repeatable)
     }
+
+    /// Whether other arguments may be sent in the place of those that failed: not of a write that
+    /// may have happened, which even a key of its own does not keep from being done twice then.
+    pub(super) fn may_change(&self) -> bool {
+        self.how != HowFar::Unknown || self.call.is_none_or(OpenCall::only_reads)
+    }
 }
 
 /// What the rules say about a failed step.

@@ -5,7 +5,7 @@ use super::{CallState, FrameKind, FrameState, Session};
 use crate::ask::{AskBody, AskedCall};
 use crate::conversation::talk::{CallLine, Guard, Settled};
 use crate::event::{CallRequest, TurnEnd};
-use crate::tool::call::{HowFar, Judgement, Reach, Verdict};
+use crate::tool::call::{HowFar, Judgement, Verdict};
 use crate::values::datum::{Datum, Origin};
 use crate::values::entry::Mode;
 use crate::values::ids::{CallId, FrameId, StepId};
@@ -129,11 +129,10 @@ impl Session {
     /// a call with another. A command that failed is a person's too, however far it got.
     pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {
         let Some(open) = self.calls.get(&call) else { return false };
-        let only_reads = || open.pins.as_ref().is_none_or(|pins| pins.reach == Reach::Reads);
         let frame = open.request.frame;
         self.is_agents_call(frame)
             && !self.is_command(frame)
-            && (how != HowFar::Unknown || only_reads())
+            && (how != HowFar::Unknown || open.only_reads())
     }
 
     /// Whether this frame is a call that an agent in command mode made.

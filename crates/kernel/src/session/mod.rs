@@ -5,7 +5,7 @@ use crate::ask::{Ask, Decision};
 use crate::conversation::talk::Talk;
 use crate::definition::rule::Rules;
 use crate::event::{CallRequest, Closing, Outcome};
-use crate::tool::call::{Given, HowFar, Judgement, Pins, Wants};
+use crate::tool::call::{Given, HowFar, Judgement, Pins, Reach, Wants};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -277,6 +277,11 @@ impl OpenCall {
         self.pins.as_ref().is_none_or(Pins::repeatable)
     }
 
+    /// Whether it can change nothing; one that never passed the gate did not.
+    pub fn only_reads(&self) -> bool {
+        self.pins.as_ref().is_none_or(|pins| pins.reach == Reach::Reads)
+    }
+
     /// Whether it can be taken up again where it was left: what only reads, and what continues
     /// elsewhere whether we look or not.
     pub fn resumable(&self) -> bool {
@@ -292,9 +297,14 @@ impl OpenCall {
         }
     }
 
+    /// Whether no one knows what came of it.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self.state, CallState::Failed(HowFar::Unknown, _))
+    }
+
     /// Whether it was sent and must not be lost sight of.
     pub fn must_be_known(&self) -> bool {
-        let sent = matches!(self.state, CallState::Started | CallState::Failed(HowFar::Unknown, _));
+        let sent = self.is_unknown() || matches!(self.state, CallState::Started);
         sent && !self.repeatable()
     }
 
