@@ -56,7 +56,7 @@ pub struct DraftWrite {
     pub calls: String,
     /// How far that reaches.
     pub reach: Reach,
-    /// Whether a person is asked first, each time.
+    /// Whether a person is asked first, each time: so it is in every plan that can be used.
     pub approve: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum Purpose {
 struct Read {
     source: Value,
     /// None where it cannot be used.
-    plan: Option<Plan>,
+    plan: Option<DraftedPlan>,
     mistakes: Vec<Mistake>,
 }
 
@@ -100,7 +100,6 @@ impl Drafting<'_> {
             let Read { source, plan, mistakes } = self.read(&turn);
             let Took { turns, usage, cost_micros, .. } = self.asking.took;
             if plan.is_some() || turns > rounds_max {
-                let plan = plan.map(|plan| self.judged(plan));
                 let model = self.asking.model.clone();
                 return Ok(Draft { source, plan, mistakes, model, turns, usage, cost_micros });
             }
@@ -139,8 +138,10 @@ impl Drafting<'_> {
         match read {
             Err(mistakes) => Read { source, plan: None, mistakes },
             Ok((plan, mut mistakes)) => {
-                let beyond = self.beyond(&plan);
-                let plan = beyond.is_empty().then_some(plan);
+                let drafted = self.judged(plan);
+                let mut beyond = self.beyond(&drafted.plan);
+                beyond.extend(unasked(&drafted.writes));
+                let plan = beyond.is_empty().then_some(drafted);
                 mistakes.extend(beyond);
                 Read { source, plan, mistakes }
             }
@@ -218,4 +219,12 @@ impl Drafting<'_> {
         writes.extend(correcting(&plan.start, &plan.rules));
         DraftedPlan { plan, reach, writes }
     }
+}
+
+/// What would change something without asking a person first, because no such step can ask.
+fn unasked(writes: &[DraftWrite]) -> impl Iterator<Item = Mistake> {
+    writes.iter().filter(|write| !write.approve).map(|DraftWrite { step, calls, .. }| {
+        let message = format!("step `{step}` has `{calls}` change something without asking first");
+        Mistake::error(message).hint("call tools in `tool_call` steps: those ask a person")
+    })
 }

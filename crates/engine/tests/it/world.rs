@@ -311,6 +311,13 @@ impl World {
         ToolSource::new("server `late`", vec![tool])
     }
 
+    /// A tool like this one, as another server brings it.
+    pub fn bringing(&self, spec: ToolSpec) -> ToolSource {
+        let (ledger, permits) = (self.ledger.clone(), self.permits.clone());
+        let tool = Held { spec: Arc::new(spec), ledger, permits };
+        ToolSource::new("server `late`", vec![Arc::new(tool)])
+    }
+
     fn build(
         folder: &Path,
         plans: &[&str],
