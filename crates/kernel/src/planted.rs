@@ -42,6 +42,10 @@ pub enum Switch {
     BackoffForgotten,
     /// A rule acts before its time.
     RuleActsEarly,
+    /// What a model proposes for a write is sent unasked.
+    ProposedWriteActs,
+    /// A correction that a model wrote runs unasked, whatever it may change.
+    WritingDraftRuns,
 }
 
 thread_local! {

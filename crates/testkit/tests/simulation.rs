@@ -36,6 +36,8 @@ const TALKING_SEEDS_MIN: u64 = 40;
 const SHARED_SEEDS_MIN: u64 = 40;
 /// The same for plans with rules for their failed steps.
 const HEALING_SEEDS_MIN: u64 = 40;
+/// How many seeds with models that are asked about failed steps.
+const ADVISED_SEEDS: u64 = 40;
 /// Within how many seeds a planted fault must be caught.
 const PLANTED_SEEDS: u64 = 150;
 
@@ -90,6 +92,23 @@ fn realms_share_a_machine_and_nothing_else_while_policies_change_and_subjects_va
 #[test]
 fn rules_act_once_in_their_time_whoever_answers_and_dies_beside_them() {
     hunt(|seed| mixed(seed).healing(), HEALING_SEEDS_MIN, &Seen::HEAL);
+}
+
+#[test]
+fn what_models_propose_is_acted_upon_unasked_only_where_nothing_can_change() {
+    let mut coverage = Coverage::default();
+    for seed in 0..ADVISED_SEEDS {
+        let outcome = simulate(Knobs::new(seed).advised());
+        coverage.add(&outcome.coverage);
+        if !outcome.wrong.is_empty() {
+            let first = story(&outcome);
+            panic!("{first}smallest: {}", story(&shrink(outcome)));
+        }
+    }
+    for seen in Seen::ADVISED {
+        tell(&format!("advised: {} {}", coverage.seen(seen), seen.name()));
+        assert!(coverage.seen(seen) > 0, "never met: {}", seen.name());
+    }
 }
 
 /// Simulates seed after seed, at least so many; all of these must be seen.
@@ -389,4 +408,14 @@ fn a_back_off_that_is_forgotten_is_caught() {
 #[test]
 fn a_rule_that_acts_early_is_caught() {
     is_caught(Planted::Inside(Switch::RuleActsEarly));
+}
+
+#[test]
+fn a_proposal_for_a_write_that_is_sent_unasked_is_caught() {
+    is_caught(Planted::Inside(Switch::ProposedWriteActs));
+}
+
+#[test]
+fn a_draft_that_writes_and_runs_unasked_is_caught() {
+    is_caught(Planted::Inside(Switch::WritingDraftRuns));
 }

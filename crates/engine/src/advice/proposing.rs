@@ -12,6 +12,7 @@ use kernel::ask::held::{Does, Drafter, Found};
 use kernel::ask::{AskedCall, FixAction, Reply};
 use kernel::conversation::llm::Stop;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::planted::{Switch, is_on};
 use kernel::prompt::draft::correction_opening;
 use kernel::prompt::masking::{hushed, masked};
 use kernel::prompt::propose::{FailedCall, Proposed, again, answered, opening};
@@ -164,7 +165,8 @@ fn usable(
     let formed = shared.gate.well_formed(&failed.caller, &shown.call.tool, &arguments);
     let listed = formed.map_err(|ill| ill.fault.message)?;
     let reads = |arguments: &Value| listed.tool.reach(arguments).0 == Reach::Reads;
-    let acts = reads(&shown.call.arguments) && reads(&arguments);
+    let only_reads = reads(&shown.call.arguments) && reads(&arguments);
+    let acts = only_reads || is_on(Switch::ProposedWriteActs);
     let reply = Reply::Fix {
         action: FixAction::Edit,
         arguments: Some(Arc::new(arguments)),
@@ -240,7 +242,7 @@ fn written(draft: Draft, id: PlanId, drafter: &Drafter) -> Found {
         Reply::Fix { action: FixAction::Correct, arguments: None, output: None, plan_id: Some(id) };
     Found {
         reply: Some(reply),
-        acts: drafter.auto_reads && reads,
+        acts: (drafter.auto_reads && reads) || is_on(Switch::WritingDraftRuns),
         plan: Some(Arc::new(source)),
         why,
         fault: None,

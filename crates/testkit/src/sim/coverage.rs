@@ -81,6 +81,12 @@ pub enum Seen {
     CorrectionLeft,
     /// A process was gone while a correction was under way.
     CorrectionClaimed,
+    /// Arguments that a model proposed were sent unasked.
+    ProposalActed,
+    /// A correction that a model wrote ran unasked.
+    DraftRan,
+    /// Somebody took what a model proposed.
+    ProposalTaken,
 }
 
 impl Seen {
@@ -131,6 +137,9 @@ impl Seen {
         Seen::CorrectionClaimed,
     ];
 
+    /// What only models that are asked about failed steps can meet.
+    pub const ADVISED: [Seen; 3] = [Seen::ProposalActed, Seen::DraftRan, Seen::ProposalTaken];
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
@@ -170,6 +179,9 @@ impl Seen {
             Seen::CorrectionActed => "correction acted upon",
             Seen::CorrectionLeft => "correction came to nothing",
             Seen::CorrectionClaimed => "correction went on after a power cut",
+            Seen::ProposalActed => "proposed arguments sent unasked",
+            Seen::DraftRan => "drafted correction ran unasked",
+            Seen::ProposalTaken => "proposal taken by a person",
         }
     }
 }

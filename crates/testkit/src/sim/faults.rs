@@ -91,6 +91,12 @@ impl Planted {
         )
     }
 
+    /// Whether it takes models that are asked about failed steps to meet it.
+    pub fn takes_advice(self) -> bool {
+        let switch = self.switch();
+        matches!(switch, Some(Switch::ProposedWriteActs | Switch::WritingDraftRuns))
+    }
+
     /// Whether only a rough seed can meet it.
     pub fn is_rough(self) -> bool {
         let switch = self.switch();

@@ -18,6 +18,8 @@ pub struct Knobs {
     pub talks: bool,
     /// Whether plans have rules and corrections for their failed steps.
     pub heals: bool,
+    /// Whether models are asked about some of these.
+    pub advised: bool,
     /// What is wrong on purpose.
     pub planted: Option<Planted>,
     /// Whether events go out.
@@ -41,6 +43,7 @@ impl Knobs {
             crashes: 3,
             talks: false,
             heals: false,
+            advised: false,
             planted: None,
             sink: false,
             elsewhere: false,
@@ -77,6 +80,13 @@ impl Knobs {
         self
     }
 
+    /// The same with rules that ask a model, which proposes arguments and writes corrections.
+    #[must_use]
+    pub fn advised(mut self) -> Self {
+        (self.heals, self.advised) = (true, true);
+        self
+    }
+
     /// The same with a planted fault, and with what it takes to meet it.
     #[must_use]
     pub fn with(mut self, planted: Planted) -> Self {
@@ -84,6 +94,9 @@ impl Knobs {
         self.sink |= planted == Planted::PlaceAhead;
         self.elsewhere |= planted.takes_two();
         self.heals |= planted.heals();
+        if planted.takes_advice() {
+            self = self.advised();
+        }
         if planted.takes_two_realms() {
             self = self.shared();
         }

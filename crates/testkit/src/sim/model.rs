@@ -6,6 +6,7 @@ use super::rng::Rng;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::machine::power::{Point, Power};
 use crate::sim::outside::panicking::Panics;
+use crate::sim::programs::healing::ADVISER;
 use crate::sim::programs::plans::{TOOLS, call_step};
 use crate::sim::programs::reference::last_words_of;
 use crate::sim::programs::source::{DOER, TALKER};
@@ -43,18 +44,31 @@ pub struct Around {
 
 /// One model.
 struct SimModel {
-    /// Whether it speaks in commands.
-    commands: bool,
+    manner: Manner,
     around: Around,
 }
 
-/// A model for each agent, under the agent's name.
+/// How a model speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// It calls tools.
+    Calls,
+    /// It writes commands.
+    Commands,
+    /// It says what to do about failed steps.
+    Advises,
+}
+
+/// A model for each agent, under the agent's name, and one for failed steps.
 pub fn all(around: &Around) -> Models {
-    let model = |commands: bool| {
+    let model = |manner: Manner| {
         let around = around.clone();
-        Model::new(Arc::new(SimModel { commands, around }))
+        Model::new(Arc::new(SimModel { manner, around }))
     };
-    Models::default().with(TALKER, model(false)).with(DOER, model(true))
+    Models::default()
+        .with(TALKER, model(Manner::Calls))
+        .with(DOER, model(Manner::Commands))
+        .with(ADVISER, model(Manner::Advises))
 }
 
 impl SimModel {
@@ -95,7 +109,11 @@ impl SimModel {
         self.around.panics.in_driver("a model");
         match fails {
             Some(kind) => Err(LlmError::new(kind, "the model is not well")),
-            None => Ok(said(&prompt.messages, self.commands)),
+            None => Ok(match self.manner {
+                Manner::Calls => said(&prompt.messages, false),
+                Manner::Commands => said(&prompt.messages, true),
+                Manner::Advises => advice(&prompt.messages),
+            }),
         }
     }
 }
@@ -108,6 +126,35 @@ impl Llm for SimModel {
     ) -> BoxFuture<'a, Result<Turn, LlmError>> {
         Box::pin(self.answer(prompt))
     }
+}
+
+/// What it says about a failed step: other arguments, or a plan that reads or writes and has the
+/// step tried again or changed. Now and then it says nothing that can be used.
+fn advice(messages: &[Message]) -> Turn {
+    let texts = messages.iter().map(|message| match message {
+        Message::System { text } | Message::User { text } => text.as_str(),
+        Message::Assistant { .. } | Message::Result { .. } => "",
+    });
+    let number: u32 = texts.clone().flat_map(str::bytes).map(u32::from).sum();
+    let drafts = texts.clone().any(|text| text.starts_with("You write a plan"));
+    let arguments = json!({"step": "advised"});
+    if number.is_multiple_of(7) {
+        return Turn { text: "{\"planId\": 7".to_owned(), ..Turn::default() };
+    }
+    if !drafts {
+        let text = json!({"arguments": arguments, "why": "as advised"}).to_string();
+        return Turn { text, ..Turn::default() };
+    }
+    let tool = if number.is_multiple_of(2) { "sim::read" } else { "sim::write" };
+    let reply = match number % 3 {
+        0 => json!({"action": "edit", "arguments": arguments}),
+        _ => json!({"action": "retry", "why": "as advised"}),
+    };
+    let plan = json!({"planId": "advice/one", "steps": [
+        {"id": "advised", "type": "tool_call", "toolId": tool, "arguments": arguments,
+         "nextStepId": "say"},
+        {"id": "say", "type": "final_response", "message": reply}]});
+    Turn { text: plan.to_string(), ..Turn::default() }
 }
 
 /// What it says after these messages: the next calls, or its last words. One that speaks in
@@ -217,6 +264,20 @@ mod tests {
         assert_eq!(said(&last, false).text, "done s");
         let command: Value = serde_json::from_str(&said(&so_far, true).text).unwrap();
         assert_eq!((&command["args"]["step"], &command["stop"]), (&json!("sc3"), &json!(true)));
+    }
+
+    #[test]
+    fn it_advises_the_same_again_and_by_what_it_is_asked() {
+        // Each has another sum of its bytes.
+        let asked = |system: &str, number: u8| {
+            let user = Message::User { text: char::from(b'!' + number).to_string() };
+            [Message::System { text: system.to_owned() }, user]
+        };
+        let plans: BTreeSet<String> =
+            (0..42).map(|number| advice(&asked("You write a plan", number)).text).collect();
+        assert_eq!(plans.len(), 5, "two tools, two replies, and nothing: {plans:?}");
+        let arguments = |text: &str| text.contains("\"arguments\"");
+        assert!((0..42).any(|number| arguments(&advice(&asked("A call", number)).text)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::rng::Rng;
 use crate::sim::programs::reference::{form_of, words_of};
+use kernel::ask::proposal::newest;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::tool::call::HowFar;
 use serde_json::json;
@@ -32,11 +33,24 @@ fn fix(action: FixAction) -> Reply {
     Reply::Fix { action, arguments: None, output, plan_id: None }
 }
 
+/// What a model proposes in an ask, taken as it is.
+fn proposed(ask: &Ask) -> Option<Reply> {
+    let reply = newest(ask)?.reply.as_ref()?;
+    let takes = [FixAction::Edit, FixAction::Correct];
+    match reply {
+        Reply::Fix { action, .. } if takes.contains(action) => Some(reply.clone()),
+        _ => None,
+    }
+}
+
 /// The reply of someone who may say anything, also what does not fit.
 pub fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
     if rng.chance(5) {
         // Of the wrong kind for every ask but a tool's page.
         return Reply::Authorize { done: true };
+    }
+    if let Some(proposed) = proposed(ask).filter(|_| rng.chance(50)) {
+        return proposed;
     }
     let yes = yes_to(ask);
     match (&ask.body, yes) {

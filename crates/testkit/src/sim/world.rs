@@ -187,7 +187,9 @@ impl Machine {
             policy = policy.shared(knobs.planted == Some(Planted::OldPolicyDecides));
         }
         let mut plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
-        plans.iter_mut().for_each(|plan| plan.heals = knobs.heals);
+        for plan in &mut plans {
+            (plan.heals, plan.advised) = (knobs.heals, knobs.advised);
+        }
         let mut kinds = BTreeMap::new();
         for plan in &plans {
             kinds.extend(types(&plan.nodes));
@@ -383,7 +385,7 @@ impl Machine {
     }
 
     fn models(&self) -> Models {
-        if !self.knobs.talks {
+        if !self.knobs.talks && !self.knobs.advised {
             return Models::default();
         }
         model::all(&model::Around {

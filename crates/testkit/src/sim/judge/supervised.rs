@@ -1,12 +1,17 @@
 //! What a journal tells of rules: that each acts on what it holds, not before its time, never more
-//! often than it may, and repeats no write of unknown outcome; and that no correction begins twice.
+//! often than it may, and repeats no write of unknown outcome; that no correction begins twice; and
+//! that what models propose is acted upon unasked only where nothing can change.
 
-use kernel::ask::held::{HeldBy, SUPERVISOR};
+use kernel::ask::held::{Does, HeldBy, SUPERVISOR};
 use kernel::ask::{Ask, AskBody, Decision, FixAction, Reply};
-use kernel::event::{CorrectionEntry, Event, Fact};
+use kernel::event::{CorrectionEnd, CorrectionEntry, Event, Fact, ProposalEnd};
 use kernel::session::{FrameState, OpenCall, Session};
-use kernel::values::ids::AskId;
+use kernel::values::ids::{AskId, FrameId};
+use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// The tool of the simulation that changes nothing.
+const READS: &str = "sim::read";
 
 /// What a journal told of rules so far.
 #[derive(Debug, Default)]
@@ -25,6 +30,12 @@ impl Supervised {
                 open.map_or_else(Vec::new, |open| acted(&open.ask, decision, session))
             }
             Fact::CorrectionEntered(entry) => self.entered(entry, session),
+            Fact::ProposalGiven(end) if end.found.acts => {
+                proposal_acted(end, session).into_iter().collect()
+            }
+            Fact::CorrectionEnded(end) if end.found.acts => {
+                draft_edits(end, session).into_iter().collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -38,6 +49,56 @@ impl Supervised {
         let wrong = [(!is_chosen).then(unchosen), (!is_first).then(twice)];
         wrong.into_iter().flatten().collect()
     }
+}
+
+/// The tool of the call that a frame asks about.
+fn failed_tool(frame: FrameId, session: &Session) -> Option<&str> {
+    let mut calls = session.calls.values().filter(|call| call.request.frame == frame);
+    calls.next().map(|call| call.request.tool.as_str())
+}
+
+/// What is wrong with a proposal that is acted upon unasked: it could change something, or its rule
+/// does not say so.
+fn proposal_acted(end: &ProposalEnd, session: &Session) -> Option<String> {
+    let Some(plan) = &end.found.plan else {
+        let reads = failed_tool(end.frame, session) == Some(READS);
+        let wrong =
+            format!("a proposal for a write is acted upon unasked in frame {:?}", end.frame);
+        return (!reads).then_some(wrong);
+    };
+    let asked = match session.frames.get(&end.frame).map(|frame| &frame.state) {
+        Some(FrameState::Proposing { ask, .. }) => session.asks.get(ask),
+        _ => None,
+    };
+    let does = asked.and_then(|open| open.ask.held.as_ref()).map(|held| &held.does);
+    let is_auto = matches!(does, Some(Does::Draft(drafter)) if drafter.auto_reads);
+    let wrong = format!("a drafted correction runs unasked in frame {:?}: {plan}", end.frame);
+    (!(is_auto && only_reads(plan))).then_some(wrong)
+}
+
+/// Whether a plan, as JSON, calls nothing that could change something.
+fn only_reads(plan: &Value) -> bool {
+    match plan {
+        Value::Object(members) => members.iter().all(|(name, value)| match name.as_str() {
+            "toolId" => value == READS,
+            "type" => !["plan", "agent", "publish_event"].iter().any(|kind| value == kind),
+            _ => only_reads(value),
+        }),
+        Value::Array(items) => items.iter().all(only_reads),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// A correction that ran unasked and changes the arguments of a write.
+fn draft_edits(end: &CorrectionEnd, session: &Session) -> Option<String> {
+    let edits = matches!(end.found.reply, Some(Reply::Fix { action: FixAction::Edit, .. }));
+    let plan = &session.frames.get(&end.child)?.plan;
+    let failed = session.frames.get(&end.frame)?;
+    let mut found = failed.tried.iter().filter_map(|tried| tried.found.as_deref());
+    let unasked = found.any(|found| found.acts && found.runs(plan));
+    let reads = failed_tool(end.frame, session) == Some(READS);
+    let wrong = || format!("a drafted correction edits a write unasked in frame {:?}", end.frame);
+    (edits && unasked && !reads).then(wrong)
 }
 
 /// A rule that holds an ask more often than it may.

@@ -1,13 +1,15 @@
 //! What a journal went through of what is easily missed, and which blobs it names.
 
 use crate::sim::coverage::{Counts, Seen};
+use kernel::ask::Reply;
 use kernel::ask::held::SUPERVISOR;
+use kernel::ask::proposal::newest;
 use kernel::event::{Event, Fact};
 use kernel::tool::call::{Judgement, Verdict};
 use kernel::values::datum::{Datum, Held};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{AskId, CallId, ContentHash, FrameId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts what is easily missed in one session.
 pub fn tally(events: &[Event]) -> Counts {
@@ -59,6 +61,8 @@ struct Tally {
     held: BTreeSet<AskId>,
     /// Corrections under way.
     correcting: BTreeSet<FrameId>,
+    /// What is proposed in asks.
+    proposed: BTreeMap<AskId, Reply>,
 }
 
 impl Tally {
@@ -72,6 +76,7 @@ impl Tally {
         }
         self.talk(fact);
         self.heal(fact);
+        self.advise(fact);
         match fact {
             // What stands before this happened elsewhere, and is counted there.
             Fact::SessionForked { .. } => self.counts.clear(),
@@ -200,6 +205,27 @@ impl Tally {
             Fact::RunEnded { .. } => self.correcting.clear(),
             Fact::RunClaimed { .. } if !self.correcting.is_empty() => {
                 self.note(Seen::CorrectionClaimed);
+            }
+            _ => {}
+        }
+    }
+
+    /// What models proposed, and who acted upon it.
+    fn advise(&mut self, fact: &Fact) {
+        match fact {
+            Fact::AskOpened(ask) => {
+                let reply = newest(ask).and_then(|found| found.reply.clone());
+                self.proposed.extend(reply.map(|reply| (ask.id, reply)));
+            }
+            Fact::AskDecided { ask, decision } if *decision.by != *SUPERVISOR => {
+                let proposed = self.proposed.remove(ask);
+                if proposed.is_some_and(|reply| reply == decision.reply) {
+                    self.note(Seen::ProposalTaken);
+                }
+            }
+            Fact::ProposalGiven(end) if end.found.acts => {
+                let runs = end.found.plan.is_some();
+                self.note(if runs { Seen::DraftRan } else { Seen::ProposalActed });
             }
             _ => {}
         }

@@ -10,11 +10,28 @@ const LOOK: &str = "sim/look";
 /// Looks twice, and says that the step did happen.
 const FIND: &str = "sim/find";
 
+/// The model that is asked about failed steps.
+pub const ADVISER: &str = "adviser";
+
+/// A number that follows from the id of a step.
+fn number_of(step: &str) -> u32 {
+    step.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+}
+
+/// The rules of a step that asks a model, if it does.
+pub fn advice_of(step: &str) -> Option<Value> {
+    let rules = match number_of(step) % 4 {
+        0 => json!([{"propose": {"model": ADVISER}}]),
+        1 => json!([{"draft": {"model": ADVISER}}]),
+        2 => json!([{"draft": {"model": ADVISER, "auto": "reads"}}]),
+        _ => return None,
+    };
+    Some(rules)
+}
+
 /// The rules of a step, if it has some.
 pub fn rules_of(step: &str) -> Option<Value> {
-    let number =
-        step.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    let rules = match number % 5 {
+    let rules = match number_of(step) % 5 {
         0 => json!([{"retry": {"times": 2, "wait_ms": 300}}, "ask"]),
         1 => json!([
             {"when": {"how": ["not_sent", "failed"]}, "retry": {"times": 1, "wait_ms": 2_500}},
@@ -78,5 +95,10 @@ mod tests {
         kinds.sort();
         kinds.dedup();
         assert_eq!(kinds.len(), 5, "{kinds:?}");
+        let advised = (0..40).filter_map(|number| advice_of(&format!("p0s{number}")));
+        let mut kinds: Vec<String> = advised.map(|rules| rules.to_string()).collect();
+        kinds.sort();
+        kinds.dedup();
+        assert_eq!(kinds.len(), 3, "{kinds:?}");
     }
 }

@@ -182,6 +182,8 @@ pub struct SimPlan {
     pub past: Vec<Past>,
     /// Whether its calls have rules for failures.
     pub heals: bool,
+    /// Whether models are asked about some of its failures.
+    pub advised: bool,
 }
 
 /// All plans of a seed; a plan names only plans before it. Those that talk have agents, and tell
@@ -202,7 +204,7 @@ pub fn plans(rng: &mut Rng, count: usize, talks: bool) -> Vec<SimPlan> {
         let nodes = maker.top();
         let past = (0..2).filter_map(|_| maker.past()).collect();
         let (id, shown) = (plan_id(number), maker.shown);
-        made.push(SimPlan { id, nodes, shown, past, heals: false });
+        made.push(SimPlan { id, nodes, shown, past, heals: false, advised: false });
     }
     made
 }

@@ -1,6 +1,6 @@
 //! Plans as the loader reads them.
 
-use super::healing::rules_of;
+use super::healing::{advice_of, rules_of};
 use super::plans::{
     AgentStep, CallStep, Kind, Look, NOTHING, NUMBER, Node, Over, Past, SHARED_KEY, SimPlan,
     branch_id, plan_id, type_of,
@@ -145,7 +145,8 @@ impl SimPlan {
             arguments["past"] = in_history(past);
         }
         let mut more = json!({"toolId": call.tool, "arguments": arguments, "saveAs": call.save});
-        if let Some(rules) = rules_of(id).filter(|_| self.heals) {
+        let advice = advice_of(id).filter(|_| self.advised);
+        if let Some(rules) = advice.or_else(|| rules_of(id).filter(|_| self.heals)) {
             more["on_error"] = rules;
         }
         if call.approve {
