@@ -40,6 +40,7 @@ mod agent;
 mod logs;
 mod config;
 mod doctor;
+mod heal;
 mod backup;
 mod keys;
 mod child;
