@@ -110,6 +110,13 @@ impl ClientOptions {
         Self { follows: true, ..self }
     }
 
+    /// Names lead only to addresses that these settings permit. An address that is written as such
+    /// is not looked up: who writes it is judged beforehand.
+    #[must_use]
+    pub fn guarded(self, settings: HttpSettings) -> Self {
+        Self { guard: Some(Arc::new(settings)), ..self }
+    }
+
     /// The client of a command: it does not say who we are, and takes the proxies of its
     /// environment if it `is_proxied`.
     #[must_use]

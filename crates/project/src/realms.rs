@@ -31,6 +31,8 @@ pub(crate) struct RealmKeys {
     max_find_limit: Option<NonZeroU64>,
     run_as_user_id: Option<Text>,
     default_agent: Option<Text>,
+    #[serde(deserialize_with = "variables")]
+    variables: Option<Vec<Pattern>>,
     /// What it says is read with the project's own rules.
     #[serde(rename = "supervisor")]
     _supervisor: Option<SupervisorKeys>,
@@ -57,11 +59,27 @@ fn settings(keys: RealmKeys) -> Result<RealmSettings, Mistake> {
         max_find_limit: keys.max_find_limit.map(NonZeroU64::get),
         run_as: keys.run_as_user_id.map(|id| id.text.into()),
         default_agent: keys.default_agent.map(|name| AgentName::from(name.text)),
+        variables: keys.variables,
     })
 }
 
 fn tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
     let read = |text: &str| Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()));
+    checked_list(deserializer, read).map(Some)
+}
+
+/// Names of variables, and beginnings of names.
+fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
+    let read = |text: &str| {
+        let name = text.strip_suffix('*').unwrap_or(text);
+        let is_named = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let pattern = Pattern::new(text).ok().filter(|_| is_named);
+        pattern.ok_or_else(|| {
+            Mistake::error(format!("`{text}` is no name of a variable"))
+                .hint("write a name, or its beginning and `*`: `ACME_TOKEN`, `ACME_*`")
+        })
+    };
     checked_list(deserializer, read).map(Some)
 }
 
@@ -152,13 +170,14 @@ mod tests {
     fn all_of_it_can_be_written_in_toml() {
         let text = "[realms.acme]\nenabled_tools = [\"math::*\"]\nmax_find_limit = 100\n\
                     run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
-                    [realms.none]\nenabled_tools = []\n[realms.bare]\n";
+                    variables = [\"ACME_*\", \"SHARED\"]\n[realms.none]\nenabled_tools = []\n[realms.bare]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         let acme = RealmSettings {
             enabled_tools: patterns(&["math::*"]),
             max_find_limit: Some(100),
             run_as: Some("agent-service-user".into()),
             default_agent: Some("desk".into()),
+            variables: patterns(&["ACME_*", "SHARED"]),
         };
         assert_eq!(config.realms["acme"], acme);
         assert_eq!(config.realms["none"].enabled_tools, Some(Vec::new()));
@@ -173,6 +192,8 @@ mod tests {
             ("[realms.a]\nenabled_tools = [\"a b\"]\n", "waypost.toml:2:"),
             ("[realms.a]\nrun_as_user_id = \"corp:1\"\n", "is not the id of a principal"),
             ("[realms.a]\nmax_find_limit = 0\n", "waypost.toml:2:"),
+            ("[realms.a]\nvariables = [\"A-*\"]\n", "`A-*` is no name of a variable"),
+            ("[realms.a]\nvariables = [\"*\"]\n", "`*` is no name of a variable"),
             ("[realms.a]\nenabledTools = []\n", "did you mean `enabled_tools`?"),
         ] {
             let found = Config::parse("waypost.toml", text).unwrap_err();
@@ -195,6 +216,7 @@ mod tests {
             max_find_limit: Some(100),
             run_as: Some("agent-service-user".into()),
             default_agent: None,
+            variables: None,
         };
         assert_eq!(realms["acme"], acme);
         assert_eq!(realms["acme.eu"], RealmSettings::default(), "empty is all");

@@ -1,21 +1,27 @@
 //! The upstreams while they run: started, kept in the catalog, shown and stopped. What is
-//! configured is there from the start to the end; what is stored comes and goes.
+//! configured is there from the start to the end; what is stored is one realm's own, and comes and
+//! goes.
 
+mod follow;
+mod provided;
+
+use engine::Engine;
 use engine::refusal::Refusal;
-use engine::{Engine, ListChanges, ToolSource};
-use futures::future::{Either, select};
-use kernel::contracts::{Definitions, Spawn, Tool};
-use kernel::definition::plan::mistake::{Mistake, Severity};
-use kernel::values::datum::value_weight;
+use follow::{Followed, follow};
+use identity::Identity;
+use kernel::contracts::Definitions;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::values::fault::Fault;
 use kernel::values::ids::RealmId;
+use project::realm::default_realm;
 use project::upstream_entries::{Entry, Facts, Ourselves, config_of, stored};
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, oneshot, watch};
-use upstreams::{Changed, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig};
+use tokio::sync::{oneshot, watch};
+use upstreams::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, place_of};
+
+pub(crate) use provided::{Provided, leads_inside, left_out, stored_providers};
 
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -31,8 +37,10 @@ pub(crate) struct GatewayParts {
     pub(crate) definitions: Arc<dyn Definitions>,
     /// What upstreams are built from.
     pub(crate) remote: RemoteParts,
-    /// The variables that stored providers may name.
+    /// The variables that stored providers may name, as far as their realms may.
     pub(crate) variables: Lookup,
+    /// What is set for realms.
+    pub(crate) identity: Arc<Identity>,
     /// How this server itself is reached.
     pub(crate) ourselves: Ourselves,
 }
@@ -42,8 +50,8 @@ pub(crate) struct Gateway {
     parts: GatewayParts,
     configured: Arc<Remote>,
     /// What is configured, also what is left alone.
-    members: Vec<Member>,
-    stored: Mutex<BTreeMap<String, Kept>>,
+    members: Vec<Configured>,
+    stored: Mutex<Stored>,
     /// What was started and is not in the catalog yet; nothing once that is watched.
     coming: Mutex<Option<Vec<Coming>>>,
     /// What is stored changes one by one, with what runs for it.
@@ -60,6 +68,15 @@ pub(crate) struct Member {
     /// It, while it runs.
     pub(crate) upstream: Option<Arc<Upstream>>,
 }
+
+/// A configured one.
+struct Configured {
+    entry: Entry,
+    member: Member,
+}
+
+/// The stored ones of each realm, by name.
+type Stored = BTreeMap<RealmId, BTreeMap<String, Kept>>;
 
 /// A stored one.
 struct Kept {
@@ -92,15 +109,18 @@ impl Gateway {
         let following = watch::Sender::new(false);
         let mut coming = Vec::new();
         for upstream in configured.upstreams() {
+            let followed = Followed { upstream: upstream.clone(), realm: None };
             // No one waits for the end of what is configured.
-            let (listed, _) = follow(&parts, upstream.clone(), following.subscribe());
+            let (listed, _) = follow(&parts, followed, following.subscribe());
             coming.push(Coming { upstream: upstream.clone(), listed });
         }
         let running = |name: &str| {
             configured.upstreams().iter().find(|upstream| upstream.name() == name).cloned()
         };
-        let member =
-            |entry: &Entry| Member { upstream: running(&entry.name), facts: entry.facts() };
+        let member = |entry: &Entry| Configured {
+            member: Member { upstream: running(&entry.name), facts: entry.facts() },
+            entry: entry.clone(),
+        };
         let members = entries.iter().map(member).collect();
         Self {
             parts,
@@ -141,19 +161,29 @@ impl Gateway {
         self.coming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All upstreams, by name.
-    pub(crate) fn members(&self) -> Vec<Member> {
+    /// The upstreams that are there for a realm, by name.
+    pub(crate) fn members(&self, realm: &RealmId) -> Vec<Member> {
         let stored = self.stored();
-        let of_store = stored.values().map(|kept| kept.member.clone());
-        let mut all: Vec<Member> = self.members.iter().cloned().chain(of_store).collect();
+        let configured = self.members.iter().filter(|known| known.entry.is_for(realm));
+        let of_store = stored.get(realm).into_iter().flat_map(BTreeMap::values);
+        let mut all: Vec<Member> = configured
+            .map(|known| known.member.clone())
+            .chain(of_store.map(|kept| kept.member.clone()))
+            .collect();
         all.sort_by(|left, right| left.facts.name.cmp(&right.facts.name));
         all
     }
 
-    /// All that run.
-    pub(crate) fn running(&self) -> Vec<Arc<Upstream>> {
+    /// All that run for a realm.
+    pub(crate) fn running(&self, realm: &RealmId) -> Vec<Arc<Upstream>> {
+        self.members(realm).into_iter().filter_map(|member| member.upstream).collect()
+    }
+
+    /// All that run, whichever realm they are there for.
+    pub(crate) fn all_running(&self) -> Vec<Arc<Upstream>> {
         let stored = self.stored();
-        let members = self.members.iter().chain(stored.values().map(|kept| &kept.member));
+        let of_store = stored.values().flat_map(BTreeMap::values).map(|kept| &kept.member);
+        let members = self.members.iter().map(|known| &known.member).chain(of_store);
         members.filter_map(|member| member.upstream.clone()).collect()
     }
 
@@ -162,9 +192,10 @@ impl Gateway {
         &self.parts.definitions
     }
 
-    /// The configured upstream of this name.
-    pub(crate) fn configured(&self, name: &str) -> Option<&Facts> {
-        self.members.iter().map(|member| &member.facts).find(|facts| facts.name == name)
+    /// The configured upstream of this name that is there for a realm.
+    pub(crate) fn configured(&self, realm: &RealmId, name: &str) -> Option<&Facts> {
+        let is_it = |known: &&Configured| known.entry.name == name && known.entry.is_for(realm);
+        self.members.iter().find(is_it).map(|known| &known.member.facts)
     }
 
     /// Where logins come back to; nowhere without a door for them.
@@ -172,21 +203,21 @@ impl Gateway {
         self.parts.remote.login.as_ref()
     }
 
-    /// Whether a login of this state is under way. All upstreams share one vault.
+    /// Whether a login of this state is under way.
     pub(crate) async fn knows_login(&self, state: &str) -> bool {
-        self.configured.knows_login(state).await
+        let remotes = self.remotes_of(state);
+        let mut known = false;
+        for remote in remotes {
+            known = known || remote.knows_login(state).await;
+        }
+        known
     }
 
     /// Someone came back from a login: the upstream that it was for. Each stored provider has its
     /// own `Remote`, and one that does not know a login says so and leaves it to the others.
     pub(crate) async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
-        let of_store: Vec<Arc<Remote>> = {
-            let stored = self.stored();
-            let running = stored.values().filter_map(|kept| kept.running.as_ref());
-            running.map(|running| running.remote.clone()).collect()
-        };
-        let mut finished = self.configured.finish_login(returned.clone()).await;
-        for remote in of_store {
+        let mut finished = Err(Fault::new(NOT_FOUND, "this login is not known"));
+        for remote in self.remotes_of(&returned.state) {
             match finished {
                 Err(fault) if fault.name == NOT_FOUND => {
                     finished = remote.finish_login(returned.clone()).await;
@@ -197,12 +228,34 @@ impl Gateway {
         finished
     }
 
+    /// Who may know the login of this state, what is configured first: the state says where it is
+    /// kept, and stored providers that keep theirs elsewhere are not asked.
+    fn remotes_of(&self, state: &str) -> Vec<Arc<Remote>> {
+        let stored = self.stored();
+        let all = stored.iter().flat_map(|(realm, kept)| kept.iter().map(move |one| (realm, one)));
+        let is_kept_there = |realm: &RealmId, name: &str| match self.place(realm, name) {
+            Some(place) => place_of(state).is_some_and(|there| *there == *place),
+            None => place_of(state).is_none(),
+        };
+        let there = all.filter(|(realm, (name, _))| is_kept_there(realm, name));
+        let remote = |kept: &Kept| kept.running.as_ref().map(|running| running.remote.clone());
+        let of_store = there.filter_map(|(_, (_, kept))| remote(kept));
+        std::iter::once(self.configured.clone()).chain(of_store).collect()
+    }
+
+    /// Where in the vault what logins at a stored provider bring is kept. That of a provider in the
+    /// realm that every server has is at its root, unless a configured one has the same name.
+    fn place(&self, realm: &RealmId, name: &str) -> Option<String> {
+        let is_taken = || self.members.iter().any(|known| known.entry.name == name);
+        let is_apart = *realm != default_realm() || is_taken();
+        is_apart.then(|| format!("{realm}/{name}"))
+    }
+
     /// What a stored provider leads to, if it can be used beside the others. The caller holds
     /// `changing`.
-    pub(crate) fn config_of(&self, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
-        let lookup = self.parts.variables.clone();
-        let variables = move |name: &str| stored::may_name(name).then(|| lookup(name)).flatten();
-        let config = config_of(entry, &variables)?;
+    pub(crate) fn config_of(&self, provided: &Provided) -> Result<UpstreamConfig, Mistake> {
+        let Provided { realm, entry, .. } = provided;
+        let config = self.looked_up(realm, entry)?;
         if self.parts.ourselves.are(&config) {
             let what = format!("`{}` leads back to this server", entry.name);
             let mistake = Mistake::error(what).hint("its tools are here already");
@@ -211,7 +264,7 @@ impl Gateway {
         let is_same = |member: &Member| {
             member.facts.name != entry.name && member.facts.prefix == config.prefix
         };
-        let other = self.members().into_iter().find(is_same);
+        let other = self.members(realm).into_iter().find(is_same);
         match other.filter(|_| !config.prefix.is_empty()) {
             None => Ok(config),
             Some(Member { facts, .. }) => {
@@ -220,6 +273,26 @@ impl Gateway {
                 Err(entry.place.mistake(Mistake::error(what).hint("give it another `prefix`")))
             }
         }
+    }
+
+    /// A stored provider with the variables that its realm may use.
+    fn looked_up(&self, realm: &RealmId, entry: &Entry) -> Result<UpstreamConfig, Mistake> {
+        let directory = self.parts.identity.directory();
+        let settings = directory.realms.0.get(realm);
+        let listed = settings.and_then(|own| own.variables.as_deref());
+        let refused = Cell::new(None);
+        let variables = |name: &str| {
+            if stored::may_name(realm, listed, name) {
+                return (self.parts.variables)(name);
+            }
+            refused.set(Some(name.to_owned()));
+            None
+        };
+        let config = config_of(entry, &variables);
+        config.map_err(|mistake| match refused.take() {
+            Some(name) => entry.place.mistake(stored::not_its_own(realm, &name)),
+            None => mistake,
+        })
     }
 
     /// Does this to its end, also where the one who asked for it goes away meanwhile: what is
@@ -239,34 +312,48 @@ impl Gateway {
 
     /// Starts a stored provider in the place of the one of its name; one that is left alone is only
     /// shown, and one that runs just so continues. The caller holds `changing`.
-    pub(crate) async fn begin(&self, entry: &Entry, config: UpstreamConfig) {
-        if !entry.is_disabled() && self.runs_as(entry, &config) {
+    pub(crate) async fn begin(&self, provided: &Provided, config: UpstreamConfig) {
+        let Provided { realm, entry, .. } = provided;
+        if !entry.is_disabled() && self.runs_as(realm, entry, &config) {
             return;
         }
-        self.end(&entry.name).await;
-        let running = (!entry.is_disabled()).then(|| {
-            let remote = Arc::new(Remote::start(vec![config], self.parts.remote.clone()));
-            let stop = watch::Sender::new(false);
-            let upstream = remote.upstreams().first().cloned();
-            let gone = upstream.map(|upstream| {
-                let (listed, gone) = follow(&self.parts, upstream.clone(), stop.subscribe());
-                self.await_first(Coming { upstream, listed });
-                gone
-            });
-            // There is always the one that was given.
-            let gone = gone.unwrap_or_else(|| oneshot::channel().1);
-            Running { remote, stop, gone }
-        });
+        self.end(realm, &entry.name).await;
+        self.parts.engine.catalog().own_upstream(realm, &entry.name, provided.beginning());
+        let running = (!entry.is_disabled()).then(|| self.started(provided, config));
         let upstream =
             running.as_ref().and_then(|running| running.remote.upstreams().first().cloned());
         let member = Member { facts: entry.facts(), upstream };
-        self.stored().insert(entry.name.clone(), Kept { member, running });
+        let kept = Kept { member, running };
+        self.stored().entry(realm.clone()).or_default().insert(entry.name.clone(), kept);
+    }
+
+    /// Starts to connect to a stored provider.
+    fn started(&self, provided: &Provided, config: UpstreamConfig) -> Running {
+        let Provided { realm, entry, is_inside } = provided;
+        let parts = match self.place(realm, &entry.name) {
+            Some(place) => self.parts.remote.kept_at(&place),
+            None => self.parts.remote.clone(),
+        };
+        let parts = if *is_inside { parts } else { parts.only_public() };
+        let remote = Arc::new(Remote::start(vec![config], parts));
+        let stop = watch::Sender::new(false);
+        let upstream = remote.upstreams().first().cloned();
+        let gone = upstream.map(|upstream| {
+            let followed = Followed { upstream: upstream.clone(), realm: Some(realm.clone()) };
+            let (listed, gone) = follow(&self.parts, followed, stop.subscribe());
+            self.await_first(Coming { upstream, listed });
+            gone
+        });
+        // There is always the one that was given.
+        let gone = gone.unwrap_or_else(|| oneshot::channel().1);
+        Running { remote, stop, gone }
     }
 
     /// Whether a stored provider runs with exactly this; then it is shown as the entry says.
-    fn runs_as(&self, entry: &Entry, config: &UpstreamConfig) -> bool {
+    fn runs_as(&self, realm: &RealmId, entry: &Entry, config: &UpstreamConfig) -> bool {
         let mut stored = self.stored();
-        let Some(Kept { member, .. }) = stored.get_mut(&entry.name) else { return false };
+        let kept = stored.get_mut(realm).and_then(|own| own.get_mut(&entry.name));
+        let Some(Kept { member, .. }) = kept else { return false };
         let is_same = member.upstream.as_ref().is_some_and(|known| known.config() == config);
         if is_same {
             member.facts = entry.facts();
@@ -275,8 +362,9 @@ impl Gateway {
     }
 
     /// Stops a stored provider; its tools are gone on return. The caller holds `changing`.
-    pub(crate) async fn end(&self, name: &str) {
-        let kept = self.stored().remove(name);
+    pub(crate) async fn end(&self, realm: &RealmId, name: &str) {
+        let kept = self.take(realm, name);
+        self.parts.engine.catalog().disown_upstream(realm, name);
         let Some(Running { remote, stop, gone }) = kept.and_then(|kept| kept.running) else {
             return;
         };
@@ -286,11 +374,50 @@ impl Gateway {
         remote.stop().await;
     }
 
-    /// Forgets what a login at a stored provider brought, before that goes for good. The caller
+    fn take(&self, realm: &RealmId, name: &str) -> Option<Kept> {
+        let mut stored = self.stored();
+        let kept = stored.get_mut(realm).and_then(|own| own.remove(name));
+        stored.retain(|_, own| !own.is_empty());
+        kept
+    }
+
+    /// Stops all stored providers of a realm that is removed.
+    pub(crate) async fn end_realm(&self, realm: &RealmId) {
+        let _changing = self.changing.lock().await;
+        let names = self.stored().get(realm).map(|own| own.keys().cloned().collect::<Vec<_>>());
+        for name in names.unwrap_or_default() {
+            self.end(realm, &name).await;
+        }
+    }
+
+    /// Starts what is stored for a realm that was made just now: one of that name may have been
+    /// configured before. What cannot be used is reported and left out.
+    pub(crate) async fn begin_realm(&self, realm: &RealmId) -> Result<Vec<Mistake>, Refusal> {
+        let _changing = self.changing.lock().await;
+        let is_configured = |name: &str| self.configured(realm, name).is_some();
+        let definitions = self.parts.definitions.as_ref();
+        let (providers, mistakes) = stored_providers(definitions, realm, is_configured).await?;
+        Ok([mistakes, self.begin_all(&providers).await].concat())
+    }
+
+    /// Starts these; what cannot be used is reported and left out. The caller holds `changing`.
+    pub(crate) async fn begin_all(&self, providers: &[Provided]) -> Vec<Mistake> {
+        let mut warnings = Vec::new();
+        for provided in providers {
+            match self.config_of(provided) {
+                Ok(config) => self.begin(provided, config).await,
+                Err(mistake) => warnings.push(left_out(mistake)),
+            }
+        }
+        warnings
+    }
+
+    /// Forgets what logins at a stored provider brought, before that goes for good. The caller
     /// holds `changing`.
-    pub(crate) async fn log_out(&self, name: &str) {
-        let upstream = self.stored().get(name).and_then(|kept| kept.member.upstream.clone());
-        let Some(upstream) = upstream else { return };
+    pub(crate) async fn log_out(&self, realm: &RealmId, name: &str) {
+        let stored =
+            self.stored().get(realm).and_then(|own| own.get(name)?.member.upstream.clone());
+        let Some(upstream) = stored else { return };
         let RemoteParts { clock, limits, .. } = &self.parts.remote;
         let ms = limits.upstream_connect_timeout_ms;
         match engine::timeout(clock.as_ref(), ms, upstream.log_out()).await {
@@ -304,152 +431,14 @@ impl Gateway {
     /// Stops everything; child processes are ended on return.
     pub(crate) async fn stop(&self) {
         let stored = std::mem::take(&mut *self.stored());
-        let remotes = stored.into_values().filter_map(|kept| kept.running);
+        let remotes = stored.into_values().flatten().filter_map(|(_, kept)| kept.running);
         let stops = futures::future::join_all(remotes.map(|running| async move {
             running.remote.stop().await;
         }));
         futures::future::join(self.configured.stop(), stops).await;
     }
 
-    fn stored(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn stored(&self) -> MutexGuard<'_, Stored> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Keeps the catalog as the upstream is, until either ends. Wakes those who wait for its tools to
-/// be there for the first time, and for that end.
-fn follow(
-    parts: &GatewayParts,
-    upstream: Arc<Upstream>,
-    mut stop: watch::Receiver<bool>,
-) -> (oneshot::Receiver<()>, oneshot::Receiver<()>) {
-    let (here, listed) = oneshot::channel::<()>();
-    let (left, gone) = oneshot::channel();
-    let source = format!("upstream `{}`", upstream.name());
-    tell_opened(parts, source.clone(), upstream.opened_pages(), stop.clone());
-    let (engine, spawn) = (parts.engine.clone(), parts.remote.spawn.clone());
-    let following = async move {
-        let mut changes = upstream.changes();
-        let mut told: Vec<Mistake> = Vec::new();
-        let mut here = Some(here);
-        let mut seen: Option<Changed> = None;
-        loop {
-            // Seen before it is read: a change in between wakes us again.
-            let version = *changes.borrow_and_update();
-            if version > 0 {
-                let now = upstream.changed();
-                let before = seen.replace(now);
-                if before.is_none_or(|before| before.tools != now.tools) {
-                    let tools = ToolSource::new(source.as_str(), upstream.tools());
-                    let tools = tools.of_upstream(upstream.name());
-                    let mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
-                    for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
-                        tracing::warn!(upstream = upstream.name(), "{mistake}");
-                    }
-                    told = mistakes;
-                    upstream.count_tools(engine.tools().count_of(&source));
-                    // Those who wait are woken when it goes.
-                    drop(here.take());
-                }
-                let lists = since(now, before.unwrap_or_default());
-                engine.catalog().tell_lists(upstream.name(), lists);
-            }
-            match select(pin!(changes.changed()), pin!(stop.changed())).await {
-                Either::Left((Ok(()), _)) => {}
-                Either::Left((Err(_), _)) | Either::Right(_) => break,
-            }
-        }
-        engine.tools().replace(ToolSource::new(source, Vec::new()).of_upstream(upstream.name()));
-        // No one waits for the end of what is configured.
-        let _ = left.send(());
-    };
-    parts.remote.spawn.task("upstream tools", Box::pin(following));
-    (listed, gone)
-}
-
-/// What clients are told of the other lists of an upstream; of its tools the catalog tells them.
-fn since(now: Changed, before: Changed) -> ListChanges {
-    ListChanges {
-        tools: 0,
-        prompts: now.prompts.saturating_sub(before.prompts),
-        resources: now.resources.saturating_sub(before.resources),
-    }
-}
-
-/// How many bytes of schemas are compiled at once. Most upstreams have fewer, and their tools can
-/// be called as soon as they are shown as ready.
-const AT_ONCE_BYTES: u64 = 256 * 1024;
-
-fn is_quick(tools: &[Arc<dyn Tool>]) -> bool {
-    let schemas = tools.iter().flat_map(|tool| {
-        let spec = tool.spec();
-        [Some(&spec.input_schema), spec.output_schema.as_ref()].into_iter().flatten()
-    });
-    schemas.map(|schema| value_weight(schema)).sum::<u64>() <= AT_ONCE_BYTES
-}
-
-/// Puts the tools of a source into the catalog, and gives back what is wrong with those that are
-/// left out. Many schemas take their time to be compiled: not on a worker that serves others.
-async fn taken_in(engine: &Engine, spawn: &dyn Spawn, tools: ToolSource) -> Vec<Mistake> {
-    if is_quick(&tools.tools) {
-        return engine.tools().replace(tools);
-    }
-    let (done, mistakes) = oneshot::channel();
-    let engine = engine.clone();
-    let taking = async move {
-        // The receiver may be gone.
-        let _ = done.send(engine.tools().replace(tools));
-    };
-    spawn.thread("upstream schemas", Box::pin(taking));
-    mistakes.await.unwrap_or_default()
-}
-
-/// Tells the engine which pages of an upstream were opened, until either ends.
-fn tell_opened(
-    parts: &GatewayParts,
-    source: String,
-    mut opened: broadcast::Receiver<String>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let engine = parts.engine.clone();
-    let telling = async move {
-        while let Either::Left((heard, _)) = select(pin!(opened.recv()), pin!(stop.changed())).await
-        {
-            match heard {
-                Ok(page) => engine.tools().page_opened(&source, &page),
-                // Who waits for what was missed looks in their own time.
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return,
-            }
-        }
-    };
-    parts.remote.spawn.task("opened pages", Box::pin(telling));
-}
-
-/// The providers that are stored, and what is wrong with the others: a variable may be gone since,
-/// and the rest must still serve.
-pub(crate) async fn stored_entries(
-    definitions: &dyn Definitions,
-    realm: &RealmId,
-    is_taken: impl Fn(&str) -> bool,
-) -> Result<(Vec<Entry>, Vec<Mistake>), Refusal> {
-    let (mut entries, mut mistakes) = (Vec::new(), Vec::new());
-    for definition in definitions.list(realm, stored::KIND).await? {
-        let name = definition.name.as_str();
-        if is_taken(name) {
-            let what = format!("the stored provider `{name}` is left out: its name is configured");
-            mistakes.push(Mistake::warning(what).hint("remove it, or rename the configured one"));
-            continue;
-        }
-        match stored::entry_of_body(name, definition.body) {
-            Ok(entry) => entries.push(entry),
-            Err(mistake) => mistakes.push(left_out(mistake)),
-        }
-    }
-    Ok((entries, mistakes))
-}
-
-/// A mistake in what is stored does not keep the server from starting.
-pub(crate) fn left_out(mistake: Mistake) -> Mistake {
-    Mistake { severity: Severity::Warning, ..mistake }
 }

@@ -21,6 +21,7 @@ use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
 use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
+use outbound::addresses::HttpSettings;
 use outbound::client::ClientOptions;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::future::Future;
@@ -93,9 +94,58 @@ pub struct RemoteParts {
     pub vault: Arc<dyn Vault>,
     /// Where logins come back to; without a place only we ourselves can log in.
     pub login: Option<LoginPlaces>,
+    /// Whose they are, where they are not everybody's.
+    pub scope: Scope,
+}
+
+/// Whose upstreams are, where they are not everybody's: where in the vault what logins bring is
+/// kept, and whether they are kept to the public network.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    place: Option<Arc<str>>,
+    only_public: bool,
+}
+
+impl Scope {
+    /// The state of a login, with the place where the login is kept: who comes back may find us
+    /// started anew.
+    fn state(&self, secret: String) -> String {
+        match &self.place {
+            Some(place) => format!("{secret}.{place}"),
+            None => secret,
+        }
+    }
+}
+
+/// The place in the vault of the login that has this state; none where it is the vault's root.
+pub fn place_of(state: &str) -> Option<&str> {
+    state.split_once('.').map(|(_, place)| place)
 }
 
 impl RemoteParts {
+    /// The same, but what logins bring is kept at this place of the vault, below where it was
+    /// before: segments with `/` between them.
+    #[must_use]
+    pub fn kept_at(&self, place: &str) -> Self {
+        let vault = Arc::new(oauth::PlaceInVault::new(self.vault.clone(), place));
+        let below = |above: &Arc<str>| format!("{above}/{place}");
+        let whole = self.scope.place.as_ref().map_or_else(|| place.to_owned(), below);
+        let scope = Scope { place: Some(whole.into()), ..self.scope };
+        Self { vault, scope, ..self.clone() }
+    }
+
+    /// The same, but names lead to addresses of the public network only.
+    #[must_use]
+    pub fn only_public(&self) -> Self {
+        let scope = Scope { only_public: true, ..self.scope.clone() };
+        Self { scope, ..self.clone() }
+    }
+
+    /// Whether names may lead anywhere.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.scope.only_public
+    }
+
     /// The future's result, or none once so many milliseconds have passed.
     pub(crate) async fn within<T>(&self, ms: u64, future: impl Future<Output = T>) -> Option<T> {
         match select(pin!(future), self.clock.sleep_ms(ms)).await {
@@ -107,7 +157,8 @@ impl RemoteParts {
     /// How HTTP clients reach other servers.
     pub(crate) fn client_options(&self) -> ClientOptions {
         let connect = Duration::from_millis(self.limits.upstream_connect_timeout_ms);
-        ClientOptions::default().connect_within(connect)
+        let options = ClientOptions::default().connect_within(connect);
+        if self.is_open() { options } else { options.guarded(HttpSettings::default()) }
     }
 
     /// How long to wait after so many failures in a row: twice as long each time, up to a maximum,

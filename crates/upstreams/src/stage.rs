@@ -59,6 +59,7 @@ impl Stage {
             supervisor: None,
             vault: Arc::new(crate::MemoryVault::new(Arc::new(self.clone()))),
             login: None,
+            scope: crate::Scope::default(),
         }
     }
 

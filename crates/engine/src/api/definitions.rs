@@ -33,9 +33,20 @@ impl Catalog<'_> {
     }
 
     /// What is not in the catalog changed as well: prompts and resources of another server. Clients
-    /// in the realms that it is there for are told.
-    pub fn tell_lists(self, upstream: &str, changes: ListChanges) {
-        self.shared.catalog.tell_lists(upstream, changes);
+    /// in the realms that it is there for are told: in one alone, if that has it for itself.
+    pub fn tell_lists(self, own: Option<&RealmId>, upstream: &str, changes: ListChanges) {
+        self.shared.catalog.tell_lists(own, upstream, changes);
+    }
+
+    /// From now on a realm has this server behind this one for itself. The names of its tools begin
+    /// so; without that it has none.
+    pub fn own_upstream(self, realm: &RealmId, name: &str, beginning: Option<String>) {
+        self.shared.catalog.own_upstream(realm, name, beginning);
+    }
+
+    /// From now on the realm does not have this server any more.
+    pub fn disown_upstream(self, realm: &RealmId, name: &str) {
+        self.shared.catalog.disown_upstream(realm, name);
     }
 
     /// The plans of the caller's realm.

@@ -108,11 +108,13 @@ impl Tools<'_> {
         self.shared.schemas.check(schema, value)
     }
 
-    /// Lets this one hear once when a page is opened that a tool wants under this key, as far as
-    /// the tool's provider reports it.
-    pub fn when_opened(self, tool: &str, key: &str, hearer: Hearer) {
-        let registry = &self.shared.catalog.registry;
-        if let (Some(source), Some(listed)) = (registry.source(tool), registry.tool(tool)) {
+    /// Lets this one hear once when a page is opened that a tool of a realm wants under this key, as
+    /// far as the tool's provider reports it.
+    pub fn when_opened(self, realm: &RealmId, tool: &str, key: &str, hearer: Hearer) {
+        let catalog = &self.shared.catalog;
+        if let (Some(source), Some(listed)) =
+            (catalog.source(realm, tool), catalog.tool(realm, tool))
+        {
             self.shared.pages.hear(&source, listed.tool.page_name(key), hearer);
         }
     }

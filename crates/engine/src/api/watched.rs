@@ -51,8 +51,8 @@ impl Shared {
     }
 
     /// The server that a tool is of, as far as the tool is there still.
-    pub(crate) fn upstream_of(&self, tool: &ToolName) -> Option<Upstream> {
-        self.gate.catalog.registry.tool(tool.as_str())?.tool.upstream()
+    pub(crate) fn upstream_of(&self, realm: &RealmId, tool: &ToolName) -> Option<Upstream> {
+        self.gate.catalog.tool(realm, tool.as_str())?.tool.upstream()
     }
 
     /// It came back. One that wants something first has not ended yet.

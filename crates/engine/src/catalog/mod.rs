@@ -2,7 +2,7 @@
 //! definitions, ever: a tool exists as code, plan, file or upstream. Whether a caller may see or
 //! use it is the gate's.
 
-use crate::catalog::registry::{Listed, Registry, bad_name};
+use crate::catalog::registry::{Registry, bad_name};
 use crate::catalog::roster::{Roster, TALKS, starting};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;
@@ -154,6 +154,7 @@ impl Catalog {
     /// Forgets all that a realm has. Who waits for a change there hears that none comes.
     pub(crate) fn forget(&self, realm: &RealmId) {
         self.realms.write().unwrap_or_else(PoisonError::into_inner).remove(realm);
+        self.registry.forget_own(realm);
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -172,24 +173,13 @@ impl Catalog {
         self.known(realm, |known| known.specs.get(id).cloned())
     }
 
-    /// A tool that is there for a realm.
-    pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
-        self.registry.tool(name).filter(|listed| self.is_for(realm, listed))
-    }
-
-    /// The tools that are there for a realm.
-    pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
-        let book = self.registry.book();
-        let own = book.tools.values().filter(|listed| self.is_for(realm, listed));
-        own.map(|listed| listed.tool.spec().clone()).collect()
-    }
-
     /// Warnings of rules that fit no tool and no plan of any realm: there is one set of rules.
     pub(crate) fn idle_rules(&self) -> Vec<Mistake> {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
         let plans = realms.values().flat_map(|known| known.plans.keys());
         let ids: BTreeSet<&str> = plans.map(PlanId::as_str).collect();
-        self.registry.idle_rules(&ids.into_iter().collect::<Vec<_>>())
+        let comes = |name: &str| self.awaits_anywhere(name);
+        self.registry.idle_rules(&ids.into_iter().collect::<Vec<_>>(), comes)
     }
 
     pub(crate) fn plans(&self, realm: &RealmId) -> Vec<Arc<Plan>> {
@@ -364,7 +354,7 @@ impl Catalog {
             author.sees(Resource::Tool(&spec)).then_some(spec)
         };
         let withheld = |name: &ToolName| match author {
-            Author::Operator => self.registry.kept_out(name.as_str()),
+            Author::Operator => self.registry.kept_out(realm, name.as_str()),
             Author::Caller(_) => self.registry.switch_of(name.as_str()),
         };
         let names = || {

@@ -1,11 +1,14 @@
 //! Which realms the servers behind this one are there for, and with them their tools, lists and
-//! logins.
+//! logins: several realms may have a server, or one has it for itself.
 
 use super::Catalog;
 use super::registry::Listed;
 use kernel::identity::grants::RealmPattern;
-use kernel::values::ids::RealmId;
+use kernel::tool::call::ToolSpec;
+use kernel::values::ids::{RealmId, ToolName};
+use kernel::values::names::may_come;
 use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The realms of the servers behind this one.
 #[derive(Debug, Clone)]
@@ -14,7 +17,13 @@ pub struct UpstreamRealms {
     usual: RealmId,
     /// Those of the others, by their names.
     named: BTreeMap<String, Named>,
+    /// Those that are one realm's own, which come and go.
+    own: Arc<RwLock<OwnServers>>,
 }
+
+/// The servers that single realms have for themselves, by their names, with what the names of their
+/// tools begin with; without that they have none.
+type OwnServers = BTreeMap<RealmId, BTreeMap<String, Option<String>>>;
 
 /// What is said of one server.
 #[derive(Debug, Clone)]
@@ -33,7 +42,15 @@ impl Named {
 impl UpstreamRealms {
     /// All of them are there for this realm alone.
     pub fn only(usual: RealmId) -> Self {
-        Self { usual, named: BTreeMap::new() }
+        Self { usual, named: BTreeMap::new(), own: Arc::default() }
+    }
+
+    /// The same, and a realm has this server for itself; without a beginning of the names of its
+    /// tools it has none.
+    #[must_use]
+    pub fn owning(self, realm: &RealmId, upstream: &str, beginning: Option<String>) -> Self {
+        self.own(realm, upstream, beginning);
+        self
     }
 
     /// The same, but this one, the names of whose tools begin so, is there for these realms.
@@ -44,7 +61,35 @@ impl UpstreamRealms {
         self
     }
 
-    /// Whether a server is there for a realm.
+    /// From now on a realm has this server for itself.
+    pub(crate) fn own(&self, realm: &RealmId, upstream: &str, beginning: Option<String>) {
+        let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
+        own.entry(realm.clone()).or_default().insert(upstream.to_owned(), beginning);
+    }
+
+    /// From now on it has not.
+    pub(crate) fn disown(&self, realm: &RealmId, upstream: &str) {
+        let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(servers) = own.get_mut(realm) {
+            servers.remove(upstream);
+        }
+        own.retain(|_, servers| !servers.is_empty());
+    }
+
+    fn has_own(&self, realm: &RealmId, upstream: &str) -> bool {
+        let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
+        own.get(realm).is_some_and(|servers| servers.contains_key(upstream))
+    }
+
+    /// Whether a tool of this name may come from a server that one of these realms has for itself.
+    fn awaits_own(&self, name: &str, is_meant: impl Fn(&RealmId) -> bool) -> bool {
+        let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
+        let meant = own.iter().filter(|(realm, _)| is_meant(realm));
+        let mut beginnings = meant.flat_map(|(_, servers)| servers.values().flatten());
+        beginnings.any(|beginning| may_come(name, beginning))
+    }
+
+    /// Whether a server that several realms may have is there for one of them.
     pub(crate) fn has(&self, realm: &RealmId, upstream: &str) -> bool {
         self.named.get(upstream).map_or_else(|| self.usual == *realm, |named| named.has(realm))
     }
@@ -64,7 +109,28 @@ impl UpstreamRealms {
 impl Catalog {
     /// Whether a server behind this one is there for a realm.
     pub(crate) fn has_upstream(&self, realm: &RealmId, name: &str) -> bool {
+        let has = |owners: &UpstreamRealms| owners.has(realm, name) || owners.has_own(realm, name);
+        self.upstreams_of.as_ref().is_none_or(has)
+    }
+
+    /// Whether one that several realms may have is there for this one.
+    pub(super) fn shares_upstream(&self, realm: &RealmId, name: &str) -> bool {
         self.upstreams_of.as_ref().is_none_or(|owners| owners.has(realm, name))
+    }
+
+    /// From now on a realm has this server for itself; without a beginning of the names of its tools
+    /// it has none.
+    pub(crate) fn own_upstream(&self, realm: &RealmId, name: &str, beginning: Option<String>) {
+        if let Some(owners) = &self.upstreams_of {
+            owners.own(realm, name, beginning);
+        }
+    }
+
+    /// From now on it has not.
+    pub(crate) fn disown_upstream(&self, realm: &RealmId, name: &str) {
+        if let Some(owners) = &self.upstreams_of {
+            owners.disown(realm, name);
+        }
     }
 
     /// Whether all servers behind this one are there for a realm.
@@ -76,10 +142,55 @@ impl Catalog {
     pub(crate) fn awaits(&self, realm: &RealmId, name: &str) -> bool {
         let Some(owners) = &self.upstreams_of else { return self.registry.awaits(name) };
         self.registry.awaits_of(name, |beginning| owners.awaits(realm, beginning))
+            || owners.awaits_own(name, |own| own == realm)
     }
 
-    /// Whether a tool is there for a realm.
-    pub(super) fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
-        listed.upstream.as_ref().is_none_or(|upstream| self.has_upstream(realm, upstream))
+    /// Whether a tool of this name may come later to a realm that has it for itself.
+    pub(super) fn awaits_anywhere(&self, name: &str) -> bool {
+        self.upstreams_of.as_ref().is_some_and(|owners| owners.awaits_own(name, |_| true))
+    }
+
+    /// Whether a tool that several realms may have is there for one of them.
+    fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
+        listed.upstream.as_ref().is_none_or(|upstream| self.shares_upstream(realm, upstream))
+    }
+
+    /// A tool that is there for a realm. One that others may have as well goes before one of the
+    /// same name that the realm has for itself.
+    pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
+        let shared = self.registry.tool(name).filter(|listed| self.is_for(realm, listed));
+        shared.or_else(|| self.registry.own_tool(realm, name))
+    }
+
+    /// Who brought the tool that is there for a realm under this name.
+    pub(crate) fn source(&self, realm: &RealmId, name: &str) -> Option<Arc<str>> {
+        let own = || self.registry.own_book(realm)?.source(name).cloned();
+        self.shared_source(realm, name).or_else(own)
+    }
+
+    /// The same of a tool that several realms may have.
+    pub(super) fn shared_source(&self, realm: &RealmId, name: &str) -> Option<Arc<str>> {
+        let _listed = self.registry.tool(name).filter(|listed| self.is_for(realm, listed))?;
+        self.registry.book().source(name).cloned()
+    }
+
+    /// The tools that are there for a realm.
+    pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
+        let (book, own) = (self.registry.book(), self.registry.own_book(realm));
+        let is_shared = |listed: &&Arc<Listed>| self.is_for(realm, listed);
+        let mut specs: Vec<Arc<ToolSpec>> = book
+            .tools
+            .values()
+            .filter(is_shared)
+            .map(|listed| listed.tool.spec().clone())
+            .collect();
+        let Some(own) = own else { return specs };
+        let is_left = |(name, _): &(&ToolName, &Arc<Listed>)| {
+            book.tools.get(*name).is_none_or(|listed| !self.is_for(realm, listed))
+        };
+        let left = own.tools.iter().filter(is_left);
+        specs.extend(left.map(|(_, listed)| listed.tool.spec().clone()));
+        specs.sort_by(|left, right| left.name.cmp(&right.name));
+        specs
     }
 }

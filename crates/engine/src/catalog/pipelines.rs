@@ -177,7 +177,7 @@ impl Catalog {
             let mistake = Mistake::warning(format!("tool `{tool}` is not there yet"));
             return Some(mistake.hint("its server has not listed its tools; see `mcp ls`"));
         }
-        let hint = match self.registry.kept_out(tool) {
+        let hint = match self.registry.kept_out(realm, tool) {
             Some(hint) => hint.to_owned(),
             None => {
                 let specs = self.specs(realm);

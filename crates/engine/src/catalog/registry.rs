@@ -9,7 +9,7 @@ use kernel::tool::breaker::Guarded;
 use kernel::tool::call::ToolSpec;
 use kernel::tool::rules::{ToolLimits, ToolRules};
 use kernel::tool::schema::{Schemas, sentence};
-use kernel::values::ids::{ContentHash, ToolName};
+use kernel::values::ids::{ContentHash, RealmId, ToolName};
 use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, may_come, outward};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,18 +24,27 @@ pub struct ToolSource {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The server behind this one that they are of, also where it has none now.
     pub upstream: Option<String>,
+    /// The one realm that they are there for; the realms of their server, or all, where it is not
+    /// said.
+    pub realm: Option<RealmId>,
 }
 
 impl ToolSource {
     /// Tools from there.
     pub fn new(name: impl Into<String>, tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { name: name.into(), tools, upstream: None }
+        Self { name: name.into(), tools, upstream: None, realm: None }
     }
 
     /// The same, of this server.
     #[must_use]
     pub fn of_upstream(self, name: &str) -> Self {
         Self { upstream: Some(name.to_owned()), ..self }
+    }
+
+    /// The same, for this realm alone: another may have tools of the same names.
+    #[must_use]
+    pub fn for_realm(self, realm: &RealmId) -> Self {
+        Self { realm: Some(realm.clone()), ..self }
     }
 }
 
@@ -56,6 +65,8 @@ pub(crate) struct Listed {
 /// All tools: those that were there at the start, and those of sources that come and go.
 pub(crate) struct Registry {
     book: RwLock<Arc<Book>>,
+    /// The tools that single realms have for themselves. What all may have goes before them.
+    own: RwLock<BTreeMap<RealmId, Arc<Book>>>,
     rules: ToolRules,
     /// Beginnings of the names of tools that may come later.
     awaited: Vec<String>,
@@ -146,6 +157,19 @@ impl Book {
         mistakes
     }
 
+    /// A tool by its name, listed or not.
+    fn tool(&self, name: &str, rules: &ToolRules) -> Option<Arc<Listed>> {
+        let opened = || self.open.values().find_map(|opening| opening.listed(name, rules));
+        self.tools.get(name).cloned().or_else(opened)
+    }
+
+    /// Who brought a tool.
+    pub(super) fn source(&self, name: &str) -> Option<&Arc<str>> {
+        let covering = || self.open.iter().find(|(_, opening)| opening.covers(name));
+        let opened = || self.brought.get(covering()?.0);
+        self.brought.get(name).or_else(opened)
+    }
+
     /// Forgets all that a source brought.
     fn forget(&mut self, source: &str) {
         let Self { tools, withheld, open, brought } = self;
@@ -200,7 +224,8 @@ impl Registry {
             mistakes.extend(book.take(Looked::at(source, &rules, schemas), &rules));
         }
         if mistakes.is_empty() {
-            Ok(Self { book: RwLock::new(Arc::new(book)), rules, awaited, switched_off })
+            let (book, own) = (RwLock::new(Arc::new(book)), RwLock::default());
+            Ok(Self { book, own, rules, awaited, switched_off })
         } else {
             Err(mistakes)
         }
@@ -212,9 +237,24 @@ impl Registry {
     }
 
     /// What a source brings now, in place of what it brought before. What is wrong with it is left
-    /// out and told.
-    pub(crate) fn replace(&self, source: ToolSource, schemas: &dyn Schemas) -> Vec<Mistake> {
-        let looked = Looked::at(source, &self.rules, schemas);
+    /// out and told. `first` says who else brings a tool to the realm that has the source for
+    /// itself.
+    pub(crate) fn replace(
+        &self,
+        mut source: ToolSource,
+        schemas: &dyn Schemas,
+        first: impl Fn(&str) -> Option<Arc<str>>,
+    ) -> Vec<Mistake> {
+        let realm = source.realm.take();
+        let mut looked = Looked::at(source, &self.rules, schemas);
+        if let Some(realm) = realm {
+            for (tool, wrong) in &mut looked.tools {
+                let name = &tool.spec().name;
+                let taken = first(name.as_str());
+                wrong.extend(taken.map(|first| twice(name, &first, &looked.source)));
+            }
+            return self.replace_own(&realm, looked);
+        }
         let mut book = self.book.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Book::clone(&book);
         next.forget(&looked.source);
@@ -223,19 +263,44 @@ impl Registry {
         mistakes
     }
 
-    /// A tool by its name.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
-        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        let opened = || book.open.values().find_map(|opening| opening.listed(name, &self.rules));
-        book.tools.get(name).cloned().or_else(opened)
+    /// The same of what is one realm's own.
+    fn replace_own(&self, realm: &RealmId, looked: Looked) -> Vec<Mistake> {
+        let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = own.get(realm).map(|book| Book::clone(book)).unwrap_or_default();
+        next.forget(&looked.source);
+        let mistakes = next.take(looked, &self.rules);
+        match next.brought.is_empty() {
+            true => drop(own.remove(realm)),
+            false => drop(own.insert(realm.clone(), Arc::new(next))),
+        }
+        mistakes
     }
 
-    /// Who brought a tool.
-    pub(crate) fn source(&self, name: &str) -> Option<Arc<str>> {
-        let book = self.book();
-        let covering = || book.open.iter().find(|(_, opening)| opening.covers(name));
-        let opened = || book.brought.get(covering()?.0);
-        book.brought.get(name).or_else(opened).cloned()
+    /// A tool by its name, of those that are no realm's own.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
+        self.book().tool(name, &self.rules)
+    }
+
+    /// A tool by its name, of those that a realm has for itself.
+    pub(crate) fn own_tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
+        self.own_book(realm)?.tool(name, &self.rules)
+    }
+
+    /// The tools that a realm has for itself.
+    pub(crate) fn own_book(&self, realm: &RealmId) -> Option<Arc<Book>> {
+        self.own.read().unwrap_or_else(PoisonError::into_inner).get(realm).cloned()
+    }
+
+    /// Forgets the tools that a realm has for itself.
+    pub(crate) fn forget_own(&self, realm: &RealmId) {
+        self.own.write().unwrap_or_else(PoisonError::into_inner).remove(realm);
+    }
+
+    /// All books: what all may have, and what single realms have for themselves.
+    fn books(&self) -> Vec<Arc<Book>> {
+        let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
+        let own: Vec<Arc<Book>> = own.values().cloned().collect();
+        [vec![self.book()], own].concat()
     }
 
     /// Whether a source brings a tool that is not of a server behind this one.
@@ -248,17 +313,20 @@ impl Registry {
 
     /// How many tools of a source can be called.
     pub(crate) fn count_of(&self, source: &str) -> usize {
-        let book = self.book();
-        let is_its = |name: &&ToolName| {
-            let from = book.brought.get(*name);
-            from.is_some_and(|from| **from == *source)
+        let count = |book: Arc<Book>| {
+            let is_its =
+                |name: &&ToolName| book.source(name.as_str()).is_some_and(|from| **from == *source);
+            book.tools.keys().filter(is_its).count()
         };
-        book.tools.keys().filter(is_its).count()
+        self.books().into_iter().map(count).sum()
     }
 
-    /// What the operator can set to have a tool of this name, where the settings keep it out.
-    pub(crate) fn kept_out(&self, name: &str) -> Option<&'static str> {
-        let by_rules = || self.book().withheld.contains(name).then_some(KEPT_OUT);
+    /// What the operator can set to have a tool of this name in a realm, where the settings keep it
+    /// out.
+    pub(crate) fn kept_out(&self, realm: &RealmId, name: &str) -> Option<&'static str> {
+        let is_out = |book: &Arc<Book>| book.withheld.contains(name);
+        let own = || self.own_book(realm).is_some_and(|book| is_out(&book));
+        let by_rules = || (is_out(&self.book()) || own()).then_some(KEPT_OUT);
         self.switch_of(name).or_else(by_rules)
     }
 
@@ -283,11 +351,12 @@ impl Registry {
         &self.rules
     }
 
-    /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later.
-    pub(crate) fn idle_rules(&self, plans: &[&str]) -> Vec<Mistake> {
-        let book = self.book();
-        let absent = book.withheld.iter().chain(self.switched_off.keys());
-        let tools = book.tools.keys().chain(absent).map(ToolName::as_str);
+    /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later, which
+    /// `comes` says of what single realms have for themselves.
+    pub(crate) fn idle_rules(&self, plans: &[&str], comes: impl Fn(&str) -> bool) -> Vec<Mistake> {
+        let books = self.books();
+        let listed = books.iter().flat_map(|book| book.tools.keys().chain(&book.withheld));
+        let tools = listed.chain(self.switched_off.keys()).map(ToolName::as_str);
         let names: Vec<&str> = tools.chain(plans.iter().copied()).collect();
         let idle = self.rules.idle(&names);
         let warning = |(list, pattern): (&str, &kernel::tool::rules::Pattern)| {
@@ -296,8 +365,9 @@ impl Registry {
                 .unwrap_or_else(|| "`waypost tool ls` lists the tools".to_owned());
             Mistake::warning(message).hint(hint)
         };
-        let known =
-            |(_, pattern): &(&str, &kernel::tool::rules::Pattern)| !self.awaits(pattern.as_str());
+        let known = |(_, pattern): &(&str, &kernel::tool::rules::Pattern)| {
+            !self.awaits(pattern.as_str()) && !comes(pattern.as_str())
+        };
         idle.into_iter().filter(known).map(warning).collect()
     }
 }

@@ -34,10 +34,14 @@ impl Catalog {
     }
 
     /// Wakes those who wait for a change of these lists where this server behind this one is, if
-    /// there is one.
-    pub(crate) fn tell_lists(&self, upstream: &str, changes: ListChanges) {
+    /// there is one: in this realm alone, if the realm has it for itself.
+    pub(crate) fn tell_lists(&self, own: Option<&RealmId>, upstream: &str, changes: ListChanges) {
         let realms = self.realms.read().unwrap_or_else(PoisonError::into_inner);
-        for (_, known) in realms.iter().filter(|(realm, _)| self.has_upstream(realm, upstream)) {
+        let is_meant = |realm: &RealmId| match own {
+            Some(own) => own == realm,
+            None => self.shares_upstream(realm, upstream),
+        };
+        for (_, known) in realms.iter().filter(|(realm, _)| is_meant(realm)) {
             known.tell_lists(changes);
         }
     }
@@ -45,14 +49,20 @@ impl Catalog {
     /// What a source brings now, in place of what it brought before; what of it is left out.
     pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
         let (name, upstream) = (source.name.clone(), source.upstream.clone().unwrap_or_default());
+        let own = source.realm.clone();
         let had_own = self.registry.brings_own(&name);
-        let mistakes = self.registry.replace(source, self.schemas.as_ref());
+        let first = |tool: &str| self.shared_source(own.as_ref()?, tool);
+        let mistakes = self.registry.replace(source, self.schemas.as_ref(), first);
         // A server behind this one changes nothing for the realms that it is not there for.
         let is_for_all = had_own || self.registry.brings_own(&name);
         let mut realms = self.realms.write().unwrap_or_else(PoisonError::into_inner);
         self.version.fetch_add(1, Ordering::AcqRel);
+        let is_meant = |realm: &RealmId| match &own {
+            Some(own) => own == realm,
+            None => is_for_all || self.shares_upstream(realm, &upstream),
+        };
         for (realm, known) in realms.iter_mut() {
-            if is_for_all || self.has_upstream(realm, &upstream) {
+            if is_meant(realm) {
                 // A plan reaches as far as its tools do.
                 known.specs = self.as_tools(realm, &known.plans);
                 known.tell(ListChanges::TOOLS);

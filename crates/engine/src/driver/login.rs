@@ -62,7 +62,7 @@ impl Driver {
     /// News that one of these pages was opened finds this session.
     fn expect_pages(&self, ask: AskId, call: CallId, wants: &Wants) {
         let Some(tool) = self.open_call(call).map(|open| &open.request.tool) else { return };
-        if let Some(source) = self.shared.catalog.registry.source(tool.as_str()) {
+        if let Some(source) = self.shared.catalog.source(&self.key.realm, tool.as_str()) {
             self.shared.pages.await_opening(&source, wants.inputs.keys(), &self.key, ask);
         }
     }

@@ -117,7 +117,7 @@ impl Driver {
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
         let what = What::Call {
             tool: open.request.tool.clone(),
-            upstream: self.shared.upstream_of(&open.request.tool),
+            upstream: self.shared.upstream_of(&self.key.realm, &open.request.tool),
             id: call,
             reach: reach_word(reach),
             outcome: result.map_or_else(|(how, _)| outcome_word(how), |_| "ok"),

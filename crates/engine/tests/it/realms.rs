@@ -239,7 +239,7 @@ async fn a_realm_hears_only_of_what_is_there_for_it() {
     let lists = || [&here, &there].map(|who| *catalog.list_changes(&who.realm).borrow());
     let before = lists();
     let prompts = ListChanges { prompts: 1, ..ListChanges::default() };
-    catalog.tell_lists("shop", prompts);
+    catalog.tell_lists(None, "shop", prompts);
     let now = lists();
     assert_eq!(now[0].since(before[0]), prompts);
     assert_eq!(now[1], before[1], "the server is there for one realm");

@@ -89,6 +89,10 @@ pub trait Vault: Send + Sync {
     /// Lets go of what is kept under this key, if anything is; durable on return.
     fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()>;
 
+    /// Lets go of all whose keys begin so; durable on return. Keys have segments that `/` ends, and
+    /// what is under one goes as a whole: `acme/` is all of `acme`, and a segment `*` is any.
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()>;
+
     /// Holds a key, unless someone holds it already. It is let go of when the hold is dropped, and
     /// by itself after so many milliseconds. A hold keeps others from holding only: who must not
     /// write over what another wrote says which version they expect.

@@ -19,6 +19,8 @@ pub struct RealmSettings {
     pub run_as: Option<Arc<str>>,
     /// The agent of requests that name none.
     pub default_agent: Option<AgentName>,
+    /// The variables of the environment that stored providers may name.
+    pub variables: Option<Vec<Pattern>>,
 }
 
 impl RealmSettings {
@@ -30,6 +32,7 @@ impl RealmSettings {
             max_find_limit: self.max_find_limit.or(other.max_find_limit),
             run_as: self.run_as.or(other.run_as),
             default_agent: self.default_agent.or(other.default_agent),
+            variables: self.variables.or(other.variables),
         }
     }
 

@@ -6,8 +6,11 @@ use super::expand::names_variable;
 use super::keys::ProviderKeys;
 use super::oauth::Oauth;
 use crate::layer::Place;
+use crate::realm::default_realm;
 use crate::settings::Text;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::RealmId;
 use serde_json::Value;
 use wire::rest::Provider;
 
@@ -17,19 +20,34 @@ pub const KIND: &str = "provider";
 /// How the variables begin that a stored provider may name.
 const PREFIX: &str = "WAYPOST_PROVIDER_";
 
-/// Whether a stored provider may name this variable: a caller who may store one must not learn what
-/// else is in our environment.
-pub fn may_name(variable: &str) -> bool {
-    variable.starts_with(PREFIX)
+/// Whether a stored provider of a realm may name this variable: one that its settings list. A caller
+/// who may store one must not learn what else is in our environment, nor what is another realm's.
+/// Where nothing is listed, the realm that every server has may name what begins so, and no other
+/// may name any.
+pub fn may_name(realm: &RealmId, listed: Option<&[Pattern]>, variable: &str) -> bool {
+    match listed {
+        Some(listed) => listed.iter().any(|pattern| pattern.fits(variable)),
+        None => *realm == default_realm() && variable.starts_with(PREFIX),
+    }
 }
 
-/// The entry of a definition.
-pub fn entry_of_body(name: &str, body: Value) -> Result<Entry, Mistake> {
-    let provider: Provider = serde_json::from_value(body).map_err(|error| {
+/// The mistake of a stored provider that names a variable which its realm may not use. Whether it is
+/// set is not said.
+pub fn not_its_own(realm: &RealmId, variable: &str) -> Mistake {
+    let what = format!("stored providers of realm `{realm}` may not use the variable `{variable}`");
+    let hint = match *realm == default_realm() {
+        true => format!("use one that begins with `{PREFIX}`, or that `variables` lists"),
+        false => format!("the operator lists it in `variables` of `[realms.{realm}]`"),
+    };
+    Mistake::error(what).hint(hint)
+}
+
+/// The provider of a definition.
+pub fn provider_of_body(name: &str, body: Value) -> Result<Provider, Mistake> {
+    serde_json::from_value(body).map_err(|error| {
         Mistake::error(format!("the stored provider `{name}` cannot be read: {error}"))
             .hint("store it again, or remove it")
-    })?;
-    entry_of(name, &provider)
+    })
 }
 
 /// The entry of a provider.
@@ -105,7 +123,8 @@ mod tests {
     use serde_json::json;
 
     fn entry(body: Value) -> Result<Entry, String> {
-        entry_of_body("crm", body).map_err(|mistake| mistake.to_string())
+        let provider = provider_of_body("crm", body).map_err(|mistake| mistake.to_string())?;
+        entry_of("crm", &provider).map_err(|mistake| mistake.to_string())
     }
 
     #[test]
@@ -144,6 +163,22 @@ mod tests {
         let mcp = json!({"baseUrl": "https://a.example", "providerType": "MCP", "oauth":
             {"clientId": "me", "clientSecret": "${WAYPOST_PROVIDER_CRM}", "grant": "ourselves"}});
         assert!(entry(mcp).unwrap().own.oauth.is_some());
-        assert!(may_name("WAYPOST_PROVIDER_CRM") && !may_name("WAYPOST_ADMIN_KEY"));
+    }
+
+    #[test]
+    fn a_provider_names_the_variables_of_its_realm() {
+        let (usual, acme) = (default_realm(), RealmId::from("acme"));
+        let listed = [Pattern::new("ACME_*").unwrap(), Pattern::new("SHARED").unwrap()];
+        assert!(may_name(&usual, None, "WAYPOST_PROVIDER_CRM"));
+        assert!(!may_name(&usual, None, "WAYPOST_ADMIN_KEY"));
+        assert!(!may_name(&acme, None, "WAYPOST_PROVIDER_CRM"), "another realm's");
+        for realm in [&usual, &acme] {
+            assert!(may_name(realm, Some(&listed), "ACME_TOKEN"));
+            assert!(may_name(realm, Some(&listed), "SHARED"));
+            assert!(!may_name(realm, Some(&listed), "WAYPOST_PROVIDER_CRM"));
+            assert!(!may_name(realm, Some(&[]), "SHARED"));
+        }
+        let told = not_its_own(&acme, "BETA_TOKEN").to_string();
+        assert!(told.contains("`[realms.acme]`") && told.contains("`BETA_TOKEN`"), "{told}");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) mod watch;
 
 use crate::assemble::sinks::{Outlets, Wanted, left_behind};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
-use crate::gateway::{Gateway, GatewayParts, left_out, stored_entries};
+use crate::gateway::{Gateway, GatewayParts, Provided, stored_providers};
 use crate::mcp::door::Door;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::realms::keeper::{OfRealms, RealmKeeper};
@@ -35,7 +35,7 @@ use engine::{Engine, Undone};
 use error::{stored, wrong};
 use ground::Ground;
 use identity::Identity;
-use kernel::contracts::Spawn;
+use kernel::contracts::{Definitions, Spawn};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
@@ -43,12 +43,12 @@ use project::config::ServerConfig;
 use project::decisions::AuditConfig;
 use project::public_url::PublicUrl;
 use project::realm::default_realm;
-use project::upstream_entries::Entry;
+use project::upstream_entries::{Entry, Upstreams};
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use told::{Told, audit_parts, awaited, engine_parts, observing, upstream_realms, with_extra};
-use upstreams::{LoginPlaces, RemoteParts};
+use told::{Told, audit_parts, engine_parts, observing, upstream_realms, with_extra};
+use upstreams::{LoginPlaces, RemoteParts, Scope};
 
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
@@ -139,10 +139,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let extra = std::mem::take(&mut setup.extra);
     let (ground, realm) = (Ground::open(&setup)?, default_realm());
     let definitions = ground.opened.definitions.clone();
-    let is_configured = |name: &str| upstreams.entries().iter().any(|entry| entry.name == name);
-    let found = stored_entries(definitions.as_ref(), &realm, is_configured).await;
-    let (providers, mut warnings) = found.map_err(stored)?;
-    warnings.append(&mut setup.project.config.warnings);
+    let mut warnings = std::mem::take(&mut setup.project.config.warnings);
     warnings.append(&mut setup.project.clients.warnings);
     // After the store is open: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
@@ -150,13 +147,15 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (by, asked) = (Known::to_server(&setup, &ground.opened), Asked::of(&setup));
     let Admission { identity, entrance, client, policy, files } =
         admitted(by, policies, &asked, &ground).await?;
+    let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
+    warnings.extend(left_out);
     let remote = remote_parts(&setup, &ground, &entrance);
     let telemetry = observing(&setup, &ground);
     let kept = setup.project.config.audit;
     let told = Told {
         tools: extra.tools,
-        awaited: awaited(&upstreams, &providers),
-        upstreams_of: upstream_realms(&upstreams, &realm),
+        awaited: upstreams.prefixes(),
+        upstreams_of: upstream_realms(&upstreams, &providers, &realm),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
@@ -166,14 +165,18 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;
     warnings.extend(load(&engine, definitions.as_ref(), &identity, &brought).await?);
     let (store, blobs) = (ground.opened.realms.clone(), ground.opened.blobs.clone());
-    let realms = OfRealms { store, blobs, files: brought.files() };
+    let (vault, files_of_realms) = (remote.vault.clone(), brought.files());
+    let realms = OfRealms { store, blobs, vault, files: files_of_realms };
     let undone = undone(&engine, &identity).await?;
     let realms = go_on(&engine, identity, realms, &ground.system.spawn, kept).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
-    let variables = setup.variables.clone();
-    let parts = GatewayParts { engine: engine.clone(), definitions, remote, variables, ourselves };
-    let gateway = Gateway::start(parts, upstreams.entries(), configs);
+    let (variables, identity) = (setup.variables.clone(), realms.identity.clone());
+    let served = engine.clone();
+    let parts =
+        GatewayParts { engine: served, definitions, remote, variables, identity, ourselves };
+    let gateway = Arc::new(Gateway::start(parts, upstreams.entries(), configs));
     warnings.extend(begin_stored(&gateway, &providers).await);
+    realms.serve_behind(gateway.clone());
     let served = engine.clone();
     let inside = Inside { engine: served, entrance, realms, gateway, telemetry, sinks, files };
     let doors = doors(&setup, &ground, inside);
@@ -226,7 +229,8 @@ fn remote_parts(setup: &Setup, ground: &Ground, entrance: &Entrance) -> RemotePa
     let login = login_places(setup.address, &setup.project.config.server, entrance);
     let System { clock, entropy, spawn } = ground.system.clone();
     let (limits, supervisor) = (ground.limits.clone(), setup.supervisor.clone());
-    RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login }
+    let scope = Scope::default();
+    RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login, scope }
 }
 
 /// Where logins come back to. On a pipe there is no door for them.
@@ -269,17 +273,30 @@ async fn begun_sinks(
     Ok(facts)
 }
 
+/// The providers that are stored for the realms that there are, with warnings of those that cannot
+/// be used.
+async fn provided(
+    definitions: &dyn Definitions,
+    identity: &Identity,
+    upstreams: &Upstreams,
+) -> Result<(Vec<Provided>, Vec<Mistake>), AssembleError> {
+    let (mut providers, mut warnings) = (Vec::new(), Vec::new());
+    for realm in identity.directory().realms.0.keys() {
+        let is_its = |entry: &Entry, name: &str| entry.name == name && entry.is_for(realm);
+        let is_configured = |name: &str| upstreams.entries().iter().any(|one| is_its(one, name));
+        let found = stored_providers(definitions, realm, is_configured).await;
+        let (of_realm, left_out) = found.map_err(stored)?;
+        providers.extend(of_realm);
+        warnings.extend(left_out);
+    }
+    Ok((providers, warnings))
+}
+
 /// Starts the stored providers, and reacts from now on to what upstreams bring; a provider that
 /// cannot be used is reported and left out.
-async fn begin_stored(gateway: &Gateway, providers: &[Entry]) -> Vec<Mistake> {
+async fn begin_stored(gateway: &Gateway, providers: &[Provided]) -> Vec<Mistake> {
     let _changing = gateway.changing.lock().await;
-    let mut warnings = Vec::new();
-    for entry in providers {
-        match gateway.config_of(entry) {
-            Ok(config) => gateway.begin(entry, config).await,
-            Err(mistake) => warnings.push(left_out(mistake)),
-        }
-    }
+    let warnings = gateway.begin_all(providers).await;
     gateway.watch_arrivals();
     warnings
 }

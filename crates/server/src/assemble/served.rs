@@ -27,7 +27,7 @@ pub(super) struct Inside {
     pub(super) entrance: Entrance,
     /// Who makes and removes realms, and knows everyone.
     pub(super) realms: Arc<RealmKeeper>,
-    pub(super) gateway: Gateway,
+    pub(super) gateway: Arc<Gateway>,
     pub(super) telemetry: Telemetry,
     /// Where events go.
     pub(super) sinks: Vec<SinkFacts>,

@@ -4,6 +4,7 @@
 use super::ground::Ground;
 use super::setup::Setup;
 use crate::assemble::zones::SystemZones;
+use crate::gateway::Provided;
 use crate::request::auth::Entrance;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
@@ -13,7 +14,7 @@ use kernel::contracts::observe::Observer;
 use kernel::contracts::{Policy, Tool};
 use kernel::values::ids::RealmId;
 use project::decisions::AuditConfig;
-use project::upstream_entries::{Entry, Upstreams};
+use project::upstream_entries::Upstreams;
 use std::sync::Arc;
 use stores::Opened;
 use telemetry::Telemetry;
@@ -83,18 +84,21 @@ fn switched_off(only_extra: bool, settings: &BuiltInSettings) -> SwitchedOff {
     if only_extra { SwitchedOff::new() } else { tools::switched_off(settings) }
 }
 
-/// What stands before the names of tools that are still to come.
-pub(super) fn awaited(upstreams: &Upstreams, providers: &[Entry]) -> Vec<String> {
-    let of_store = providers.iter().filter(|entry| !entry.is_disabled()).map(Entry::prefix);
-    upstreams.prefixes().into_iter().chain(of_store).collect()
-}
-
-/// The realms of upstreams: the one that every server has, unless they name others.
-pub(super) fn upstream_realms(upstreams: &Upstreams, usual: &RealmId) -> UpstreamRealms {
+/// The realms of upstreams: the one that every server has, unless they name others, and for stored
+/// providers the one that they are stored in.
+pub(super) fn upstream_realms(
+    upstreams: &Upstreams,
+    providers: &[Provided],
+    usual: &RealmId,
+) -> UpstreamRealms {
     let entries = upstreams.entries().iter();
-    entries.fold(UpstreamRealms::only(usual.clone()), |known, entry| match &entry.own.realms {
-        Some(realms) => known.with(&entry.name, entry.prefix(), realms),
-        None => known,
+    let configured =
+        entries.fold(UpstreamRealms::only(usual.clone()), |known, entry| match &entry.own.realms {
+            Some(realms) => known.with(&entry.name, entry.prefix(), realms),
+            None => known,
+        });
+    providers.iter().fold(configured, |known, provided| {
+        known.owning(&provided.realm, &provided.entry.name, provided.beginning())
     })
 }
 

@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use kernel::values::fault::Fault;
 use project::upstream_entries::cleaned;
 use serde_json::{Value, json};
-use upstreams::{Grant, LoginPlaces, Returned, UpstreamConfig, UpstreamKind};
+use std::sync::Arc;
+use upstreams::{Grant, LoginPlaces, Returned, Upstream, UpstreamConfig, UpstreamKind};
 use wire::rest::UpstreamLogin;
 
 /// The longest query that someone comes back with: codes are long, but not so long.
@@ -86,9 +87,9 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
         }
         Err(fault) => {
             // Whose it was is not known.
-            let members = doors.gateway.members();
-            let upstreams = members.iter().filter_map(|member| member.upstream.as_ref());
-            let fault = upstreams.fold(fault, |fault, upstream| cleaned(fault, upstream.config()));
+            let upstreams = doors.gateway.all_running();
+            let clean = |fault, upstream: &Arc<Upstream>| cleaned(fault, upstream.config());
+            let fault = upstreams.iter().fold(fault, clean);
             tracing::warn!(%fault, "a login could not be finished");
             gone_wrong(fault)
         }

@@ -1,9 +1,9 @@
 //! `/api/v1/providers`: upstreams that are stored. One is started when it is stored and stopped
-//! when it is removed; what runs is shown by `/api/v1/upstreams`. All upstreams belong to the realm
-//! that every server has, so that none is stored in another one.
+//! when it is removed; what runs is shown by `/api/v1/upstreams`. Each is the own of the realm that
+//! it is stored in: another may have one of the same name.
 
 use super::condition::{Condition, stale, tagged};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Provided, leads_inside};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::body::Posted;
@@ -19,10 +19,8 @@ use kernel::contracts::{Definition, StoreError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
-use outbound::addresses::{HttpSettings, web_url};
-use project::realm::default_realm;
-use project::upstream_entries::stored::{KIND, entry_of};
-use project::upstream_entries::{Entry, shown_url};
+use project::upstream_entries::shown_url;
+use project::upstream_entries::stored::KIND;
 use serde_json::Value;
 use wire::rest::Provider;
 
@@ -52,19 +50,18 @@ pub(crate) async fn store(
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
 ) -> Result<(StatusCode, Response)> {
-    in_realm_of_upstreams(&caller.realm)?;
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
         doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
         let what = "a provider inside the server's own network, or trusted,";
         for_whole_server(&doors, &visitor, what)?;
     }
-    if let Some(facts) = doors.gateway.configured(&name) {
+    if let Some(facts) = doors.gateway.configured(&caller.realm, &name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
         return Err(Failure::new(StatusCode::CONFLICT, "upstream_configured", message)
             .hint("store it under another name"));
     }
-    let entry = entry_of(&name, &provider).map_err(unusable)?;
+    let provided = Provided::new(&caller.realm, &name, &provider).map_err(unusable)?;
     let condition = Condition::of(&headers)?;
     let definition = Definition {
         kind: KIND.to_owned(),
@@ -76,7 +73,7 @@ pub(crate) async fn store(
     };
     let storing = doors.clone();
     let stored = doors.gateway.to_the_end(async move {
-        put_and_begun(&storing.gateway, &caller.realm, &entry, definition, condition).await
+        put_and_begun(&storing.gateway, &provided, definition, condition).await
     });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
     let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
@@ -86,14 +83,13 @@ pub(crate) async fn store(
 /// Stores it and lets it run, one after the other for all callers.
 async fn put_and_begun(
     gateway: &Gateway,
-    realm: &RealmId,
-    entry: &Entry,
+    provided: &Provided,
     definition: Definition,
     condition: Condition,
 ) -> Result<Definition> {
     let _changing = gateway.changing.lock().await;
-    let config = gateway.config_of(entry).map_err(unusable)?;
-    let name = entry.name.as_str();
+    let config = gateway.config_of(provided).map_err(unusable)?;
+    let (realm, name) = (&provided.realm, provided.entry.name.as_str());
     let version = async {
         let stored = stored(gateway, realm, name).await;
         stored.map(|stored| stored.map(|definition| definition.version))
@@ -104,7 +100,7 @@ async fn put_and_begun(
         StoreError::Conflict(_) => stale(format!("provider `{name}` has another version")),
         other => Refusal::from(other).into(),
     })?;
-    gateway.begin(entry, config).await;
+    gateway.begin(provided, config).await;
     Ok(definition)
 }
 
@@ -121,18 +117,6 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Upstreams are connected once, with logins and variables of the realm that every server has:
-/// nobody in another realm may add to them.
-fn in_realm_of_upstreams(realm: &RealmId) -> Result<()> {
-    let owner = default_realm();
-    if *realm == owner {
-        return Ok(());
-    }
-    let message = format!("servers behind this one belong to the realm `{owner}`");
-    Err(Failure::new(StatusCode::CONFLICT, "upstreams_of_other_realm", message)
-        .hint(format!("store it in the realm `{owner}`; its tools are there alone")))
-}
-
 /// Takes it out of the store and ends it.
 async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<()> {
     let _changing = gateway.changing.lock().await;
@@ -140,28 +124,16 @@ async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Re
     if !deleted.map_err(Refusal::from)? {
         return Err(missing(name));
     }
-    // What runs under this name is the other realm's.
-    if *realm != default_realm() {
-        return Ok(());
-    }
     // A configured one of the same name was never replaced by what was stored.
-    gateway.log_out(name).await;
-    gateway.end(name).await;
+    gateway.log_out(realm, name).await;
+    gateway.end(realm, name).await;
     Ok(())
 }
 
 /// Whether a provider reaches what is the server's own, its network and its journal: an address
-/// that is not public, however it is written, or that only a variable says, tools whose effects no
-/// one judges, calls that leave no trace.
+/// that is not public, tools whose effects no one judges, calls that leave no trace.
 fn reaches_further(provider: &Provider) -> bool {
-    let is_public = |url: &String| {
-        let Ok(url) = web_url("the address", url) else { return false };
-        let is_plain = url.host_str().is_some_and(|host| !host.contains(['$', '{', '%']));
-        is_plain && HttpSettings::default().permits_host(&url)
-    };
-    let mut addresses =
-        [Some(&provider.base_url), provider.document.as_ref()].into_iter().flatten();
-    provider.allow_private || provider.trusted || !provider.journal || !addresses.all(is_public)
+    leads_inside(provider) || provider.trusted || !provider.journal
 }
 
 /// A provider is stored under the name in its path; one without a name gets it from there.

@@ -104,7 +104,7 @@ pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>> {
 
 /// The upstream of this name; policy was asked about it already.
 pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Member> {
-    let mut members = doors.gateway.members().into_iter();
+    let mut members = doors.gateway.members(&caller.realm).into_iter();
     let found = members.find(|member| member.facts.name == name);
     found.ok_or_else(|| missing(doors, caller, name))
 }
@@ -118,6 +118,6 @@ pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
 
 /// The upstreams that this caller may read, judged at once.
 pub(super) fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
-    let members = doors.gateway.members();
+    let members = doors.gateway.members(&caller.realm);
     doors.engine.admin().readable(caller, members, |member| Resource::Upstream(&member.facts.name))
 }

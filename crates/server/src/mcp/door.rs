@@ -59,9 +59,10 @@ impl Door {
     /// client that ignores cursors should see the others.
     pub(crate) fn shelves(&self, caller: &Caller) -> Vec<Arc<dyn Shelf>> {
         let Doors { engine, gateway, .. } = &*self.doors;
+        let running = gateway.running(&caller.realm);
         let upstreams = engine
             .admin()
-            .readable(caller, gateway.running(), |upstream| Resource::Upstream(upstream.name()));
+            .readable(caller, running, |upstream| Resource::Upstream(upstream.name()));
         let mut shelves = self.first.clone();
         shelves.extend(upstreams.iter().map(|upstream| upstream.shelf()));
         shelves.push(self.own.clone());

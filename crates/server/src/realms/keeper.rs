@@ -3,6 +3,7 @@
 //! left.
 
 use super::files::ServedFiles;
+use crate::gateway::Gateway;
 use engine::Engine;
 use engine::refusal::Refusal;
 use futures::future::{BoxFuture, FutureExt};
@@ -10,7 +11,7 @@ use identity::Identity;
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
 use kernel::contracts::realms::{RealmRecord, StoredRealms};
-use kernel::contracts::{Blobs, Spawn, StoreError};
+use kernel::contracts::{Blobs, Spawn, StoreError, Vault};
 use kernel::values::ids::RealmId;
 use project::folder::RealmFiles;
 use std::sync::{Arc, OnceLock};
@@ -24,6 +25,8 @@ pub(crate) struct OfRealms {
     /// All that is stored for them, but for blobs.
     pub(crate) store: Arc<dyn StoredRealms>,
     pub(crate) blobs: Arc<dyn Blobs>,
+    /// What logins at upstreams brought.
+    pub(crate) vault: Arc<dyn Vault>,
     /// What the project's files bring.
     pub(crate) files: RealmFiles,
 }
@@ -34,8 +37,11 @@ pub(crate) struct RealmKeeper {
     engine: Engine,
     store: Arc<dyn StoredRealms>,
     blobs: Arc<dyn Blobs>,
+    vault: Arc<dyn Vault>,
     /// What the project's files bring.
     pub(crate) files: Arc<ServedFiles>,
+    /// The upstreams, once they are started.
+    gateway: OnceLock<Arc<Gateway>>,
     /// Begins to send the events of a new realm, where there are sinks.
     sinks: OnceLock<BeginSinks>,
     spawn: Arc<dyn Spawn>,
@@ -52,9 +58,16 @@ impl RealmKeeper {
         realms: OfRealms,
         spawn: Arc<dyn Spawn>,
     ) -> Arc<Self> {
-        let OfRealms { store, blobs, files } = realms;
+        let OfRealms { store, blobs, vault, files } = realms;
         let files = Arc::new(ServedFiles::new(files));
-        Arc::new(Self { identity, engine, store, blobs, files, sinks: OnceLock::new(), spawn })
+        let (gateway, sinks) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self { identity, engine, store, blobs, vault, files, gateway, sinks, spawn })
+    }
+
+    /// Starts and stops so the stored providers of realms that are made and removed from now on.
+    pub(crate) fn serve_behind(&self, gateway: Arc<Gateway>) {
+        // A server has one.
+        let _ = self.gateway.set(gateway);
     }
 
     /// Begins so to send the events of realms that are made from now on.
@@ -94,9 +107,14 @@ impl RealmKeeper {
     }
 
     /// Gives a new realm what the files bring, what is stored for it, and the sinks of its events.
+    /// Stored providers come first: files may name their tools.
     async fn furnish(&self, realm: &RealmId) -> Result<(), Refusal> {
         if let Some(begin) = self.sinks.get() {
             begin(realm.clone()).await?;
+        }
+        if let Some(gateway) = self.gateway.get() {
+            let left_out = gateway.begin_realm(realm).await?;
+            left_out.iter().for_each(|warning| tracing::warn!(%realm, "{warning}"));
         }
         let left_out = self.files.bring(&self.engine, realm).await?;
         left_out.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -115,6 +133,10 @@ impl RealmKeeper {
             // Also where it was removed before: a purge that runs twice does no harm.
             if record.removed.as_ref().is_some_and(|removal| !removal.purged) {
                 keeper.engine.admin().close_realm(&record.name);
+                if let Some(gateway) = keeper.gateway.get() {
+                    // Before what their logins brought is removed: they could keep more of it.
+                    gateway.end_realm(&record.name).await;
+                }
                 keeper.keep_purging(record.name.clone());
             }
             Ok::<_, RealmRefusal>(record)
@@ -160,6 +182,8 @@ impl RealmKeeper {
         if self.store.purge_realm(realm).await? || self.blobs.purge(realm).await? {
             return Ok(true);
         }
+        let logins = self.vault.remove_all(&format!("{realm}/")).await;
+        logins.map_err(|error| StoreError::Failed(error.to_string()))?;
         self.identity.note_purged(realm).await?;
         Ok(false)
     }

@@ -42,7 +42,7 @@ pub(crate) struct Doors {
     /// Who makes and removes realms.
     pub(crate) realms: Arc<RealmKeeper>,
     /// The servers behind this one.
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: Arc<Gateway>,
     /// Copies of all that it keeps.
     pub(crate) backup: Arc<dyn Backup>,
     /// Seals places in lists and in the feed.
@@ -98,7 +98,7 @@ impl Doors {
         engine: Engine,
         entrance: Entrance,
         realms: Arc<RealmKeeper>,
-        gateway: Gateway,
+        gateway: Arc<Gateway>,
         backup: Arc<dyn Backup>,
         cursors: Cursors,
         telemetry: Telemetry,

@@ -23,6 +23,12 @@ use upstreams::Holds;
 pub(crate) const FOLDER: &str = "vault";
 /// How a file's name ends that is not whole yet.
 const UNFINISHED: &str = ".new";
+/// What stands between the segments of a key in the name of its file. An unfinished file ends with
+/// a dot and more, so that it is another character.
+const BETWEEN: char = '-';
+/// How many characters of its hash stand for a segment: so few that names stay short, so many that
+/// no two segments have the same.
+const MARK_CHARS: usize = 32;
 /// The first byte of a file: how it is sealed. An envelope follows, which has the version of the
 /// entry before its value.
 const FORM: u8 = 3;
@@ -121,6 +127,11 @@ impl Vault for FileVault {
         self.perform(move |files| files.remove(&key))
     }
 
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+        let under = under.to_owned();
+        self.perform(move |files| files.remove_all(&under))
+    }
+
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
         Box::pin(ready(Ok(self.holds.hold(key, ms))))
     }
@@ -198,6 +209,44 @@ impl Files {
             Err(error) => Err(error),
         };
         removed.map_err(|why| self.failed("removed", &why))
+    }
+
+    fn remove_all(&mut self, under: &str) -> Result<(), VaultError> {
+        let removed = self.names_under(under).and_then(|names| {
+            names.iter().try_for_each(|name| fs::remove_file(self.folder.join(name)))?;
+            if names.is_empty() { Ok(()) } else { sync_folder(&self.folder) }
+        });
+        removed.map_err(|why| self.failed("removed", &why))
+    }
+
+    /// The names of the files whose keys are under these segments, of which `*` is any. One that is
+    /// not whole yet counts: no other thread writes.
+    fn names_under(&self, under: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let wanted: Vec<Option<String>> = under
+            .trim_end_matches('/')
+            .split('/')
+            .map(|segment| (segment != "*").then(|| mark_of(segment)))
+            .collect();
+        let is_under = |name: &str| {
+            let marks: Vec<&str> = name.split(BETWEEN).collect();
+            let fits = |(mark, wanted): (&&str, &Option<String>)| {
+                wanted.as_ref().is_none_or(|wanted| *wanted == **mark)
+            };
+            marks.len() > wanted.len() && marks.iter().zip(&wanted).all(fits)
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if is_under(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     /// The contents of a file; more than can be one of ours is cut.
@@ -286,9 +335,18 @@ impl Files {
     }
 }
 
-/// The name of an entry's file: keys have letters that no file name has.
+/// The name of an entry's file: keys have letters that no file name has. The segments that a key
+/// begins with stand before it, so that all that is under one can be found.
 fn name_of(key: &str) -> String {
-    ContentHash::of(key.as_bytes()).as_str().to_owned()
+    let whole = ContentHash::of(key.as_bytes());
+    let Some((segments, _)) = key.rsplit_once('/') else { return whole.as_str().to_owned() };
+    let marks = segments.split('/').map(|segment| format!("{}{BETWEEN}", mark_of(segment)));
+    marks.chain([whole.as_str().to_owned()]).collect()
+}
+
+/// A segment of keys in the names of files.
+fn mark_of(segment: &str) -> String {
+    ContentHash::of(segment.as_bytes()).as_str().chars().take(MARK_CHARS).collect()
 }
 
 /// What an envelope is good for: a file of this form and this key.
@@ -373,6 +431,29 @@ mod tests {
         again.remove("tokens/hub").unwrap();
         again.remove("tokens/hub").unwrap();
         assert_eq!(read(&mut again, "tokens/hub"), None);
+    }
+
+    #[test]
+    fn what_is_under_a_place_goes_as_a_whole() {
+        let data = tempfile::tempdir().unwrap();
+        let all = ["t", "acme/t", "acme/crm/t", "acme/crm/bob/t", "beta/crm/bob/t", "acmes/crm/t"];
+        let left = |under: &str| -> Vec<&str> {
+            let mut before = vault(&data, 7);
+            for key in all {
+                write(&mut before, key, "x");
+            }
+            before.remove_all(under).unwrap();
+            let mut after = vault(&data, 7);
+            all.into_iter().filter(|key| read(&mut after, key).is_some()).collect()
+        };
+        assert_eq!(left("acme/"), ["t", "beta/crm/bob/t", "acmes/crm/t"]);
+        assert_eq!(left("acme/crm/"), ["t", "acme/t", "beta/crm/bob/t", "acmes/crm/t"]);
+        assert_eq!(left("*/*/bob/"), ["t", "acme/t", "acme/crm/t", "acmes/crm/t"]);
+        let names = files(&data);
+        let is_told = |path: &PathBuf| path.display().to_string().contains("acme");
+        assert!(!names.iter().any(is_told), "{names:?}");
+        let nothing = tempfile::tempdir().unwrap();
+        vault(&nothing, 7).remove_all("acme/").unwrap();
     }
 
     #[test]

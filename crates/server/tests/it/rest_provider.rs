@@ -44,6 +44,7 @@ fn provider(rest: RestConfig) -> Remote {
         supervisor: None,
         vault: Arc::new(upstreams::MemoryVault::new(Arc::new(SystemClock))),
         login: None,
+        scope: upstreams::Scope::default(),
     };
     Remote::start(vec![config], parts)
 }

@@ -84,6 +84,7 @@ impl Client {
                 client_metadata: (!registers).then(|| CLIENT_METADATA.to_owned()),
                 shown_to_callers: true,
             }),
+            scope: upstreams::Scope::default(),
         };
         let remote = Remote::start(vec![config], parts);
         let upstream = remote.upstreams().first().cloned();

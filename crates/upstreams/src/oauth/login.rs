@@ -84,7 +84,7 @@ impl Account {
             return Ok(page);
         }
         let client = self.client(&found, &asked, places).await?;
-        let state = pkce::secret(&*self.parts.entropy);
+        let state = self.parts.scope.state(pkce::secret(&*self.parts.entropy));
         let login = Pending {
             upstream: self.name.clone(),
             server: place::plain(&self.server),

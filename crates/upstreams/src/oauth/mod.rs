@@ -29,6 +29,7 @@ pub(crate) use challenge::Challenge;
 pub(crate) use kept::Pending;
 pub(crate) use login::{pending, unknown_login};
 pub(crate) use trouble::{Trouble, TroubleKind};
+pub(crate) use vault::PlaceInVault;
 pub use vault::{Holds, MemoryVault};
 
 /// Where a login comes back to, and where servers may read who we are.

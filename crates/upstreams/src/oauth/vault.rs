@@ -59,8 +59,71 @@ impl Vault for MemoryVault {
         Box::pin(ready(Ok(())))
     }
 
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+        lock(&self.entries).kept.retain(|key, _| !is_under(key, under));
+        Box::pin(ready(Ok(())))
+    }
+
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
         Box::pin(ready(Ok(self.holds.hold(key, ms))))
+    }
+}
+
+/// Whether a key is under these segments, of which `*` is any.
+fn is_under(key: &str, under: &str) -> bool {
+    let mut segments = key.split('/');
+    let mut wanted = under.trim_end_matches('/').split('/');
+    wanted.all(|wanted| segments.next().is_some_and(|one| wanted == "*" || wanted == one))
+        && segments.next().is_some()
+}
+
+/// The part of a vault whose keys begin so.
+pub(crate) struct PlaceInVault {
+    whole: Arc<dyn Vault>,
+    /// Segments, each with `/` behind it.
+    place: String,
+}
+
+impl PlaceInVault {
+    /// The part of this vault at this place: segments with `/` between them.
+    pub(crate) fn new(whole: Arc<dyn Vault>, place: &str) -> Self {
+        Self { whole, place: format!("{place}/") }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.place)
+    }
+}
+
+impl Vault for PlaceInVault {
+    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+        let key = self.key(key);
+        Box::pin(async move { self.whole.read(&key).await })
+    }
+
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: Expected,
+    ) -> Vaulted<'a, u64> {
+        let key = self.key(key);
+        Box::pin(async move { self.whole.write(&key, value, expected).await })
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+        let key = self.key(key);
+        Box::pin(async move { self.whole.remove(&key).await })
+    }
+
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+        let under = self.key(under);
+        Box::pin(async move { self.whole.remove_all(&under).await })
+    }
+
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+        let key = self.key(key);
+        Box::pin(async move { self.whole.hold(&key, ms).await })
     }
 }
 
@@ -136,6 +199,29 @@ mod tests {
         block_on(vault.remove("k")).unwrap();
         assert_eq!((read(), write("other", Expected::Version(third))), (None, conflict));
         assert!(write("four", Expected::Absent).unwrap() > third, "no version comes again");
+    }
+
+    #[test]
+    fn what_is_under_a_place_goes_as_a_whole() {
+        let vault = Arc::new(MemoryVault::new(Arc::new(Stage::new())));
+        let all = ["t", "acme/t", "acme/crm/t", "acme/crm/bob/t", "beta/crm/bob/t", "acmes/crm/t"];
+        let left = |under: &str| -> Vec<&str> {
+            for key in all {
+                block_on(vault.write(key, &"x".into(), Expected::Any)).unwrap();
+            }
+            block_on(vault.remove_all(under)).unwrap();
+            let is_kept = |key: &&str| block_on(vault.read(key)).unwrap().is_some();
+            all.into_iter().filter(is_kept).collect()
+        };
+        assert_eq!(left("acme/"), ["t", "beta/crm/bob/t", "acmes/crm/t"]);
+        assert_eq!(left("acme/crm/"), ["t", "acme/t", "beta/crm/bob/t", "acmes/crm/t"]);
+        assert_eq!(left("*/*/bob/"), ["t", "acme/t", "acme/crm/t", "acmes/crm/t"]);
+        let place = PlaceInVault::new(vault.clone(), "acme/crm");
+        assert!(block_on(place.read("t")).unwrap().is_some());
+        block_on(place.remove_all("bob/")).unwrap();
+        assert!(block_on(vault.read("acme/crm/bob/t")).unwrap().is_none());
+        let held = block_on(place.hold("t", 1_000)).unwrap();
+        assert!(held.is_some() && block_on(vault.hold("acme/crm/t", 1_000)).unwrap().is_none());
     }
 
     #[test]

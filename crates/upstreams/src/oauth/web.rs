@@ -51,7 +51,7 @@ impl Web {
         let outbound = |private: bool| {
             GuardedClient::new(HttpSettings::default().private(private), parts.client_options())
         };
-        Self { parts: parts.clone(), public: outbound(false), private: outbound(true) }
+        Self { parts: parts.clone(), public: outbound(false), private: outbound(parts.is_open()) }
     }
 
     /// On which ground a server stands that said this.

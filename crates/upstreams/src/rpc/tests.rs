@@ -159,6 +159,7 @@ fn parts(clock: Arc<dyn Clock>) -> RemoteParts {
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(Arc::new(Still))),
         login: None,
+        scope: crate::Scope::default(),
     }
 }
 

@@ -156,7 +156,7 @@ fn shown(
     made: Option<&RealmRecord>,
 ) -> Realm {
     let directory = doors.identity.directory();
-    let RealmSettings { enabled_tools, max_find_limit, run_as, default_agent } = settings;
+    let RealmSettings { enabled_tools, max_find_limit, run_as, default_agent, .. } = settings;
     let named = |tools: &Vec<Pattern>| tools.iter().map(|tool| tool.as_str().to_owned()).collect();
     let removal = made.and_then(|record| record.removed.as_ref());
     let is_configured = doors.identity.is_configured(name) && removal.is_none();

@@ -300,7 +300,8 @@ pub(crate) fn tell_when_opened(exchange: &Exchange, tool: &str, key: &str, id: &
     let Some(later) = exchange.outbox.later() else { return };
     let params = json!({"elicitationId": id});
     let hearer = Box::new(move || later.tell(PAGE_OPENED, &params));
-    exchange.door.doors.engine.tools().when_opened(tool, key, hearer);
+    let realm = &exchange.caller.realm;
+    exchange.door.doors.engine.tools().when_opened(realm, tool, key, hearer);
 }
 
 /// In the versions with a handshake: the answer to a call that needs nothing but pages, and for

@@ -63,7 +63,8 @@ impl Endpoint {
         let client = parts.client_options().only(&url).following().build();
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
-        let direct = Direct::new(&url, &given, parts);
+        // Plain connections look names up by themselves.
+        let direct = Direct::new(&url, &given, parts).filter(|_| parts.is_open());
         let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
         let name = name(&url);
         let garbled = Arc::default();

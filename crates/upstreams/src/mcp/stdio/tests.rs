@@ -183,6 +183,7 @@ fn parts(limits: Limits, clock: Arc<dyn Clock>) -> RemoteParts {
         limits: Arc::new(limits),
         supervisor: None,
         login: None,
+        scope: crate::Scope::default(),
     }
 }
 

@@ -167,6 +167,10 @@ impl Vault for Mute {
         self.0.remove(key)
     }
 
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+        self.0.remove_all(under)
+    }
+
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
         self.0.hold(key, ms)
     }

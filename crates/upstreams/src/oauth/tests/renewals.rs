@@ -407,6 +407,10 @@ impl Vault for Troubled {
         self.vault.remove(key)
     }
 
+    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+        self.vault.remove_all(under)
+    }
+
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
         self.vault.hold(key, ms)
     }

@@ -238,6 +238,7 @@ impl Scene {
             supervisor: None,
             vault: self.vault.clone(),
             login: self.places.clone(),
+            scope: crate::Scope::default(),
         }
     }
 

@@ -164,6 +164,7 @@ fn parts() -> RemoteParts {
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(Arc::new(Still))),
         login: None,
+        scope: crate::Scope::default(),
     }
 }
 

@@ -126,6 +126,7 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
             supervisor: std::env::current_exe().ok(),
             vault: held.as_ref().map_or_else(nothing, |held| held.vault.clone()),
             login: None,
+            scope: upstreams::Scope::default(),
         },
     );
     let Some(upstream) = remote.upstreams().first() else {

@@ -117,6 +117,7 @@ pub(super) fn parts(clock: &Arc<TestClock>) -> RemoteParts {
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(clock.clone())),
         login: None,
+        scope: crate::Scope::default(),
     }
 }
 

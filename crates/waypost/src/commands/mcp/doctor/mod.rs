@@ -175,6 +175,7 @@ fn parts(limits: Arc<Limits>) -> RemoteParts {
         // What logins brought is the server's that runs.
         vault: nothing(),
         login: None,
+        scope: upstreams::Scope::default(),
     }
 }
 

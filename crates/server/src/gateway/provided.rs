@@ -1,0 +1,83 @@
+//! Providers as the store has them: each is one realm's own.
+
+use engine::refusal::Refusal;
+use kernel::contracts::Definitions;
+use kernel::definition::plan::mistake::{Mistake, Severity};
+use kernel::values::ids::RealmId;
+use outbound::addresses::{HttpSettings, web_url};
+use project::realm::default_realm;
+use project::upstream_entries::{Entry, stored};
+use serde_json::Value;
+use wire::rest::Provider;
+
+/// A stored provider.
+#[derive(Debug, Clone)]
+pub(crate) struct Provided {
+    /// Whose it is.
+    pub(crate) realm: RealmId,
+    /// What it leads to.
+    pub(crate) entry: Entry,
+    /// Whether the names in its addresses may lead to the server's own network.
+    pub(crate) is_inside: bool,
+}
+
+impl Provided {
+    /// This provider of a realm.
+    pub(crate) fn new(realm: &RealmId, name: &str, provider: &Provider) -> Result<Self, Mistake> {
+        let entry = stored::entry_of(name, provider)?;
+        // Those of the realm that every server has were stored before names were judged.
+        let is_inside = *realm == default_realm() || leads_inside(provider);
+        Ok(Self { realm: realm.clone(), entry, is_inside })
+    }
+
+    /// The same as it is stored.
+    fn read(realm: &RealmId, name: &str, body: Value) -> Result<Self, Mistake> {
+        Self::new(realm, name, &stored::provider_of_body(name, body)?)
+    }
+
+    /// What the names of its tools begin with, where it has some.
+    pub(crate) fn beginning(&self) -> Option<String> {
+        (!self.entry.is_disabled()).then(|| self.entry.prefix())
+    }
+}
+
+/// Whether a provider says that it is in the server's own network: at an address that is not public,
+/// however it is written, or that only a variable says.
+pub(crate) fn leads_inside(provider: &Provider) -> bool {
+    let is_public = |url: &String| {
+        let Ok(url) = web_url("the address", url) else { return false };
+        let is_plain = url.host_str().is_some_and(|host| !host.contains(['$', '{', '%']));
+        is_plain && HttpSettings::default().permits_host(&url)
+    };
+    let mut addresses =
+        [Some(&provider.base_url), provider.document.as_ref()].into_iter().flatten();
+    provider.allow_private || !addresses.all(is_public)
+}
+
+/// The providers that are stored for a realm, and what is wrong with the others: a variable may be
+/// gone since, and the rest must still serve.
+pub(crate) async fn stored_providers(
+    definitions: &dyn Definitions,
+    realm: &RealmId,
+    is_taken: impl Fn(&str) -> bool,
+) -> Result<(Vec<Provided>, Vec<Mistake>), Refusal> {
+    let (mut providers, mut mistakes) = (Vec::new(), Vec::new());
+    for definition in definitions.list(realm, stored::KIND).await? {
+        let name = definition.name.as_str();
+        if is_taken(name) {
+            let what = format!("the stored provider `{name}` is left out: its name is configured");
+            mistakes.push(Mistake::warning(what).hint("remove it, or rename the configured one"));
+            continue;
+        }
+        match Provided::read(realm, name, definition.body) {
+            Ok(provided) => providers.push(provided),
+            Err(mistake) => mistakes.push(left_out(mistake)),
+        }
+    }
+    Ok((providers, mistakes))
+}
+
+/// A mistake in what is stored does not keep the server from starting.
+pub(crate) fn left_out(mistake: Mistake) -> Mistake {
+    Mistake { severity: Severity::Warning, ..mistake }
+}
