@@ -285,3 +285,65 @@ async fn a_server_is_there_for_the_realms_that_it_names() {
     assert_eq!(engine.tools().replace(gone), []);
     assert_eq!(versions.each_mut().map(|version| version.has_changed().unwrap()), [false, true]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_realms_have_servers_of_the_same_name_for_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = ToolSource::new("us", vec![echo("math::echo", None), echo("crm.taken", None)]);
+    let (here, there) = (caller(), stranger());
+    let beginning = || Some("crm.".to_owned());
+    let owners = UpstreamRealms::only(here.realm.clone())
+        .owning(&here.realm, "crm", beginning())
+        .owning(&there.realm, "crm", beginning())
+        .owning(&there.realm, "idle", None);
+    let parts = Parts {
+        upstreams_of: Some(owners),
+        policy: Arc::new(AllowAll),
+        ..parts(folder.path(), Limits::default(), vec![ours])
+    };
+    let engine = Engine::start(parts).unwrap();
+    let source = |who: &Caller, names: &[&str]| {
+        let tools = names.iter().map(|name| echo(name, Some("crm"))).collect();
+        let name = format!("stored provider `crm` of realm `{}`", who.realm);
+        ToolSource::new(name, tools).of_upstream("crm").for_realm(&who.realm)
+    };
+    let mut versions = [&here, &there].map(|who| engine.catalog().version(&who.realm));
+    let mut heard = || {
+        versions.each_mut().map(|version| {
+            let has_changed = version.has_changed().unwrap();
+            version.mark_unchanged();
+            has_changed
+        })
+    };
+    heard();
+    assert_eq!(engine.tools().replace(source(&here, &["crm.find", "crm.own"])), []);
+    assert_eq!(heard(), [true, false]);
+    let told = engine.tools().replace(source(&there, &["crm.find", "crm.taken"]));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].to_string().contains("`crm.taken` comes from us and from stored provider"));
+    assert_eq!(heard(), [false, true]);
+    let listed = |who: &Caller| -> Vec<String> {
+        engine.tools().list(who).iter().map(|spec| spec.name.to_string()).collect()
+    };
+    assert_eq!(listed(&here), ["crm.find", "crm.own", "crm.taken", "math::echo"]);
+    assert_eq!(listed(&there), ["crm.find", "crm.taken", "math::echo"]);
+    let count = |who: &Caller| {
+        engine.tools().count_of(&format!("stored provider `crm` of realm `{}`", who.realm))
+    };
+    assert_eq!((count(&here), count(&there)), (2, 1));
+    let is_sound =
+        |who: &Caller, tool: &str| engine.catalog().validate_plan(who, &calling(tool)).is_ok();
+    assert!(is_sound(&there, "crm.later") && !is_sound(&there, "idle.later"));
+    assert!(!is_sound(&there, "crm2.later"));
+
+    // One goes alone, and nothing is awaited of it any more.
+    assert_eq!(engine.tools().replace(source(&there, &[])), []);
+    engine.catalog().disown_upstream(&there.realm, "crm");
+    assert_eq!(listed(&there), ["crm.taken", "math::echo"]);
+    assert_eq!(listed(&here).len(), 4);
+    assert!(!is_sound(&there, "crm.later") && is_sound(&here, "crm.later"));
+    let may = |who: &Caller, name: &str| {
+        engine.admin().permit(who, Act::Operate, Resource::Upstream(name)).is_ok()
+    };
+    assert!(may(&there, "idle") && !may(&there, "crm"));
+}

@@ -15,6 +15,7 @@ mod sinks;
 mod keys;
 mod api_keys;
 mod principals;
+mod realm_providers;
 mod realm_walls;
 mod realm_definitions;
 mod made_realms;
