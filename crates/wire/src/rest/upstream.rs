@@ -124,7 +124,7 @@ pub struct Provider {
     /// The URL of a REST server's OpenAPI document; `<baseUrl>/openapi.json` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// Headers that go with every request; each names a variable `${WAYPOST_PROVIDER_..}`.
+    /// Headers that go with every request; each names a variable that the realm may use.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// How a login at an MCP server goes; all is found out from the server if absent.
@@ -153,7 +153,7 @@ pub struct Provider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["auto", "2025", "2026"]))]
     pub era: Option<String>,
-    /// Whether a REST server may be at an address that is not public.
+    /// Whether it may be at an address that is not public.
     #[serde(default)]
     pub allow_private: bool,
     /// Whether it is left alone.
