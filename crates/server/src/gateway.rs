@@ -19,7 +19,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
-use upstreams::{LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, place_of};
+use upstreams::{
+    LoggedIn, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, place_of,
+    subject_mark,
+};
 
 pub(crate) use provided::{Provided, leads_inside, left_out, stored_providers};
 
@@ -215,8 +218,9 @@ impl Gateway {
 
     /// Someone came back from a login: the upstream that it was for. Each stored provider has its
     /// own `Remote`, and one that does not know a login says so and leaves it to the others.
-    pub(crate) async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
-        let mut finished = Err(Fault::new(NOT_FOUND, "this login is not known"));
+    pub(crate) async fn finish_login(&self, returned: Returned) -> Result<LoggedIn, Fault> {
+        let unknown = Fault::new(NOT_FOUND, "this login is not known: what it was for is gone");
+        let mut finished = Err(unknown.hint("begin another"));
         for remote in self.remotes_of(&returned.state) {
             match finished {
                 Err(fault) if fault.name == NOT_FOUND => {
@@ -228,19 +232,36 @@ impl Gateway {
         finished
     }
 
-    /// Who may know the login of this state, what is configured first: the state says where it is
-    /// kept, and stored providers that keep theirs elsewhere are not asked.
+    /// Who may know the login of this state: the state says where it is kept. Those that are kept
+    /// at the vault's root are of what is configured, or of providers in the realm that every
+    /// server has.
     fn remotes_of(&self, state: &str) -> Vec<Arc<Remote>> {
         let stored = self.stored();
-        let all = stored.iter().flat_map(|(realm, kept)| kept.iter().map(move |one| (realm, one)));
-        let is_kept_there = |realm: &RealmId, name: &str| match self.place(realm, name) {
-            Some(place) => place_of(state).is_some_and(|there| *there == *place),
-            None => place_of(state).is_none(),
-        };
-        let there = all.filter(|(realm, (name, _))| is_kept_there(realm, name));
         let remote = |kept: &Kept| kept.running.as_ref().map(|running| running.remote.clone());
-        let of_store = there.filter_map(|(_, (_, kept))| remote(kept));
-        std::iter::once(self.configured.clone()).chain(of_store).collect()
+        let Some(place) = place_of(state) else {
+            let of_store = stored.get(&default_realm()).into_iter().flatten();
+            let of_store = of_store.filter_map(|(_, kept)| remote(kept));
+            return std::iter::once(self.configured.clone()).chain(of_store).collect();
+        };
+        let mut segments = place.split('/');
+        let (Some(realm), Some(name)) = (segments.next(), segments.next()) else {
+            return Vec::new();
+        };
+        let realm = RealmId::from(realm);
+        if let Some(kept) = stored.get(&realm).and_then(|own| own.get(name)) {
+            return remote(kept).into_iter().collect();
+        }
+        let is_configured = self.configured(&realm, name).is_some();
+        is_configured.then(|| self.configured.clone()).into_iter().collect()
+    }
+
+    /// Removes what the logins of a subject brought, in whichever realm; durable on return.
+    pub(crate) async fn forget_subject(&self, subject: &str) -> Result<(), Fault> {
+        for upstream in self.all_running() {
+            upstream.let_go(subject).await;
+        }
+        let under = format!("*/*/{}/", subject_mark(subject));
+        Ok(self.parts.remote.vault.remove_all(&under).await?)
     }
 
     /// Where in the vault what logins at a stored provider bring is kept. That of a provider in the
@@ -425,6 +446,15 @@ impl Gateway {
             // One that has no logins says so too.
             Some(Err(fault)) => tracing::debug!(upstream = name, %fault, "it was not logged out"),
             None => tracing::warn!(upstream = name, "it could not be logged out in time"),
+        }
+    }
+
+    /// Removes what is left of logins at a stored provider that was stopped for good: those that
+    /// callers did for themselves.
+    pub(crate) async fn forget_logins(&self, realm: &RealmId, name: &str) {
+        let under = format!("{realm}/{name}/");
+        if let Err(error) = self.parts.remote.vault.remove_all(&under).await {
+            tracing::warn!(upstream = name, %error, "what logins brought is not removed");
         }
     }
 

@@ -122,6 +122,24 @@ pub struct OauthConfig {
     pub scopes: Option<Vec<String>>,
     /// Who logs in.
     pub grant: Grant,
+    /// Whose the login is.
+    pub login: LoginOf,
+}
+
+/// Whose the login at a server is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LoginOf {
+    /// One login, which all callers use.
+    #[default]
+    Shared,
+    /// Each caller's own.
+    User,
+}
+
+impl LoginOf {
+    /// Both of them, by the words of settings.
+    pub const WORDS: [(&'static str, LoginOf); 2] =
+        [("shared", LoginOf::Shared), ("user", LoginOf::User)];
 }
 
 /// Who logs in at a server.

@@ -21,6 +21,7 @@ use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
 use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
+use kernel::values::ids::ContentHash;
 use outbound::addresses::HttpSettings;
 use outbound::client::ClientOptions;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -31,12 +32,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use config::{
-    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, OauthConfig, PinnedKey, RestAuth,
-    RestConfig, Secret, UpstreamConfig, UpstreamKind,
+    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, LoginOf, OauthConfig, PinnedKey,
+    RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use state::{Changed, UpstreamState, UpstreamStatus};
-pub use upstream::Upstream;
+pub use upstream::{OwnLogin, Upstream};
 
 /// What a call gives, or why it does not.
 type Result<T, E = ToolError> = std::result::Result<T, E>;
@@ -104,6 +105,14 @@ pub struct RemoteParts {
 pub struct Scope {
     place: Option<Arc<str>>,
     only_public: bool,
+    person: Option<Person>,
+}
+
+/// Somebody who logs in for themselves.
+#[derive(Debug, Clone, Copy)]
+struct Person {
+    /// Whether they must prove that the login which they began came back to them.
+    proves: bool,
 }
 
 impl Scope {
@@ -120,6 +129,11 @@ impl Scope {
 /// The place in the vault of the login that has this state; none where it is the vault's root.
 pub fn place_of(state: &str) -> Option<&str> {
     state.split_once('.').map(|(_, place)| place)
+}
+
+/// The segment of the vault where what the logins of a subject bring is kept.
+pub fn subject_mark(subject: &str) -> String {
+    ContentHash::of(subject.as_bytes()).as_str().chars().take(32).collect()
 }
 
 impl RemoteParts {
@@ -139,6 +153,23 @@ impl RemoteParts {
     pub fn only_public(&self) -> Self {
         let scope = Scope { only_public: true, ..self.scope.clone() };
         Self { scope, ..self.clone() }
+    }
+
+    /// The same, for somebody who logs in for themselves; `proves` if they must prove that the login
+    /// which they began came back to them.
+    pub(crate) fn of_person(&self, proves: bool) -> Self {
+        let scope = Scope { person: Some(Person { proves }), ..self.scope.clone() };
+        Self { scope, ..self.clone() }
+    }
+
+    /// Where a login of this state is kept, below where ours are; none where it is there.
+    fn below(&self, state: &str) -> Option<String> {
+        let there = place_of(state)?;
+        let below = match &self.scope.place {
+            Some(own) => there.strip_prefix(&**own)?.strip_prefix('/')?,
+            None => there,
+        };
+        Some(below.to_owned())
     }
 
     /// Whether names may lead anywhere.
@@ -176,6 +207,14 @@ impl RemoteParts {
     }
 }
 
+/// What came of a login that somebody came back from.
+pub struct LoggedIn {
+    /// The upstream that it was for.
+    pub upstream: Arc<Upstream>,
+    /// What whoever began it must send before it counts: so it is theirs, whoever followed the link.
+    pub code: Option<String>,
+}
+
 /// All upstreams of a server.
 pub struct Remote {
     upstreams: Vec<Arc<Upstream>>,
@@ -198,18 +237,32 @@ impl Remote {
     /// A person came back from a login: the upstream that it was for, which is connected to at
     /// once. A fault for a login that is not under way or took too long, for another issuer than
     /// the one that was asked, and for whatever the server says that went wrong.
-    pub async fn finish_login(&self, returned: Returned) -> Result<Arc<Upstream>, Fault> {
-        let login = oauth::pending(&*self.parts.vault, &returned.state).await;
+    pub async fn finish_login(&self, returned: Returned) -> Result<LoggedIn, Fault> {
+        let below = self.parts.below(&returned.state);
+        let login = self.pending(below.as_deref(), &returned.state).await;
         let login = login.ok_or_else(oauth::unknown_login)?;
         let upstream = self.upstreams.iter().find(|upstream| upstream.name() == login.upstream);
         let upstream = upstream.cloned().ok_or_else(oauth::unknown_login)?;
-        upstream.finish_login(login, returned).await?;
-        Ok(upstream)
+        let code = match below {
+            Some(place) => upstream.finish_own_login(&place, login, returned).await?,
+            None => {
+                upstream.finish_login(login, returned).await?;
+                None
+            }
+        };
+        Ok(LoggedIn { upstream, code })
     }
 
     /// Whether a login of this state is under way, be it here or at another that shares our vault.
     pub async fn knows_login(&self, state: &str) -> bool {
-        oauth::pending(&*self.parts.vault, state).await.is_some()
+        self.pending(self.parts.below(state).as_deref(), state).await.is_some()
+    }
+
+    async fn pending(&self, below: Option<&str>, state: &str) -> Option<oauth::Pending> {
+        match below {
+            Some(place) => oauth::pending(&*self.parts.kept_at(place).vault, state).await,
+            None => oauth::pending(&*self.parts.vault, state).await,
+        }
     }
 
     /// Lets go of all of them: sessions and child processes are ended on return, or the time for a

@@ -3,19 +3,29 @@
 
 use super::RemoteParts;
 use super::config::{UpstreamConfig, UpstreamKind};
-use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, dial, keep};
-use super::oauth::{Account, Pending, Returned};
+use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, Users, dial, keep};
+use super::oauth::{Account, Finished, Pending, Returned};
 use super::{TOOLS_MAX, a2a, rest, rpc};
 use crate::state::{Board, Changed, Check, UpstreamState, UpstreamStatus};
 use futures::future::select;
 use kernel::contracts::Tool;
 use kernel::contracts::shelf::Shelf;
+use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tracing::Instrument;
+
+/// How a caller's own login at an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnLogin {
+    /// Whether there is one.
+    pub is_done: bool,
+    /// The page of one that is under way.
+    pub url: Option<String>,
+}
 
 /// An upstream server.
 pub struct Upstream {
@@ -24,6 +34,8 @@ pub struct Upstream {
     shelf: Arc<dyn Shelf>,
     /// Our account there, if it has logins.
     account: Option<Arc<Account>>,
+    /// The way to it, if it speaks MCP.
+    link: Option<Arc<Link>>,
     /// Tells which pages were opened.
     opened: broadcast::Sender<String>,
 }
@@ -34,14 +46,14 @@ impl Upstream {
         let (board, checks) = Board::new(parts.clock.now());
         let board = Arc::new(board);
         let span = tracing::info_span!("upstream", name = %config.name);
-        let (shelf, account, opened) = match config.kind {
+        let (shelf, link, opened) = match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
                 let link = Arc::new(Link::new(config.clone(), parts.clone(), Arc::new(dial)));
                 let kept = keep(link.clone(), board.clone(), checks);
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                let (account, opened) = (link.account.clone(), link.opened.clone());
-                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link));
-                (shelf, account, opened)
+                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link.clone()));
+                let opened = link.opened.clone();
+                (shelf, Some(link), opened)
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_) => {
                 let loader = Loader {
@@ -59,7 +71,8 @@ impl Upstream {
                 (shelf, None, broadcast::Sender::new(1))
             }
         };
-        Self { config, board, shelf, account, opened }
+        let account = link.as_ref().and_then(|link| link.account.clone());
+        Self { config, board, shelf, account, link, opened }
     }
 
     /// Its stable name.
@@ -138,12 +151,86 @@ impl Upstream {
         Ok(())
     }
 
+    /// The way to it, if it speaks MCP.
+    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+        self.link.as_ref()
+    }
+
+    /// Whether each caller logs in for themselves.
+    pub fn has_own_logins(&self) -> bool {
+        self.users().is_some()
+    }
+
+    /// How the caller's own login is, where callers log in for themselves.
+    pub async fn own_login(&self, caller: &Caller) -> Option<OwnLogin> {
+        let account = self.users()?.account_of(caller)?;
+        Some(OwnLogin { is_done: account.has_token().await, url: account.login_url() })
+    }
+
+    /// Our account there, if it has logins.
+    pub(crate) fn its_account(&self) -> Option<&Arc<Account>> {
+        self.account.as_ref()
+    }
+
+    /// Begins a login of the caller's own: the URL of the page.
+    pub async fn begin_own_login(&self, caller: &Caller) -> Result<String, Fault> {
+        self.own(caller)?.begin_login().await
+    }
+
+    /// The caller sends the code that the page of a login showed which they began: it is theirs.
+    pub async fn prove_own_login(&self, caller: &Caller, code: &str) -> Result<(), Fault> {
+        self.of_users()?.prove(caller, code).await
+    }
+
+    /// Forgets the caller's own login.
+    pub async fn end_own_login(&self, caller: &Caller) -> Result<(), Fault> {
+        self.own(caller)?.log_out().await
+    }
+
+    /// Lets go of the connections of a subject whose logins are removed.
+    pub async fn let_go(&self, subject: &str) {
+        if let Some(users) = self.users() {
+            users.let_go(subject).await;
+        }
+    }
+
+    /// Someone came back from a login that a caller began for themselves and that is kept there:
+    /// the code that the caller must send, if they must.
+    pub(crate) async fn finish_own_login(
+        &self,
+        place: &str,
+        login: Pending,
+        returned: Returned,
+    ) -> Result<Option<String>, Fault> {
+        self.of_users()?.finish(place, login, returned).await
+    }
+
+    /// Whoever began the login sends its code.
+    pub(crate) async fn prove_login(&self, code: &str) -> Result<(), Fault> {
+        self.account()?.prove(code).await
+    }
+
+    fn users(&self) -> Option<&Arc<Users>> {
+        self.link.as_ref()?.users.as_ref()
+    }
+
+    fn of_users(&self) -> Result<&Arc<Users>, Fault> {
+        self.users().ok_or_else(|| {
+            let message = format!("callers do not log in for themselves at `{}`", self.config.name);
+            Fault::new("LoginNotPossible", message).hint("an administrator logs in for all of them")
+        })
+    }
+
+    fn own(&self, caller: &Caller) -> Result<Arc<Upstream>, Fault> {
+        self.of_users()?.of(caller)
+    }
+
     /// Someone came back from this login.
     pub(crate) async fn finish_login(
         &self,
         login: Pending,
         returned: Returned,
-    ) -> Result<(), Fault> {
+    ) -> Result<Finished, Fault> {
         let finished = self.account()?.finish(login, returned).await;
         // One that waits for a login connects by itself; any other has more than before, or less.
         if self.board.status().state != UpstreamState::Login {
@@ -173,11 +260,17 @@ impl Upstream {
         if let Some(account) = &self.account {
             account.at_rest().await;
         }
+        if let Some(users) = self.users() {
+            users.stop().await;
+        }
     }
 
     /// Lets it go, without waiting for it.
     pub(crate) fn begin_stop(&self) {
         self.board.begin_stop();
+        if let Some(users) = self.users() {
+            users.begin_stop();
+        }
     }
 }
 

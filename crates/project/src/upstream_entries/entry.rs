@@ -4,7 +4,7 @@
 use super::a2a::{A2aWay, AgentKeys};
 use super::expand::{Around, expanded, has_variables};
 use super::keys::{Own, ProviderKeys, ServerKeys};
-use super::oauth::Oauth;
+use super::oauth::{Oauth, login_of};
 use super::rest::RestWay;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
 use crate::layer::{NAME_CHARS_MAX, Place};
@@ -13,7 +13,7 @@ use crate::settings::{Located, Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::values::ids::RealmId;
 use std::path::Path;
-use upstreams::{EraSetting, UpstreamConfig, UpstreamKind};
+use upstreams::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
 
 /// An upstream as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +100,14 @@ impl Entry {
             Some(oauth) if is_ours => return Err(misplaced(&oauth)),
             // Programs write idle keys into files of clients.
             Some(_) | None => {}
+        }
+        if let Some(login) = &own.login {
+            let grant = own.oauth.as_ref().and_then(|oauth| oauth.grant).unwrap_or_default();
+            login_of(login, grant)?;
+            if has_no_logins {
+                let what = Mistake::error("`login` goes with an MCP server behind a URL");
+                return Err(login.mistake(what.hint("leave it out")));
+            }
         }
         if let Some(era) = &own.era {
             era_of(era)?;
@@ -255,7 +263,7 @@ impl Entry {
             Some(Way::Http { url, headers }) => UpstreamKind::Http {
                 url: url_of(url, around)?,
                 headers: headers_of(headers, around)?,
-                oauth: oauth.map(|oauth| oauth.config(around)).transpose()?.unwrap_or_default(),
+                oauth: self.logins(around)?,
             },
             Some(Way::Stdio { command, args, env, cwd }) => {
                 let cwd = match cwd {
@@ -298,6 +306,16 @@ impl Entry {
             era: self.era(),
             origin: self.place.to_string(),
         })
+    }
+}
+
+impl Entry {
+    /// How logins at it go.
+    fn logins(&self, around: &Around<'_>) -> Result<OauthConfig, Mistake> {
+        let oauth = self.own.oauth.as_ref();
+        let config = oauth.map(|oauth| oauth.config(around)).transpose()?.unwrap_or_default();
+        let login = self.own.login.as_ref().map(|login| login_of(login, config.grant));
+        Ok(OauthConfig { login: login.transpose()?.unwrap_or_default(), ..config })
     }
 }
 

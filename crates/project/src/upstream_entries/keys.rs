@@ -18,6 +18,8 @@ pub struct Own {
     pub disabled: Option<bool>,
     /// The realms that it is there for, where that is not the one that every server has.
     pub realms: Option<Vec<RealmPattern>>,
+    /// Whose the login at it is.
+    pub login: Option<Text>,
     /// Clients have it too; ours adds to theirs.
     pub oauth: Option<Oauth>,
 }
@@ -34,6 +36,7 @@ impl Own {
             era: self.era.or(below.era),
             disabled: self.disabled.or(below.disabled),
             realms: self.realms.or(below.realms),
+            login: self.login.or(below.login),
             oauth: match (self.oauth, below.oauth) {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
@@ -57,6 +60,7 @@ pub struct ServerKeys {
     #[serde(deserialize_with = "named")]
     pub(super) headers: Named,
     pub(super) oauth: Option<Oauth>,
+    pub(super) login: Option<Text>,
     pub(super) prefix: Option<Text>,
     pub(super) trusted: Option<bool>,
     pub(super) journal: Option<bool>,
@@ -80,6 +84,7 @@ impl ServerKeys {
             era: self.era.take(),
             disabled: self.disabled,
             realms: self.realms.take(),
+            login: self.login.take(),
             oauth: self.oauth.take(),
         }
     }
@@ -96,6 +101,7 @@ pub struct ProviderKeys {
     #[serde(deserialize_with = "named")]
     pub(super) headers: Named,
     pub(super) oauth: Option<Oauth>,
+    pub(super) login: Option<Text>,
     pub(super) document: Option<Text>,
     pub(super) auth: Option<Located<AuthKeys>>,
     pub(super) include: Vec<Text>,
@@ -125,6 +131,7 @@ impl ProviderKeys {
             era: self.era.take(),
             disabled: self.disabled,
             realms: self.realms.take(),
+            login: self.login.take(),
             oauth: self.oauth.take(),
         }
     }

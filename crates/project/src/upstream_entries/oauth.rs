@@ -9,7 +9,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use upstreams::{Grant, OauthConfig, Secret};
+use upstreams::{Grant, LoginOf, OauthConfig, Secret};
 use wire::rest::ProviderOauth;
 
 /// Who logs in, in words.
@@ -165,6 +165,7 @@ impl Oauth {
             client_secret: text(&self.client_secret)?.map(Secret::new),
             scopes: self.scopes.as_deref().map(|scopes| scopes_of(scopes, around)).transpose()?,
             grant: self.grant.unwrap_or_default(),
+            login: LoginOf::Shared,
         };
         let wrong = |what: &str, hint: &str| Err(self.mistake(what, hint));
         let (has_id, has_secret) = (config.client_id.is_some(), config.client_secret.is_some());
@@ -207,6 +208,24 @@ fn grant_of(text: &str) -> Result<Grant, Mistake> {
             .unwrap_or_else(|| "it is `person` or `ourselves`".to_owned());
         Mistake::error(format!("`{text}` is not a kind of login")).hint(hint)
     })
+}
+
+/// Whose a login is, in this word; `grant` is who logs in there.
+pub(super) fn login_of(login: &Text, grant: Grant) -> Result<LoginOf, Mistake> {
+    let words = LoginOf::WORDS;
+    let known = words.iter().find(|(word, _)| *word == login.text);
+    let (_, whose) = known.ok_or_else(|| {
+        let hint = meant(&login.text, words.iter().map(|(word, _)| *word))
+            .unwrap_or_else(|| "it is `shared` or `user`".to_owned());
+        login.mistake(
+            Mistake::error(format!("`{}` does not say whose a login is", login.text)).hint(hint),
+        )
+    })?;
+    if (*whose, grant) == (LoginOf::User, Grant::Ourselves) {
+        let what = Mistake::error("`login` is `user`, but by `grant` no user logs in");
+        return Err(login.mistake(what.hint("leave one of them out")));
+    }
+    Ok(*whose)
 }
 
 fn scopes_of(scopes: &[Text], around: &Around<'_>) -> Result<Vec<String>, Mistake> {

@@ -139,6 +139,7 @@ fn told(facts: &Facts) -> Upstream {
         env,
         state: DISABLED.to_owned(),
         login_url: None,
+        your_login: None,
         since: None,
         version: None,
         era: None,

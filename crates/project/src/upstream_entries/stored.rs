@@ -76,6 +76,7 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         base_url: Some(text(&provider.base_url)),
         headers: headers.collect(),
         oauth,
+        login: provider.login.as_deref().map(text),
         document: provider.document.as_deref().map(text),
         auth: None,
         include: texts(&provider.include),

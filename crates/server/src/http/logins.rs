@@ -1,23 +1,29 @@
 //! Logins at upstream servers. An administrator begins and ends one; a person
 //! comes back from it with their browser, and the state they bring is the proof that they were
 //! sent. What a login brings is the server's: all callers share it, as they share the connection.
+//! Where callers log in for themselves, it is theirs, once they prove that they finished it.
 
 use super::page::page;
 use super::upstreams::{member, running};
+use crate::acts::missing_scope;
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Administrator, Shared};
+use crate::request::body::Posted;
+use crate::request::doors::{Administrator, Doors, Shared, Who};
 use crate::request::params::Named;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use engine::refusal::{Refusal, RefusalCode};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
 use kernel::values::fault::Fault;
 use project::upstream_entries::cleaned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use upstreams::{Grant, LoginPlaces, Returned, Upstream, UpstreamConfig, UpstreamKind};
-use wire::rest::UpstreamLogin;
+use upstreams::{Grant, LoggedIn, LoginPlaces, Returned, Upstream, UpstreamConfig, UpstreamKind};
+use wire::rest::{LoginProof, UpstreamLogin};
 
 /// The longest query that someone comes back with: codes are long, but not so long.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
@@ -55,6 +61,62 @@ pub(crate) async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// `POST /upstreams/{name}/my-login`: begins a login of the caller's own; the page for it.
+pub(crate) async fn begin_own(
+    Who { doors, caller }: Who,
+    Named(name): Named,
+) -> Result<Json<UpstreamLogin>> {
+    let upstream = with_own_logins(&doors, &caller, &name)?;
+    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    let begun = upstream.begin_own_login(&caller).await;
+    let url = begun.map_err(|fault| failed(fault, upstream.config()))?;
+    Ok(Json(UpstreamLogin { url }))
+}
+
+/// `PUT /upstreams/{name}/my-login`: the caller proves that the login is theirs.
+pub(crate) async fn prove_own(
+    Who { doors, caller }: Who,
+    Named(name): Named,
+    Posted(LoginProof { code }): Posted<LoginProof>,
+) -> Result<StatusCode> {
+    let upstream = with_own_logins(&doors, &caller, &name)?;
+    // Codes are tried no faster than logins are begun.
+    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    let proven = upstream.prove_own_login(&caller, &code).await;
+    proven.map_err(|fault| {
+        let Fault { message, hint, .. } = cleaned(fault, upstream.config());
+        Failure::new(StatusCode::CONFLICT, "login_code_unknown", message).maybe_hint(hint)
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /upstreams/{name}/my-login`: the caller's own login is forgotten.
+pub(crate) async fn end_own(Who { doors, caller }: Who, Named(name): Named) -> Result<StatusCode> {
+    let upstream = with_own_logins(&doors, &caller, &name)?;
+    let ended = upstream.end_own_login(&caller).await;
+    ended.map_err(|fault| failed(fault, upstream.config()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The upstream of this name, if its callers log in for themselves and this one's credential covers
+/// that. Nobody does so for another.
+fn with_own_logins(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Upstream>> {
+    if let Some(scope) = missing_scope(doors, caller, Act::LogIn) {
+        let message = format!("the credential does not have the scope `{}`", scope.name());
+        return Err(Refusal::new(RefusalCode::Forbidden(Act::LogIn), message).into());
+    }
+    let member = member(doors, caller, name)?;
+    let upstream = running(&member)?;
+    if !upstream.has_own_logins() {
+        let what = format!("callers do not log in for themselves at upstream `{name}`");
+        return Err(no_login(what).hint("an administrator logs in for all of them"));
+    }
+    if caller.actor.is_some() {
+        return Err(no_login("nobody logs in as another".to_owned()).hint("log in as yourself"));
+    }
+    Ok(upstream.clone())
+}
+
 /// `GET /oauth/callback`: someone comes back from a login.
 pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response {
     let returned = returned(&uri);
@@ -74,7 +136,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
         }
     };
     match doors.gateway.finish_login(returned).await {
-        Ok(upstream) => {
+        Ok(LoggedIn { upstream, code: None }) => {
             let name = upstream.name();
             page(
                 StatusCode::OK,
@@ -82,6 +144,23 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                 &[
                     format!("Waypost can use `{name}` from now on."),
                     "You can close this page.".to_owned(),
+                ],
+            )
+        }
+        Ok(LoggedIn { upstream, code: Some(code) }) => {
+            let name = upstream.name();
+            page(
+                StatusCode::OK,
+                "One step is left",
+                &[
+                    format!("The code is `{code}`. It is good for ten minutes."),
+                    format!(
+                        "If you began this login yourself, send the code to Waypost: `PUT \
+                         /api/v1/upstreams/{name}/my-login` with your own credential."
+                    ),
+                    "If somebody sent you the link, give the code to nobody: with it they would \
+                     use your account."
+                        .to_owned(),
                 ],
             )
         }

@@ -127,6 +127,7 @@ async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Re
     // A configured one of the same name was never replaced by what was stored.
     gateway.log_out(realm, name).await;
     gateway.end(realm, name).await;
+    gateway.forget_logins(realm, name).await;
     Ok(())
 }
 

@@ -16,9 +16,10 @@ use kernel::tool::breaker::Guarded;
 use kernel::tool::call::Caller;
 use kernel::values::ids::Millis;
 use project::upstream_entries;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use upstreams::{self, UpstreamState, UpstreamStatus};
-use wire::rest::{Page, Upstream, UpstreamBreaker};
+use wire::rest::{OwnLogin, Page, Upstream, UpstreamBreaker};
 
 /// `GET /upstreams`, by name.
 pub(crate) async fn list(
@@ -29,7 +30,14 @@ pub(crate) async fn list(
     let members = readable(&doors, visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
     let failing = doors.engine.tools().breakers(&visitor.caller.realm);
-    let show = |member: Member| shown(&member, &visitor, &failing);
+    let mut own = BTreeMap::new();
+    for member in &members {
+        own.insert(member.facts.name.clone(), own_login(member, &visitor.caller).await);
+    }
+    let show = |member: Member| {
+        let your_login = own.get(&member.facts.name).cloned().flatten();
+        Upstream { your_login, ..shown(&member, &visitor, &failing) }
+    };
     paged(&doors, &of, members, query, |member| member.facts.name.as_str(), show)
 }
 
@@ -41,7 +49,8 @@ pub(crate) async fn show(
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, visitor.foremost(), &name)?;
     let failing = doors.engine.tools().breakers(&visitor.caller.realm);
-    Ok(Json(shown(&member, &visitor, &failing)))
+    let your_login = own_login(&member, &visitor.caller).await;
+    Ok(Json(Upstream { your_login, ..shown(&member, &visitor, &failing) }))
 }
 
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
@@ -79,6 +88,13 @@ fn shown(member: &Member, visitor: &Visitor, failing: &[BreakerState]) -> Upstre
     let login_url = for_login.and_then(|upstream| upstream.login_url());
     let breaker = breaker(&member.facts.name, failing);
     Upstream { login_url, breaker, ..upstream_entries::shown(&member.facts, running) }
+}
+
+/// How the login of the caller is, where each logs in for themselves: nobody sees another's.
+async fn own_login(member: &Member, caller: &Caller) -> Option<OwnLogin> {
+    let upstream = member.upstream.as_ref()?;
+    let upstreams::OwnLogin { is_done, url } = upstream.own_login(caller).await?;
+    Some(OwnLogin { done: is_done, url })
 }
 
 /// The calls of an upstream that failed in a row.

@@ -9,7 +9,7 @@ use crate::http::{logins, providers, upstreams};
 use crate::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
-use wire::rest::{Page, Provider, Upstream, UpstreamLogin};
+use wire::rest::{LoginProof, Page, Provider, Upstream, UpstreamLogin};
 
 /// A page for people.
 const fn html_answer(status: u16, about: &'static str) -> Answer {
@@ -55,6 +55,34 @@ pub(super) const UPSTREAMS: &[Route] = &[
     .parameters(&["upstreamName"])
     .answers(&[answer(204, Content::None, "it is forgotten")])
     .refusals(&[&[400, 401, 404, 409, 502]]),
+    Route::post(
+        "/api/v1/upstreams/{name}/my-login",
+        || post(logins::begin_own),
+        Door(Act::Read, Of::Upstream),
+    )
+    .says("beginOwnLogin", "Begins a login of the caller's own at an upstream, on a page")
+    .parameters(&["upstreamName"])
+    .answers(&[json_answer(200, of::<UpstreamLogin>, "the page where the caller logs in")])
+    .refusals(&[&[400, 404, 409, 429, 502]]),
+    Route::put(
+        "/api/v1/upstreams/{name}/my-login",
+        || put(logins::prove_own),
+        Door(Act::Read, Of::Upstream),
+    )
+    .says("proveOwnLogin", "Sends the code of a login that the caller began: it is the caller's")
+    .parameters(&["upstreamName"])
+    .body(Body::Json(of::<LoginProof>))
+    .answers(&[answer(204, Content::None, "the caller is logged in")])
+    .refusals(&[&[404, 409, 429], BODY]),
+    Route::delete(
+        "/api/v1/upstreams/{name}/my-login",
+        || delete(logins::end_own),
+        Door(Act::Read, Of::Upstream),
+    )
+    .says("endOwnLogin", "Forgets the caller's own login at an upstream")
+    .parameters(&["upstreamName"])
+    .answers(&[answer(204, Content::None, "it is forgotten")])
+    .refusals(&[&[400, 404, 409, 502]]),
     Route::get(
         "/oauth/callback",
         || get(logins::callback),

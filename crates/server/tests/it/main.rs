@@ -23,6 +23,7 @@ mod audit;
 mod tokens;
 mod oidc;
 mod openapi;
+mod own_logins;
 mod backup;
 mod desk;
 mod parked;

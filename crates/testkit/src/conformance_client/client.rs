@@ -60,6 +60,7 @@ impl Client {
             client_secret: asked.text("client_secret").map(Secret::from),
             scopes: None,
             grant,
+            login: upstreams::LoginOf::Shared,
         };
         let config = UpstreamConfig {
             name: "suite".to_owned(),

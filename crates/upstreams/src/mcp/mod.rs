@@ -15,6 +15,7 @@ mod lanes;
 mod questions;
 mod tool;
 mod shelf;
+mod users;
 mod connection;
 #[cfg(test)]
 mod scripted;
@@ -36,6 +37,7 @@ pub(crate) use questions::read as read_question;
 pub(crate) use requests::ELICIT;
 pub(crate) use shelf::RemoteShelf;
 pub(crate) use tool::LOGIN_PAGE;
+pub(crate) use users::Users;
 
 /// How long a call waits for a server that is being connected to.
 const CONNECTING_MS: u64 = 2_000;
@@ -60,6 +62,8 @@ pub(crate) struct Link {
     pub(crate) pending: questions::Pending,
     /// Our account there, if it has logins.
     pub(crate) account: Option<Arc<Account>>,
+    /// The people who log in for themselves, if they do.
+    pub(crate) users: Option<Arc<Users>>,
     /// The URIs of resources that it says have changed.
     pub(crate) updates: broadcast::Sender<String>,
     /// The keys of pages that were opened, of those that calls wanted opened first.
@@ -88,8 +92,10 @@ enum Connection {
 impl Link {
     /// A link to an upstream that is being connected to.
     pub(crate) fn new(config: UpstreamConfig, parts: RemoteParts, dial: Dial) -> Self {
+        let opened = broadcast::Sender::new(OPENED_MAX);
         Self {
             account: Account::new(&config, &parts),
+            users: Users::new(&config, &parts, &opened),
             lanes: Arc::new(Lanes::new(parts.clone())),
             dial,
             config,
@@ -98,7 +104,7 @@ impl Link {
             connection: watch::Sender::new(Connection::Connecting),
             lists: Mutex::default(),
             updates: broadcast::Sender::new(UPDATES_MAX),
-            opened: broadcast::Sender::new(OPENED_MAX),
+            opened,
             line: Mutex::default(),
         }
     }

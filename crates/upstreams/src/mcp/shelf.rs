@@ -34,6 +34,11 @@ impl RemoteShelf {
         Self { link }
     }
 
+    /// The same shelf over the link of this caller.
+    fn of(&self, caller: &Caller) -> Result<Self, Fault> {
+        self.link.of(caller).map(Self::new)
+    }
+
     /// What a prompt of ours is called there, if it lists it.
     fn prompt_there<'n>(&self, name: &'n str) -> Option<&'n str> {
         let there = name.strip_prefix(self.link.config.prefix.as_str())?;
@@ -166,12 +171,12 @@ impl Shelf for RemoteShelf {
 
     fn prompt<'a>(
         &'a self,
-        _caller: &'a Caller,
+        caller: &'a Caller,
         prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
         Box::pin(async move {
             let Some(name) = self.prompt_there(prompting.name) else { return Ok(None) };
-            self.get(Prompting { name, ..*prompting }).await.map(Some)
+            self.of(caller)?.get(Prompting { name, ..*prompting }).await.map(Some)
         })
     }
 
@@ -195,27 +200,28 @@ impl Shelf for RemoteShelf {
         self.has_our_names() && !self.knows(uri)
     }
 
-    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
         Box::pin(async move {
             if !self.holds(uri) {
                 return Ok(None);
             }
-            self.contents(uri).await
+            self.of(caller)?.contents(uri).await
         })
     }
 
-    fn changes<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+    fn changes<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
         Box::pin(async move {
             if !self.holds(uri) {
                 return Ok(None);
             }
-            changes::watch(&self.link, uri).await.map_err(|error| self.fault(&error))
+            let link = self.link.of(caller)?;
+            changes::watch(&link, uri).await.map_err(|error| self.fault(&error))
         })
     }
 
     fn complete<'a>(
         &'a self,
-        _caller: &'a Caller,
+        caller: &'a Caller,
         completion: &'a Completion<'a>,
     ) -> Find<'a, Completed> {
         Box::pin(async move {
@@ -232,7 +238,7 @@ impl Shelf for RemoteShelf {
                     json!({"type": "ref/resource", "uri": uri})
                 }
             };
-            self.completed(reference, completion).await
+            self.of(caller)?.completed(reference, completion).await
         })
     }
 }

@@ -20,7 +20,7 @@ use calling::Calling;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Call, Caller, Pace, Reach, Speaks, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, Caller, HowFar, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
 };
 use kernel::values::fault::Fault;
 use kernel::values::members::take;
@@ -72,6 +72,20 @@ impl RemoteTool {
     }
 }
 
+impl RemoteTool {
+    /// The same tool, called over this link.
+    fn over(&self, link: Arc<Link>) -> Self {
+        Self {
+            link,
+            spec: self.spec.clone(),
+            upstream: self.upstream.clone(),
+            name: self.name.clone(),
+            mirrored: self.mirrored.clone(),
+            takes_key: self.takes_key,
+        }
+    }
+}
+
 impl Tool for RemoteTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
@@ -85,8 +99,13 @@ impl Tool for RemoteTool {
     fn forget(&self, state: &Value) {
         let carried = Carried::read(state);
         let token = carried.pending.as_deref();
-        let was_kept = token.is_some_and(|token| self.link.pending.forget(token));
-        if let Some(id) = carried.task.filter(|_| !was_kept) {
+        let was_kept = token.is_some_and(|token| match &self.link.users {
+            Some(users) => users.forget(token),
+            None => self.link.pending.forget(token),
+        });
+        // Whose task it was is not known: one of somebody's own ends by itself some day.
+        let is_ours = self.link.users.is_none();
+        if let Some(id) = carried.task.filter(|_| !was_kept && is_ours) {
             task::cancel(&self.link, id);
         }
     }
@@ -102,7 +121,15 @@ impl Tool for RemoteTool {
     }
 
     fn call<'a>(&'a self, caller: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
-        Box::pin(Calling { tool: self, caller, call }.run())
+        if self.link.users.is_none() {
+            return Box::pin(Calling { tool: self, caller, call }.run());
+        }
+        Box::pin(async move {
+            let link = self.link.of(caller);
+            let link = link.map_err(|fault| ToolError::new(HowFar::NotSent, fault))?;
+            let tool = self.over(link);
+            Calling { tool: &tool, caller, call }.run().await
+        })
     }
 }
 

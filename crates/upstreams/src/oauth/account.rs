@@ -191,6 +191,12 @@ impl Account {
         }
     }
 
+    /// Whether there is a token.
+    pub(crate) async fn has_token(&self) -> bool {
+        self.load().await;
+        self.token().is_some()
+    }
+
     /// The page where someone logs in, if a login is under way.
     pub(crate) fn login_url(&self) -> Option<String> {
         let now = self.parts.clock.now();

@@ -9,6 +9,7 @@ use super::issuer::Issuer;
 use super::kept::{self, Logins, Pending, Pinned};
 use super::pkce;
 use super::place;
+use super::proof::Finished;
 use super::scopes::Scopes;
 use super::token::{NotGiven, ask, revoke};
 use super::trouble::{Result, Trouble};
@@ -55,7 +56,7 @@ impl Account {
         self: &Arc<Self>,
         login: Pending,
         returned: Returned,
-    ) -> Result<(), Fault> {
+    ) -> Result<Finished, Fault> {
         let finishing =
             self.apart(|account| async move { account.finish_now(login, returned).await });
         let finished = finishing.await;
@@ -167,7 +168,7 @@ impl Account {
         self.open_page(found, asked, None).await.map(|page| page.url)
     }
 
-    async fn finish_now(&self, login: Pending, returned: Returned) -> Result<(), Fault> {
+    async fn finish_now(&self, login: Pending, returned: Returned) -> Result<Finished, Fault> {
         let _turn = self.turn.lock().await;
         let key = kept::login_key(&returned.state);
         let finished = match self.take_login(&key).await {
@@ -192,7 +193,7 @@ impl Account {
         Ok(vault.remove(key).await?)
     }
 
-    async fn exchange(&self, login: &Pending, returned: &Returned) -> Result<(), Fault> {
+    async fn exchange(&self, login: &Pending, returned: &Returned) -> Result<Finished, Fault> {
         let code = self.checked(login, returned).await?;
         let fields = [
             ("grant_type", "authorization_code"),
@@ -203,13 +204,13 @@ impl Account {
         ];
         let (client, asked) = (login.client.clone(), login.asked.clone());
         let blank = self.blank(&login.issuer, &login.resource, login.ground, client, asked);
-        match ask(&self.web, &blank, &fields, self.parts.clock.now()).await {
-            Ok(token) => self.keep(token).await,
+        let finished = match ask(&self.web, &blank, &fields, self.parts.clock.now()).await {
+            Ok(token) => self.settle(token).await?,
             Err(error) => return Err(self.not_given(login, error).await),
-        }
+        };
         let (upstream, issuer) = (self.name.as_str(), login.issuer.name.as_str());
         tracing::info!(upstream, issuer, "a user logged in");
-        Ok(())
+        Ok(finished)
     }
 
     /// The code, if all is as it should be.
@@ -262,6 +263,7 @@ impl Account {
         vault.remove(&kept::issuer_key(&self.name)).await?;
         vault.remove(&kept::client_key(&self.name)).await?;
         self.forget_logins().await;
+        self.forget_unproven().await;
         self.state().version = None;
         self.take(None, false);
         self.turn_page(None);

@@ -19,6 +19,7 @@ mod account;
 mod renew;
 mod login;
 mod refused;
+mod proof;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub(crate) use account::{Account, Answered, Pass};
 pub(crate) use challenge::Challenge;
 pub(crate) use kept::Pending;
 pub(crate) use login::{pending, unknown_login};
+pub(crate) use proof::Finished;
 pub(crate) use trouble::{Trouble, TroubleKind};
 pub(crate) use vault::PlaceInVault;
 pub use vault::{Holds, MemoryVault};

@@ -138,10 +138,19 @@ impl Account {
             ),
             false => (TroubleKind::Login, format!("wants a login at `{}`", page.issuer)),
         };
-        let hint = format!(
-            "an administrator of this server logs in, once for all users: `waypost mcp login {}`",
-            self.name
-        );
+        let hint = match self.parts.scope.person {
+            Some(_) => {
+                format!(
+                    "log in there for yourself: `POST /api/v1/upstreams/{}/my-login` gives the page",
+                    self.name
+                )
+            }
+            None => format!(
+                "an administrator of this server logs in, once for all users: `waypost mcp login \
+                 {}`",
+                self.name
+            ),
+        };
         Trouble { kind, why, hint: Some(hint) }
     }
 }

@@ -49,7 +49,8 @@ pub use run::{
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, JournalEvent, StreamEnd};
 pub use upstream::{
-    Provider, ProviderOauth, Upstream, UpstreamBreaker, UpstreamLogin, UpstreamServer,
+    LoginProof, OwnLogin, Provider, ProviderOauth, Upstream, UpstreamBreaker, UpstreamLogin,
+    UpstreamServer,
 };
 
 #[cfg(test)]

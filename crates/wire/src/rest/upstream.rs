@@ -40,6 +40,9 @@ pub struct Upstream {
     /// The page where someone logs in, while a login is under way; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
+    /// How the login of the caller is, where each caller logs in for themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub your_login: Option<OwnLogin>,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
@@ -73,6 +76,25 @@ pub struct Upstream {
     /// Calls of it that failed in a row in this realm, if the last one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<UpstreamBreaker>,
+}
+
+/// How the caller's own login at an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnLogin {
+    /// Whether the caller is logged in there.
+    pub done: bool,
+    /// The page of the caller's login that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// What proves that a login is of who began it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoginProof {
+    /// The code that the page showed at the end of the login.
+    pub code: String,
 }
 
 /// Calls of an upstream that failed in a row, for passing reasons.
@@ -130,6 +152,10 @@ pub struct Provider {
     /// How a login at an MCP server goes; all is found out from the server if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<ProviderOauth>,
+    /// Whose the login at an MCP server is: everybody's, if absent, or each caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["shared", "user"]))]
+    pub login: Option<String>,
     /// Patterns of the operations of a REST server that become tools; all if empty.
     #[serde(default)]
     pub include: Vec<String>,

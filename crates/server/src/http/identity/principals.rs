@@ -20,6 +20,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{self, Origin};
 use kernel::identity::principal_reader::{KnownNames, read_value};
 use kernel::tool::schema::Misfit;
+use kernel::values::fault::Fault;
 use serde_json::{Map, Value};
 use std::future::ready;
 use wire::rest::{DataDomain, Page, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
@@ -83,6 +84,8 @@ pub(crate) async fn disable(
     let maker = maker(&visitor, &caller);
     let disabled = doors.identity.disable_principal(&maker, &name).await;
     let disabled = disabled.map_err(|refusal| not_changed(&name, refusal))?;
+    // Durable before it is answered; a second request tries again what failed.
+    doors.gateway.forget_subject(&name).await.map_err(not_forgotten)?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was disabled");
     Ok(answer(&disabled))
 }
@@ -98,6 +101,13 @@ pub(crate) async fn enable(
     let enabled = enabled.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was enabled");
     Ok(answer(&enabled))
+}
+
+/// The principal is disabled, but what its logins at upstreams brought is not removed.
+fn not_forgotten(fault: Fault) -> Failure {
+    let message = format!("the principal is disabled, but not its logins: {}", fault.message);
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "logins_not_removed", message)
+        .hint("send it again")
 }
 
 fn missing(name: &str) -> Failure {

@@ -91,6 +91,8 @@ const TYPES: &[(&str, Again)] = &[
     ("UpstreamBreaker", again::<rest::UpstreamBreaker>),
     ("UpstreamPage", again::<rest::Page<rest::Upstream>>),
     ("UpstreamLogin", again::<rest::UpstreamLogin>),
+    ("OwnLogin", again::<rest::OwnLogin>),
+    ("LoginProof", again::<rest::LoginProof>),
     ("Provider", again::<rest::Provider>),
     ("ProviderOauth", again::<rest::ProviderOauth>),
     ("Sink", again::<rest::Sink>),

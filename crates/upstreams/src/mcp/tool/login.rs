@@ -33,7 +33,9 @@ impl Calling<'_> {
 
     fn may_log_in(self) -> bool {
         let places = self.link().parts.login.as_ref();
-        self.caller.admin || places.is_some_and(|places| places.shown_to_callers)
+        // One's own login is for oneself.
+        let is_own = self.link().parts.scope.person.is_some();
+        is_own || self.caller.admin || places.is_some_and(|places| places.shown_to_callers)
     }
 
     /// Where the caller was shown such a page: waits a while for the login. To open a page is not

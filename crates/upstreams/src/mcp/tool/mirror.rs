@@ -12,7 +12,7 @@ const ANNOTATION: &str = "x-mcp-header";
 const DEPTH_MAX: usize = 16;
 
 /// The arguments of one tool that are repeated.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mirrored {
     /// Where each lies in the arguments, and its header.
     arguments: Vec<(Vec<String>, String)>,

@@ -39,7 +39,7 @@ async fn somebody_logs_in_and_the_server_can_be_used() {
     assert_eq!(registered["redirect_uris"], json!([CALLBACK]));
 
     let finished = remote.finish_login(page.back()).await.unwrap();
-    assert_eq!(finished.name(), "far");
+    assert_eq!((finished.upstream.name(), finished.code), ("far", None));
     let status = far.check().await.unwrap();
     assert_eq!((status.state, status.tools), (UpstreamState::Ready, 1));
     assert_eq!((status.last_error, far.login_url()), (None, None));

@@ -1,0 +1,143 @@
+//! `login = "user"`: each caller logs in at an upstream for themselves. A login is of who began it,
+//! whoever follows its link, and nobody's is used for another.
+
+use crate::api_keys::{ADMIN, Key, get, send};
+use crate::house::{Answer, House, LOOKS_MAX, refused, text};
+use axum::http::Method;
+use project::config::Config;
+use project::folder::Project;
+use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::servers::login::LoginServer;
+use tokio::time::sleep;
+
+const HUB: &str = "/api/v1/upstreams/hub";
+const OWN: &str = "/api/v1/upstreams/hub/my-login";
+
+fn project(login: &LoginServer) -> Project {
+    let settings = format!(
+        "[server]\nhosts = [\"wp.example.com\"]\n[mcp.servers.hub]\nurl = \"{}/mcp\"\n\
+         trusted = true\nlogin = \"user\"\n",
+        login.base
+    );
+    Project { config: Config::parse("waypost.toml", &settings).unwrap(), ..Project::demo() }
+}
+
+/// Somebody agrees on this page and comes back.
+async fn agreed(house: &House, login: &LoginServer, page: &str) -> Answer {
+    let back = login.agree(page);
+    let (_, query) = back.split_once('?').unwrap();
+    house.get(&format!("/oauth/callback?{query}")).await
+}
+
+/// The server lists its tools to who is logged in: an administrator is, for the lists alone.
+async fn until_listed(house: &House) {
+    for _ in 0..LOOKS_MAX {
+        if get(house, ADMIN, "/api/v1/tools/hub.add").await.status == 200 {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for `hub.add`");
+}
+
+async fn list_tools(house: &House, login: &LoginServer) {
+    let path = format!("{HUB}/login");
+    let begun = send(house, ADMIN, Method::POST, &path, json!({})).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let done = agreed(house, login, &text(&begun.body["url"])).await;
+    assert!(done.text.contains("You are logged in"), "{done:?}");
+    until_listed(house).await;
+}
+
+async fn member(house: &House, name: &str) -> String {
+    Key::created(house, ADMIN, json!({"name": name})).await.text
+}
+
+/// Begins a login of one's own, and follows its link: the code that the page shows.
+async fn code(house: &House, login: &LoginServer, by: &str) -> String {
+    let begun = send(house, by, Method::POST, OWN, json!({})).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let done = agreed(house, login, &text(&begun.body["url"])).await;
+    assert!(done.status == 200 && done.text.contains("One step is left"), "{done:?}");
+    let (_, rest) = done.text.split_once("The code is <code>").unwrap();
+    rest.split_once("</code>").unwrap().0.to_owned()
+}
+
+async fn prove(house: &House, by: &str, code: &str) -> Answer {
+    send(house, by, Method::PUT, OWN, json!({"code": code})).await
+}
+
+async fn is_logged_in(house: &House, who: &str) -> bool {
+    let shown = get(house, who, HUB).await;
+    let listed = get(house, who, "/api/v1/upstreams").await;
+    assert_eq!(listed.body["items"][0]["yourLogin"], shown.body["yourLogin"], "{listed:?}");
+    shown.body["yourLogin"]["done"].as_bool().unwrap_or_else(|| panic!("{shown:?}"))
+}
+
+async fn can_call(house: &House, who: &str) -> bool {
+    let arguments = json!({"arguments": {"a": 2, "b": 3}});
+    let called = send(house, who, Method::POST, "/api/v1/tools/hub.add/call", arguments).await;
+    assert!(called.status != 200 || called.text.contains('5'), "{called:?}");
+    called.status == 200
+}
+
+#[tokio::test]
+async fn everybody_uses_their_own_login() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
+    assert!(!can_call(&house, ADMIN).await, "the login for the lists is for the lists alone");
+    assert!(!can_call(&house, &alice).await && !is_logged_in(&house, &alice).await);
+
+    // A link that another follows lends nobody's account: only who began it can finish it.
+    let shown = code(&house, &login, &alice).await;
+    let other = prove(&house, &bob, &shown).await;
+    assert_eq!(other.refusal(), refused(409, "login_code_unknown", &[]));
+    assert!(text(&other.body["detail"]).contains("no login that you began"), "{other:?}");
+    assert!(!is_logged_in(&house, &bob).await && !is_logged_in(&house, &alice).await);
+    assert!(!can_call(&house, &alice).await, "not before it is proven");
+    assert_eq!(prove(&house, &alice, "AAAA-AAAA-AAAA").await.status, 409);
+    let proven = prove(&house, &alice, &shown.to_lowercase()).await;
+    assert_eq!(proven.status, 204, "{proven:?}");
+    assert_eq!(prove(&house, &alice, &shown).await.status, 409, "a code is good once");
+    assert!(is_logged_in(&house, &alice).await && can_call(&house, &alice).await);
+    for other in [bob.as_str(), ADMIN] {
+        assert!(!is_logged_in(&house, other).await && !can_call(&house, other).await, "{other}");
+    }
+
+    stopper.stop().await;
+    drop(house);
+    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
+    until_listed(&house).await;
+    assert!(is_logged_in(&house, &alice).await && can_call(&house, &alice).await);
+    assert!(!is_logged_in(&house, &bob).await && !can_call(&house, &bob).await);
+    let ended = send(&house, &alice, Method::DELETE, OWN, Value::Null).await;
+    assert_eq!(ended.status, 204, "{ended:?}");
+    assert!(!is_logged_in(&house, &alice).await && !can_call(&house, &alice).await);
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn the_logins_of_a_disabled_principal_are_removed() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let path = "/api/v1/principals/ann";
+    let body = json!({"kind": "user", "realms": {"default": ["member"]}});
+    assert_eq!(send(&house, ADMIN, Method::PUT, path, body).await.status, 201);
+    let ann = Key::created(&house, ADMIN, json!({"name": "ann", "of": "ann"})).await.text;
+    let shown = code(&house, &login, &ann).await;
+    assert_eq!(prove(&house, &ann, &shown).await.status, 204);
+    assert!(can_call(&house, &ann).await);
+    for (act, status) in [("disable", 200), ("enable", 200)] {
+        let path = format!("{path}/{act}");
+        let answer = send(&house, ADMIN, Method::POST, &path, json!({})).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
+    assert!(!is_logged_in(&house, &ann).await && !can_call(&house, &ann).await);
+    stopper.stop().await;
+}
