@@ -170,7 +170,8 @@ mod tests {
     fn all_of_it_can_be_written_in_toml() {
         let text = "[realms.acme]\nenabled_tools = [\"math::*\"]\nmax_find_limit = 100\n\
                     run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
-                    variables = [\"ACME_*\", \"SHARED\"]\n[realms.none]\nenabled_tools = []\n[realms.bare]\n";
+                    variables = [\"ACME_*\", \"SHARED\"]\n\
+                    [realms.none]\nenabled_tools = []\n[realms.bare]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         let acme = RealmSettings {
             enabled_tools: patterns(&["math::*"]),

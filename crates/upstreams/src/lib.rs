@@ -155,8 +155,8 @@ impl RemoteParts {
         Self { scope, ..self.clone() }
     }
 
-    /// The same, for somebody who logs in for themselves; `proves` if they must prove that the login
-    /// which they began came back to them.
+    /// The same, for somebody who logs in for themselves; `proves` if they must prove that the
+    /// login which they began came back to them.
     pub(crate) fn of_person(&self, proves: bool) -> Self {
         let scope = Scope { person: Some(Person { proves }), ..self.scope.clone() };
         Self { scope, ..self.clone() }
@@ -211,7 +211,8 @@ impl RemoteParts {
 pub struct LoggedIn {
     /// The upstream that it was for.
     pub upstream: Arc<Upstream>,
-    /// What whoever began it must send before it counts: so it is theirs, whoever followed the link.
+    /// What whoever began it must send before it counts: so it is theirs, whoever followed
+    /// the link.
     pub code: Option<String>,
 }
 

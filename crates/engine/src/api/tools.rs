@@ -108,8 +108,8 @@ impl Tools<'_> {
         self.shared.schemas.check(schema, value)
     }
 
-    /// Lets this one hear once when a page is opened that a tool of a realm wants under this key, as
-    /// far as the tool's provider reports it.
+    /// Lets this one hear once when a page is opened that a tool of a realm wants under this key,
+    /// as far as the tool's provider reports it.
     pub fn when_opened(self, realm: &RealmId, tool: &str, key: &str, hearer: Hearer) {
         let catalog = &self.shared.catalog;
         if let (Some(source), Some(listed)) =

@@ -118,8 +118,8 @@ impl Catalog {
         self.upstreams_of.as_ref().is_none_or(|owners| owners.has(realm, name))
     }
 
-    /// From now on a realm has this server for itself; without a beginning of the names of its tools
-    /// it has none.
+    /// From now on a realm has this server for itself; without a beginning of the names of its
+    /// tools it has none.
     pub(crate) fn own_upstream(&self, realm: &RealmId, name: &str, beginning: Option<String>) {
         if let Some(owners) = &self.upstreams_of {
             owners.own(realm, name, beginning);

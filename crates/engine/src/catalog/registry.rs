@@ -351,8 +351,8 @@ impl Registry {
         &self.rules
     }
 
-    /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later, which
-    /// `comes` says of what single realms have for themselves.
+    /// Warnings of patterns that fit no tool, nor any of these plans, nor what may come later,
+    /// which `comes` says of what single realms have for themselves.
     pub(crate) fn idle_rules(&self, plans: &[&str], comes: impl Fn(&str) -> bool) -> Vec<Mistake> {
         let books = self.books();
         let listed = books.iter().flat_map(|book| book.tools.keys().chain(&book.withheld));

@@ -20,8 +20,8 @@ pub const KIND: &str = "provider";
 /// How the variables begin that a stored provider may name.
 const PREFIX: &str = "WAYPOST_PROVIDER_";
 
-/// Whether a stored provider of a realm may name this variable: one that its settings list. A caller
-/// who may store one must not learn what else is in our environment, nor what is another realm's.
+/// Whether a stored provider of a realm may name this variable: one that its settings list. A
+/// caller who may store one must not learn what else is in our environment, nor what is another realm's.
 /// Where nothing is listed, the realm that every server has may name what begins so, and no other
 /// may name any.
 pub fn may_name(realm: &RealmId, listed: Option<&[Pattern]>, variable: &str) -> bool {
@@ -31,8 +31,8 @@ pub fn may_name(realm: &RealmId, listed: Option<&[Pattern]>, variable: &str) -> 
     }
 }
 
-/// The mistake of a stored provider that names a variable which its realm may not use. Whether it is
-/// set is not said.
+/// The mistake of a stored provider that names a variable which its realm may not use. Whether it
+/// is set is not said.
 pub fn not_its_own(realm: &RealmId, variable: &str) -> Mistake {
     let what = format!("stored providers of realm `{realm}` may not use the variable `{variable}`");
     let hint = match *realm == default_realm() {

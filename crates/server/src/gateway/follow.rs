@@ -1,5 +1,5 @@
-//! Keeps the catalog as an upstream is: its tools, what clients are told of its other lists, and the
-//! pages that were opened for its calls.
+//! Keeps the catalog as an upstream is: its tools, what clients are told of its other lists, and
+//! the pages that were opened for its calls.
 
 use super::GatewayParts;
 use engine::{Engine, ListChanges, ToolSource};

@@ -41,8 +41,8 @@ impl Provided {
     }
 }
 
-/// Whether a provider says that it is in the server's own network: at an address that is not public,
-/// however it is written, or that only a variable says.
+/// Whether a provider says that it is in the server's own network: at an address that is not
+/// public, however it is written, or that only a variable says.
 pub(crate) fn leads_inside(provider: &Provider) -> bool {
     let is_public = |url: &String| {
         let Ok(url) = web_url("the address", url) else { return false };

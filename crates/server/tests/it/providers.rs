@@ -56,7 +56,10 @@ async fn what_cannot_be_used_is_not_stored() {
         (json!({"baseUrl": "nowhere", "providerType": "MCP"}), "is not the address"),
         (json!({"baseUrl": url, "providerType": "SOAP"}), "is no type of provider"),
         (json!({"baseUrl": url, "headers": {"X-Key": "hunter2"}}), "secrets are not stored"),
-        (json!({"baseUrl": url, "headers": {"X-Key": "${OTHER}"}}), "may not use the variable `OTHER`"),
+        (
+            json!({"baseUrl": url, "headers": {"X-Key": "${OTHER}"}}),
+            "may not use the variable `OTHER`",
+        ),
         (json!({"baseUrl": url, "document": "/etc/passwd"}), "is no URL of a document"),
         (json!({"baseUrl": url, "refName": "other"}), "is not the name in the path"),
         (json!({"baseUrl": "http://me:hunter2@127.0.0.1:1"}), "says who logs in"),

@@ -1,6 +1,6 @@
 //! Logins at upstream servers by OAuth 2.1: how a server is shown who we are once someone has
-//! logged in, and where the outcome is kept. There is one account at each server: its tokens
-//! are ours, not our callers'.
+//! logged in, and where the outcome is kept. There is one account at each server, whose tokens are
+//! ours and not our callers', or one for each person who logs in for themselves.
 
 mod vault;
 mod trouble;

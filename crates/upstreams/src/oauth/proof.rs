@@ -69,7 +69,7 @@ impl Account {
             let why =
                 format!("upstream `{}`: no login that you began waits for this code", self.name);
             return Err(Fault::new("LoginCodeUnknown", why).hint(
-                "only who began a login finishes it, within ten minutes: begin another for yourself",
+                "only who began a login finishes it, within ten minutes; begin another yourself",
             ));
         };
         // Before it is used: a code is good once.

@@ -141,7 +141,7 @@ impl Account {
         let hint = match self.parts.scope.person {
             Some(_) => {
                 format!(
-                    "log in there for yourself: `POST /api/v1/upstreams/{}/my-login` gives the page",
+                    "log in for yourself: `POST /api/v1/upstreams/{}/my-login` gives the page",
                     self.name
                 )
             }
