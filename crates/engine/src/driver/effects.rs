@@ -313,7 +313,7 @@ impl Driver {
                     how @ (HowFar::Failed | HowFar::Unknown) => how,
                 };
                 // Only who called directly is answered with it.
-                let said = error.said.take().filter(|_| self.key.space.is_call());
+                let said = error.take_own_words().filter(|_| self.key.space.is_call());
                 let said = said.map(|said| Datum::inline(json!(said), Origin::Call(call)));
                 let fault = self.unsent_fault(open.run, error);
                 Fact::CallFailed { call, how, fault, said: said.map(Arc::new) }

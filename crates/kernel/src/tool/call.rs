@@ -407,6 +407,8 @@ pub enum OwnWords {
     Result(Value),
     /// An error of its protocol: `{code, message, data?}`.
     Error(Value),
+    /// That it asked for what its caller lacks, which each protocol has its own words for.
+    Lacks(Abilities),
 }
 
 /// Why a tool call failed, and how far it got.
@@ -458,6 +460,12 @@ impl ToolError {
     pub fn lacks(mut self, lacks: Abilities) -> Self {
         self.lacks = Some(lacks);
         self
+    }
+    /// Takes out what is kept of it for who called directly: what the other side said, else what
+    /// its caller lacks.
+    pub fn take_own_words(&mut self) -> Option<OwnWords> {
+        let said = self.said.take().map(|said| *said);
+        said.or(self.lacks.map(OwnWords::Lacks))
     }
     /// The same error with the result in which the tool said so.
     #[must_use]

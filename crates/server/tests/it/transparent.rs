@@ -525,13 +525,16 @@ async fn progress_logs_questions_and_failures_pass_through_a_run() {
 async fn what_the_client_lacks_is_told_as_without_us() {
     let wants = BTreeMap::from([("turn".to_owned(), sample())]);
     let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
-    let pair = Pair::of(vec![("sampling", script)]).await;
     let none = json!({});
-    let direct = stateless(&pair.direct, "sampling", &none).await;
-    assert_eq!(direct.last().unwrap()["error"]["code"], -32021, "{direct:?}");
-    assert_eq!(stateless(&pair.through, "it.sampling", &none).await, direct);
-    let open = pair.through.get("/api/v1/asks?status=open").await.body;
-    assert_eq!(open["items"], json!([]), "nobody is asked in its place");
+    // A stateless server refuses the call itself; one with a handshake asks, and fails without.
+    for era in ["2026", "2025"] {
+        let pair = Pair::speaking(era, vec![("sampling", script.clone())]).await;
+        let direct = stateless(&pair.direct, "sampling", &none).await;
+        assert_eq!(direct.last().unwrap()["error"]["code"], -32021, "{direct:?}");
+        assert_eq!(stateless(&pair.through, "it.sampling", &none).await, direct, "{era}");
+        let open = pair.through.get("/api/v1/asks?status=open").await.body;
+        assert_eq!(open["items"], json!([]), "nobody is asked in its place");
+    }
 }
 
 #[tokio::test]

@@ -38,10 +38,14 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let engine = &exchange.door.doors.engine;
     let requests = requests(&exchange, &report);
     let said = engine.runs().own_words(&report).await.map_err(trouble)?;
+    // A task runs without its client: what it could not be asked for is told in words.
+    let said = said.filter(|said| !matches!(said, OwnWords::Lacks(_)));
     let status = match &said {
         // An error of the protocol is no result.
         Some(OwnWords::Error(_)) => TaskStatus::Failed,
-        Some(OwnWords::Result(_)) | None => TaskStatus::of(&report, requests.len()),
+        Some(OwnWords::Result(_) | OwnWords::Lacks(_)) | None => {
+            TaskStatus::of(&report, requests.len())
+        }
     };
     let mut task = result::task(engine, &exchange.caller, &report, status);
     match status {
@@ -49,7 +53,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
         TaskStatus::Failed => {
             task["error"] = match said {
                 Some(OwnWords::Error(error)) => error,
-                Some(OwnWords::Result(_)) | None => error(&report),
+                Some(OwnWords::Result(_) | OwnWords::Lacks(_)) | None => error(&report),
             };
         }
         TaskStatus::Working | TaskStatus::Cancelled => {}

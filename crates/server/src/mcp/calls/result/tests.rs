@@ -170,7 +170,15 @@ fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
     let error = refused(RefusalCode::CallerLacks(lacks)).unwrap_err();
     assert_eq!(error.code, MISSING_CAPABILITY);
     assert_eq!(error.data, Some(json!({"requiredCapabilities": {"sampling": {}}})));
+    // The same where the call was a run.
+    let fault = Fault::new("InputWanted", "no model");
+    let failed = |lacks| {
+        let report = report(RunStatus::Failed, Some(fault.clone()));
+        super::failed(&report, Some(OwnWords::Lacks(lacks)), Version::July2026)
+    };
+    assert_eq!(failed(lacks).unwrap_err(), error);
     // Whoever lacks nothing that has a name is told in words.
+    assert!(failed(Abilities::default()).is_ok());
     assert!(refused(RefusalCode::CallerLacks(Abilities::default())).is_ok());
     assert!(refused(RefusalCode::ToolFailed(None)).is_ok());
 }
