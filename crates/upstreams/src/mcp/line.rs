@@ -30,6 +30,12 @@ pub(crate) trait Line: Send + Sync {
     /// business.
     fn agreed(&self, version: &str);
 
+    /// Whether what comes outside of any request is for this line alone. A server that keeps no
+    /// session may say it to anyone who listens.
+    fn is_apart(&self) -> bool {
+        true
+    }
+
     /// Lets go of the server: ends its session, or its process.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

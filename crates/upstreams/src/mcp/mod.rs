@@ -24,7 +24,7 @@ use super::config::{UpstreamConfig, UpstreamKind};
 use super::oauth::Account;
 use super::{RemoteParts, lock};
 use kernel::tool::call::HowFar;
-use lanes::{Dial, Lanes};
+use lanes::{Dial, Lanes, Way};
 use line::{Incoming, Line, PeerError, PeerErrorKind, Result};
 use lists::Lists;
 use peer::Peer;
@@ -70,8 +70,9 @@ pub(crate) struct Link {
     pub(crate) opened: broadcast::Sender<String>,
     /// The connections beside the main one.
     pub(crate) lanes: Arc<Lanes>,
-    /// Makes lines to it.
+    /// Makes lines to it, over the transport by which it was reached last.
     dial: Dial,
+    way: Mutex<Way>,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
@@ -98,6 +99,7 @@ impl Link {
             users: Users::new(&config, &parts, &opened),
             lanes: Arc::new(Lanes::new(parts.clone())),
             dial,
+            way: Mutex::new(Way::Usual),
             config,
             parts,
             pending: questions::Pending::default(),
@@ -205,6 +207,16 @@ impl Link {
     /// From now on this is the way.
     fn set(&self, connection: Connection) {
         self.connection.send_replace(connection);
+    }
+
+    /// The transport of further lines to it.
+    fn way(&self) -> Way {
+        *lock(&self.way)
+    }
+
+    /// It was reached over this transport.
+    fn reached(&self, way: Way) {
+        *lock(&self.way) = way;
     }
 
     /// Keeps the line that is in use from now on.

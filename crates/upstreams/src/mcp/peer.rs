@@ -155,6 +155,11 @@ impl Peer {
         &self.greeted.capabilities
     }
 
+    /// Whether what it asks outside of a call can be of calls over this connection only.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.requests.line.is_apart()
+    }
+
     /// The version that is spoken.
     pub(crate) fn version(&self) -> &Arc<str> {
         &self.greeted.version

@@ -107,6 +107,7 @@ impl Keeper {
         };
         let peer = Arc::new(peer);
         self.era = Some(peer.era());
+        self.link.reached(self.way);
         self.board.greeted(peer.version(), peer.server());
         self.link.set(Connection::Ready(peer.clone()));
         Ok((peer, news))

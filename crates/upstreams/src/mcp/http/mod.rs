@@ -235,6 +235,10 @@ impl Line for HttpLine {
         }
     }
 
+    fn is_apart(&self) -> bool {
+        self.is_oldest || self.shared.agreed().kept_session().is_some()
+    }
+
     fn close<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(self.end())
     }

@@ -11,10 +11,17 @@ pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> Which 
     match incoming {
         Incoming::Notification { .. } => return hear_notification(link, peer, incoming),
         Incoming::Request { id, method, params } if [ELICIT, SAMPLE, ROOTS].contains(&&*method) => {
+            let (tools, is_pipe) = (peer.calls().tools(), link.is_pipe());
+            // Some servers ask for folders when they are connected to, whatever is called.
+            if !is_pipe && method != ROOTS {
+                link.lanes.asked_outside(&tools);
+            }
             let request = Incoming::Request { id, method, params };
             let refused = peer.calls().give_question(request).err();
             if let Some(Incoming::Request { id, method, .. }) = refused {
-                link.lanes.could_not_tell(&peer.calls().tools());
+                if is_pipe {
+                    link.lanes.could_not_tell(&tools);
+                }
                 peer.serve(&id, &method).await;
             }
         }

@@ -1,7 +1,7 @@
 //! Connections beside the one that an upstream is kept by. A server of both eras is spoken to with
-//! a handshake for callers that have one. Over a pipe, where a question does not say to which call
-//! it belongs, calls of tools that ask have a process of their own; there are never more than a
-//! limit. How the main connection is kept is in `connection`.
+//! a handshake for callers that have one. Where a question does not say to which call it belongs,
+//! calls of tools that ask have a connection of their own: over a pipe a process, over HTTP a
+//! session. There are never more than a limit. How the main connection is kept is in `connection`.
 
 mod hearing;
 mod places;
@@ -27,6 +27,9 @@ pub(crate) use places::{Lanes, Place};
 const REFUSED_MS: u64 = 60 * 60 * 1_000;
 /// The same for one that could not be reached.
 const UNREACHED_MS: u64 = 10_000;
+/// How long a session that is let go is kept, so that the server hears first which of its calls
+/// are cancelled.
+const ENDING_MS: u64 = 1_000;
 
 /// How a line to an upstream is made.
 pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
@@ -61,13 +64,30 @@ pub(crate) async fn seat(link: &Arc<Link>, tool: &Arc<str>, can: Abilities) -> R
         },
         Era::Modern => return Ok(Seat { peer: main, place: None }),
     };
-    // Over HTTP a question comes in the answer to the call that it belongs to.
     if !link.is_pipe() {
-        return Ok(Seat { peer, place: None });
+        return Ok(over_http(link, peer, tool).await);
     }
     match Box::pin(share(link, &peer, tool)).await {
         Some(place) => Ok(Seat { peer, place: Some(place) }),
         None => Box::pin(own(link, tool)).await,
+    }
+}
+
+/// The session for a call of this tool. Most questions come in the answer to the call that they
+/// belong to. A tool that asks on the general stream has a session of its own, as far as the server
+/// gives us more than one.
+async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> Seat {
+    if !link.lanes.wants_own(tool) || !peer.is_apart() {
+        return Seat { peer, place: None };
+    }
+    match Box::pin(own(link, tool)).await {
+        Ok(seat) => seat,
+        Err(error) => {
+            let (upstream, passing) = (link.config.name.as_str(), error.kind.is_passing());
+            tracing::debug!(upstream, %error, "an upstream gives a call no session of its own");
+            link.lanes.refused_own(if passing { UNREACHED_MS } else { REFUSED_MS });
+            Seat { peer, place: None }
+        }
     }
 }
 
@@ -157,7 +177,7 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
 
 /// Opens a connection with a handshake, and attends to it until it is lost.
 async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
-    let line = (link.dial)(link.clone(), Way::Usual).await?;
+    let line = (link.dial)(link.clone(), link.way()).await?;
     let (peer, news) = Peer::connect(line, &link.parts, Meet::Only(Era::Legacy)).await?;
     let peer = Arc::new(peer);
     let attending = attend(Arc::downgrade(link), peer.clone(), news);
@@ -169,7 +189,7 @@ async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut news: News) {
     loop {
         let heard = match select(pin!(news.next()), pin!(peer.lost())).await {
             Either::Left((heard, _)) => heard,
-            Either::Right(_) => return,
+            Either::Right(_) => return end(&link, &peer).await,
         };
         let (Some(link), Some(incoming)) = (link.upgrade(), heard) else {
             // Its process is gone, or no one needs it.
@@ -180,6 +200,13 @@ async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut news: News) {
             link.tell_main(said);
         }
     }
+}
+
+/// Ends a session that was let go. A process ends when no one has its line any more.
+async fn end(link: &Weak<Link>, peer: &Peer) {
+    let Some(link) = link.upgrade().filter(|link| !link.is_pipe()) else { return };
+    link.parts.clock.sleep_ms(ENDING_MS).await;
+    peer.close().await;
 }
 
 fn stopped() -> PeerError {

@@ -1,8 +1,10 @@
-//! Who calls over which connection, where questions come through one pipe and do not say to which
-//! call they belong. A tool that asks gets a process of its own for each call; all others share
-//! one, because a server may keep things in its memory. Which tools ask is learned: the first call
-//! of a tool has the shared connection to itself for a moment, so that it is known whose question
-//! comes. Where that cannot be known, and the server has asked before, it gets one of its own.
+//! Who calls over which connection, where questions do not say to which call they belong. A tool
+//! that asks gets a connection of its own for each call; all others share one, because a server may
+//! keep things in its memory. Which tools ask is learned. Over a pipe the first call of a tool has
+//! the shared connection to itself for a moment, so that it is known whose question comes; where
+//! that cannot be known, and the server has asked before, it gets one of its own. Over HTTP few
+//! servers ask outside of the answer to a call: no call waits, and each tool that was called when
+//! one did is tried alone in a session of its own.
 
 use crate::RemoteParts;
 use crate::lock;
@@ -14,9 +16,9 @@ use tokio::sync::watch;
 
 /// For how long the first call of a tool has the shared connection to itself, and others wait.
 pub(super) const FIRST_MS: u64 = 2_000;
-/// How many processes one upstream has at most for calls of tools that ask.
+/// How many processes, or sessions, one upstream has at most for calls of tools that ask.
 pub(super) const OWN_MAX: usize = 16;
-/// How long such a process is kept for the next call.
+/// How long such a one is kept for the next call.
 const IDLE_MS: u64 = 60_000;
 
 /// The connections of one upstream beside its main one, and who has which.
@@ -39,6 +41,8 @@ struct State {
     session: Option<Arc<Peer>>,
     /// Until when no such session is asked for: the server refused it.
     refused_until: Option<Millis>,
+    /// The same for sessions of a call's own.
+    own_refused_until: Option<Millis>,
     own: Vec<Own>,
     opening: usize,
     numbers: u64,
@@ -57,6 +61,8 @@ impl State {
 enum Habit {
     /// It was answered and asked nothing.
     Quiet,
+    /// It was called when something was asked on the general stream.
+    MayAsk,
     /// It asked something in the middle of a call.
     Asks,
 }
@@ -114,7 +120,7 @@ impl Lanes {
         let mut state = lock(&self.state);
         let is_reserved = state.alone_until.is_some_and(|until| now < until);
         let is_first = match state.habits.get(tool) {
-            Some(Habit::Asks) => return Shared::NeedsOwn,
+            Some(Habit::Asks | Habit::MayAsk) => return Shared::NeedsOwn,
             Some(Habit::Quiet) if is_reserved && !has_waited => return Shared::Later,
             Some(Habit::Quiet) => false,
             None if (state.sharing > 0 || in_doubt) && state.has_asked() => {
@@ -147,6 +153,36 @@ impl Lanes {
         }
         state.opening += 1;
         Taken::Open(Opening { lanes: self.clone() })
+    }
+
+    /// Over HTTP: whether a call of this tool needs a session of its own, and may have one.
+    pub(super) fn wants_own(&self, tool: &Arc<str>) -> bool {
+        let now = self.parts.clock.now();
+        let state = lock(&self.state);
+        let asks = matches!(state.habits.get(tool), Some(Habit::Asks | Habit::MayAsk));
+        asks && state.own_refused_until.is_none_or(|until| now >= until)
+    }
+
+    /// The server gives a call no session of its own, and is not asked for one for so long.
+    pub(super) fn refused_own(&self, ms: u64) {
+        lock(&self.state).own_refused_until = Some(self.parts.clock.now().plus_ms(ms));
+    }
+
+    /// Over HTTP: while these tools were called, something was asked on the general stream.
+    pub(super) fn asked_outside(&self, tools: &[Arc<str>]) {
+        let mut state = lock(&self.state);
+        for tool in tools {
+            let habit = state.habits.entry(tool.clone()).or_insert(Habit::MayAsk);
+            if *habit == Habit::Quiet {
+                *habit = Habit::MayAsk;
+            }
+        }
+    }
+
+    /// Lets go of all connections that no call has: the server forgot one of them.
+    pub(crate) fn let_go_of_idle(&self) {
+        let idle: Vec<Own> = lock(&self.state).own.extract_if(.., |own| !own.is_taken).collect();
+        idle.iter().for_each(|own| own.peer.let_go());
     }
 
     /// The session with a handshake, if there is one.
@@ -314,7 +350,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.lanes.state);
-            if self.is_answered && !state.habits.contains_key(&self.tool) {
+            if self.is_answered && state.habits.get(&self.tool) != Some(&Habit::Asks) {
                 state.habits.insert(self.tool.clone(), Habit::Quiet);
             }
             if let At::Shared { is_first } = self.at {

@@ -31,12 +31,15 @@ const STATELESS: &str = "server/discover";
 struct Server {
     /// How it is met.
     speaks: &'static [&'static str],
+    /// Whether it keeps sessions.
+    is_apart: bool,
     children: Arc<Mutex<Vec<Arc<Child>>>>,
 }
 
 /// One process of it, or one session.
 struct Child {
     speaks: &'static [&'static str],
+    is_apart: bool,
     state: Mutex<State>,
     heard: Mutex<Option<mpsc::Receiver<Incoming>>>,
 }
@@ -48,12 +51,14 @@ struct State {
     /// The calls under way, by the number of what they asked.
     open: Vec<(u64, mpsc::Sender<Incoming>)>,
     asked: u64,
+    /// It does not know its session any more.
+    is_forgotten: bool,
     is_closed: bool,
 }
 
 impl Server {
     fn new(speaks: &'static [&'static str]) -> Self {
-        Self { speaks, children: Arc::default() }
+        Self { speaks, is_apart: true, children: Arc::default() }
     }
 
     fn dial(&self) -> Dial {
@@ -61,9 +66,12 @@ impl Server {
         Arc::new(move |_link: Arc<Link>, _way: Way| -> Dialled {
             let (news, heard) = mpsc::channel(64);
             let (methods, open) = (Vec::new(), Vec::new());
-            let state = State { news: Some(news), methods, open, asked: 0, is_closed: false };
+            let (is_forgotten, is_closed) = (false, false);
+            let state =
+                State { news: Some(news), methods, open, asked: 0, is_forgotten, is_closed };
             let (state, heard) = (Mutex::new(state), Mutex::new(Some(heard)));
-            let child = Arc::new(Child { speaks: server.speaks, state, heard });
+            let Server { speaks, is_apart, .. } = server;
+            let child = Arc::new(Child { speaks, is_apart, state, heard });
             server.children.lock().unwrap().push(child.clone());
             let line: Arc<dyn Line> = Arc::new(Pipe(child));
             Box::pin(ready(Ok(line)))
@@ -94,6 +102,11 @@ impl Child {
         }
     }
 
+    /// Refuses all calls from now on.
+    fn forget(&self) {
+        self.state.lock().unwrap().is_forgotten = true;
+    }
+
     /// Says this outside of any request.
     fn say(&self, method: &str, params: Value) {
         let said = Incoming::Notification { method: method.to_owned(), params };
@@ -108,6 +121,11 @@ impl Child {
     fn called(&self, params: &Value, replies: mpsc::Sender<Incoming>) {
         let user = &params["arguments"]["user"];
         let mut state = self.state.lock().unwrap();
+        if state.is_forgotten {
+            let gone = PeerError::new(HowFar::Failed, PeerErrorKind::Gone, "who are you?");
+            replies.try_send(Incoming::Broken(gone)).unwrap();
+            return;
+        }
         match params["name"].as_str().unwrap() {
             "echo" => {
                 replies.try_send(Incoming::Result(text(user.as_str().unwrap()))).unwrap();
@@ -191,6 +209,10 @@ impl Line for Pipe {
 
     fn agreed(&self, _version: &str) {}
 
+    fn is_apart(&self) -> bool {
+        self.0.is_apart
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.0.state.lock().unwrap().is_closed = true;
         Box::pin(ready(()))
@@ -235,6 +257,20 @@ impl World {
 
     fn over_pipe() -> Self {
         Self::new(Server::new(&[HANDSHAKE]), piped())
+    }
+
+    fn over_http() -> Self {
+        Self::new(Server::new(&[HANDSHAKE]), config())
+    }
+
+    /// Calls a tool that does not end, and leaves it.
+    async fn leave(&self, tool: &dyn Tool) {
+        let (caller, call) = (caller(), call(json!({"user": "left"}), Given::default()));
+        let mut left = tool.call(&caller, &call);
+        assert!((&mut left).now_or_never().is_none());
+        self.stage.pass(1).await;
+        drop(left);
+        self.stage.pass(1).await;
     }
 
     fn tool(&self, name: &str) -> Arc<dyn Tool> {
@@ -441,6 +477,82 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
         assert!(called.is_err(), "{called:?}");
         world.stage.pass(1).await;
         assert_eq!(world.server.living(), 0);
+    });
+}
+
+#[test]
+fn a_tool_that_asks_on_the_general_stream_has_a_session_for_each_call() {
+    let world = World::over_http();
+    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let first = asked(&*ask, "first").await;
+        assert_eq!(answered(&*ask, "first", &first).await, "first");
+        assert_eq!(world.server.started(), 1, "it was the only call");
+        all_are_asked_and_answered(&*ask, &users(10)).await;
+        assert_eq!(world.server.started(), 11);
+        // A call that was left in another session may ask what it likes there.
+        world.leave(&*slow).await;
+        let second = asked(&*ask, "second").await;
+        assert_eq!(answered(&*ask, "second", &second).await, "second");
+        assert_eq!(echo(&*quick, "third").await, "third");
+        assert_eq!((world.server.started(), world.server.child(0).calls()), (11, 3));
+        world.stage.pass(62_000).await;
+        assert_eq!(world.server.living(), 1, "sessions that no one needs are ended");
+    });
+}
+
+#[test]
+fn tools_that_were_called_when_a_session_asked_are_tried_alone() {
+    let world = World::over_http();
+    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let caller = caller();
+        let calls = ["one", "two"].map(|user| call(json!({"user": user}), Given::default()));
+        let (mut one, mut two) = (slow.call(&caller, &calls[0]), ask.call(&caller, &calls[1]));
+        assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
+        world.stage.pass(1).await;
+        // It could be of either, so no one was asked.
+        drop((one, two));
+        world.stage.pass(1).await;
+        let three = asked(&*ask, "three").await;
+        assert_eq!(answered(&*ask, "three", &three).await, "three");
+        assert_eq!((world.server.started(), world.server.child(0).calls()), (2, 2));
+        // One that asks nothing where it would be heard shares the session again.
+        world.link.lanes.asked_outside(&["echo".into()]);
+        assert_eq!(echo(&*quick, "four").await, "four");
+        assert_eq!(world.server.child(0).calls(), 2);
+        assert_eq!(echo(&*quick, "five").await, "five");
+        assert_eq!(world.server.child(0).calls(), 3);
+    });
+}
+
+#[test]
+fn a_session_that_the_server_forgot_is_opened_anew_for_the_call() {
+    let world = World::over_http();
+    let tool = world.tool("ask");
+    world.run(async {
+        let first = asked(&*tool, "first").await;
+        assert_eq!(answered(&*tool, "first", &first).await, "first");
+        all_are_asked_and_answered(&*tool, &users(2)).await;
+        assert_eq!(world.server.started(), 3);
+        (1..3).for_each(|number| world.server.child(number).forget());
+        let second = asked(&*tool, "second").await;
+        assert_eq!(answered(&*tool, "second", &second).await, "second");
+        assert_eq!(world.server.started(), 4, "all that were kept are gone");
+    });
+}
+
+#[test]
+fn a_server_that_keeps_no_sessions_has_one_connection() {
+    let server = Server { is_apart: false, ..Server::new(&[HANDSHAKE]) };
+    let world = World::new(server, config());
+    let tool = world.tool("ask");
+    world.run(async {
+        for user in users(3) {
+            let wants = asked(&*tool, &user).await;
+            assert_eq!(answered(&*tool, &user, &wants).await, user);
+        }
+        assert_eq!(world.server.started(), 1, "a question could come over any of several");
     });
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::Link;
 use super::super::lanes::{self, Seat};
-use super::super::line::{Incoming, PeerError};
+use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
 use super::{RemoteTool, broken, for_the_next_hop, is_task_only, refused, told};
@@ -142,8 +142,9 @@ impl<'a> Calling<'a> {
         answer: Result<Value, RpcError>,
     ) -> Result<(), ToolError> {
         talk.peer.reply(id, answer).await.map_err(|error| {
-            // The call that asked is under way, whatever becomes of the answer.
-            let how = if error.kind.wants_login() { HowFar::Unknown } else { error.how };
+            // The call that asked is under way, whatever becomes of the answer, and its session.
+            let is_unknown = error.kind.wants_login() || error.kind == PeerErrorKind::Gone;
+            let how = if is_unknown { HowFar::Unknown } else { error.how };
             self.broken(&PeerError { how, ..error })
         })
     }

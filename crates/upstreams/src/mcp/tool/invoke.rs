@@ -2,7 +2,8 @@
 //! in rounds where the server is stateless, listened to where it asks on the way.
 
 use super::super::ROUNDS_MAX;
-use super::super::lanes::Seat;
+use super::super::lanes::{Place, Seat};
+use super::super::line::PeerErrorKind;
 use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
 use super::calling::{Calling, Heard};
@@ -11,7 +12,7 @@ use crate::Result;
 use crate::mcp::questions::{
     Carried, Kept, Question, Round, Running, Talk, defaults, filled, key, nobody, read,
 };
-use kernel::tool::call::{ToolError, ToolOutput, Want};
+use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,14 +76,34 @@ impl Calling<'_> {
 
     /// Makes the call, with what its server carried along if it was made before.
     async fn make(self, carried: Carried) -> Result<ToolOutput> {
-        let Seat { peer, place } = self.seat().await?;
-        match peer.era() {
-            Era::Modern => self.in_rounds(peer, carried).await,
-            Era::Legacy => {
-                let talk = self.open(&peer, Map::new(), None).await?;
-                self.converse(Talk { place, ..talk }, None).await
-            }
+        let seat = self.seat().await?;
+        if !seat.place.as_ref().is_some_and(Place::is_own) {
+            return self.make_in(seat, carried).await;
         }
+        let made = Box::pin(self.in_session(seat)).await;
+        if !made.as_ref().is_err_and(is_forgotten) {
+            return made;
+        }
+        // A session is kept for the next call, and the server may have ended it meanwhile. Once:
+        // the next one is new.
+        self.link().lanes.let_go_of_idle();
+        let seat = Box::pin(self.seat()).await?;
+        Box::pin(self.make_in(seat, carried)).await
+    }
+
+    /// Makes it over this connection.
+    async fn make_in(self, seat: Seat, carried: Carried) -> Result<ToolOutput> {
+        match seat.peer.era() {
+            Era::Modern => self.in_rounds(seat.peer, carried).await,
+            Era::Legacy => self.in_session(seat).await,
+        }
+    }
+
+    /// Makes the call of a server with a handshake.
+    async fn in_session(self, seat: Seat) -> Result<ToolOutput> {
+        let Seat { peer, place } = seat;
+        let talk = self.open(&peer, Map::new(), None).await?;
+        self.converse(Talk { place, ..talk }, None).await
     }
 
     /// A stateless server is called again until it has what it needs, or someone must be asked.
@@ -207,6 +228,11 @@ impl Calling<'_> {
         link.lanes.wake();
         Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)
     }
+}
+
+/// Whether a call was refused because the server does not know its session any more.
+fn is_forgotten(error: &ToolError) -> bool {
+    error.how != HowFar::Unknown && error.fault.name == PeerErrorKind::Gone.word()
 }
 
 /// A result with a handshake, as its tool promises it. There an output is an object: one that is

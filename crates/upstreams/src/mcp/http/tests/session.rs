@@ -49,7 +49,9 @@ fn told(method: &str) -> Value {
 async fn a_session_is_named_on_everything_and_ended() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
+    assert!(!line.is_apart(), "there is no session yet");
     greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
+    assert!(line.is_apart());
     let replies = asked(&line, request(2, "tools/list", json!({})));
     let arrival = peer.next().await;
     assert_in_session(&arrival, "POST");
