@@ -3,6 +3,7 @@
 //! SDKs and FastMCP, and the filesystem server from npm; `check.py` there is the client. A service
 //! behind a REST provider comes after them.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,18 +77,21 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     child::create_folder(&folder.join("files"))?;
     let files = fs::canonicalize(folder.join("files"))
         .map_err(|error| Failure::new(format!("no folder for files: {error}")))?;
-    let mut servers = Vec::new();
-    let mut entries = Vec::new();
+    let (mut servers, mut entries, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for upstream in UPSTREAMS {
         let words = ready(upstream, root, target)?;
         let name = upstream.name;
         entries.push(match upstream.way {
-            Way::Stdio => child_entry(name, &words),
+            Way::Stdio => {
+                names.push(OsString::from(name));
+                child_entry(name, &words)
+            }
             Way::Http => {
                 let log = folder.join(format!("{name}.log"));
                 let server = Server::start(&mut command(&words), LISTENING, &log)?;
                 let entry =
                     format!("\"{name}\": {{\"type\": \"http\", \"url\": {:?}}}", server.url);
+                names.push(OsString::from(format!("{name}={}", server.url)));
                 servers.push(server);
                 entry
             }
@@ -101,7 +105,9 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let python = interpreters::python(&interpreters::peers_folder(root), target, "python2")?;
     let client = [python, interpreters::upstreams_folder(root).join("check.py")];
     let server = product::start(target, &folder, &settings(), &list)?;
-    let checked = check(&client, &folder, &server.url, &files);
+    let mut words = vec![OsString::from(format!("{}/mcp", server.url)), files.into_os_string()];
+    words.extend(names);
+    let checked = check(&client, &folder, &words);
     // The others go with their values: they have nothing to say at their end.
     server.stop_after(checked)?;
     upstreams_rest::run(root, target)
@@ -158,12 +164,11 @@ fn child_entry(name: &str, words: &[PathBuf]) -> String {
     format!("\"{name}\": {{\"type\": \"stdio\", \"command\": {command}, \"args\": [{args}]}}")
 }
 
-/// Lets the client at the server, in one era after the other.
-fn check(client: &[PathBuf], folder: &Path, url: &str, files: &Path) -> Result<(), Failure> {
+/// Lets the client at what these words name, in one era after the other.
+fn check(client: &[PathBuf], folder: &Path, words: &[OsString]) -> Result<(), Failure> {
     for era in ERAS {
         let mut command = command(client);
-        command.arg(era).arg(format!("{url}/mcp")).arg(files);
-        command.args(UPSTREAMS.iter().map(|upstream| upstream.name));
+        command.arg(era).args(words);
         let log = folder.join(format!("check-{era}.log"));
         let name = format!("a {era} client");
         let passed = child::checks_within(&name, &mut command, &log, RUN_WAIT)?;
