@@ -282,6 +282,15 @@ impl Shared {
         self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The models that can be asked in a realm.
+    pub(crate) fn models_of(&self, realm: &RealmId) -> Arc<Models> {
+        let (models, settings) = (self.models(), self.gate.policy.settings(realm));
+        match settings.enabled_models {
+            Some(_) => Arc::new(models.only(|name| settings.enables_model(name))),
+            None => models,
+        }
+    }
+
     /// The models from now on.
     pub(crate) fn set_models(&self, models: Models) {
         let mut known = self.models.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
-//! What is set for a realm, asked beside policy: which tools can be called there, and the principal
-//! that must be allowed as well what callers do. It narrows what policy says, and never widens it.
+//! What is set for a realm, asked beside policy: which tools, agents and pipelines there are, and the
+//! principal that must be allowed as well what callers do. It narrows what policy says, and never
+//! widens it.
 
 use crate::Identity;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
@@ -7,6 +8,7 @@ use kernel::identity::directory::Directory;
 use kernel::identity::realm::RealmSettings;
 use kernel::tool::call::Verdict;
 use kernel::values::caller::{Act, Caller};
+use kernel::values::ids::RealmId;
 use std::sync::Arc;
 
 /// Another policy, within what is set for each realm. Where nothing is set that could refuse
@@ -28,11 +30,8 @@ impl RealmPolicy {
         settings: &RealmSettings,
         request: &Request<'_>,
     ) -> Decision {
-        if let Resource::Tool(spec) = request.resource
-            && request.act == Act::Call
-            && !settings.enables(spec.name.as_str())
-        {
-            return Verdict::Deny("the realm does not enable this tool".to_owned()).into();
+        if let Some(denied) = not_enabled(settings, request) {
+            return denied;
         }
         let own = self.inner.decide(request);
         match &settings.run_as {
@@ -108,6 +107,30 @@ impl Policy for RealmPolicy {
     fn version(&self) -> Option<Arc<str>> {
         self.inner.version()
     }
+
+    fn settings(&self, realm: &RealmId) -> RealmSettings {
+        self.identity.directory().realms.0.get(realm).cloned().unwrap_or_default()
+    }
+
+    /// What is set and overrules nothing leaves it as it is.
+    fn allows_everything(&self) -> bool {
+        self.inner.allows_everything() && !self.identity.directory().realms.restrict()
+    }
+}
+
+/// What is said of a tool, an agent or a pipeline that is not there in a realm with these settings.
+/// It can still be defined there: a definition is another resource.
+pub fn not_enabled(settings: &RealmSettings, request: &Request<'_>) -> Option<Decision> {
+    let (kind, is_enabled) = match request.resource {
+        Resource::Tool(spec) if request.act == Act::Call => {
+            ("tool", settings.enables_tool(spec.name.as_str()))
+        }
+        Resource::Agent(name) => ("agent", settings.enables_agent(name)),
+        Resource::Pipeline(name) => ("pipeline", settings.enables_pipeline(name)),
+        _ => return None,
+    };
+    let denied = || Verdict::Deny(format!("the realm does not enable this {kind}")).into();
+    (!is_enabled).then(denied)
 }
 
 /// Whether it is something that a realm does as another: what is begun with a thing of the catalog.

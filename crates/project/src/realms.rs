@@ -8,6 +8,7 @@ use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::identity::grants::check_realm;
 use kernel::identity::principal::check_id;
 use kernel::identity::realm::RealmSettings;
+use kernel::limits::Limits;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
@@ -19,15 +20,24 @@ pub const PROPERTIES_FILE: &str = "application.properties";
 
 /// What the properties of tenants begin with.
 const PREFIX: &str = "quantum.agent.tenant.";
-const NAMES: [&str; 3] = ["enabledTools", "maxFindLimit", "runAsUserId"];
+const NAMES: [&str; 8] = [
+    "enabledTools", "maxFindLimit", "runAsUserId", "enabledAgents", "enabledPipelines",
+    "enabledModels", "defaultAgent", "sessionTtlMs",
+];
 
 /// The keys of a realm, as far as they are written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RealmKeys {
     pub(crate) session_ttl_ms: Option<u64>,
-    #[serde(deserialize_with = "tools")]
+    #[serde(deserialize_with = "patterns")]
     enabled_tools: Option<Vec<Pattern>>,
+    #[serde(deserialize_with = "patterns")]
+    enabled_agents: Option<Vec<Pattern>>,
+    #[serde(deserialize_with = "patterns")]
+    enabled_pipelines: Option<Vec<Pattern>>,
+    #[serde(deserialize_with = "patterns")]
+    enabled_models: Option<Vec<Pattern>>,
     max_find_limit: Option<NonZeroU64>,
     run_as_user_id: Option<Text>,
     default_agent: Option<Text>,
@@ -54,16 +64,28 @@ fn settings(keys: RealmKeys) -> Result<RealmSettings, Mistake> {
     if let Some(id) = &keys.run_as_user_id {
         check_id(&id.text).map_err(|bad| id.mistake(Mistake::error(bad.to_string())))?;
     }
-    Ok(RealmSettings {
+    let default = keys.default_agent;
+    let set = RealmSettings {
         enabled_tools: keys.enabled_tools,
+        enabled_agents: keys.enabled_agents,
+        enabled_pipelines: keys.enabled_pipelines,
+        enabled_models: keys.enabled_models,
         max_find_limit: keys.max_find_limit.map(NonZeroU64::get),
         run_as: keys.run_as_user_id.map(|id| id.text.into()),
-        default_agent: keys.default_agent.map(|name| AgentName::from(name.text)),
+        default_agent: default.as_ref().map(|name| AgentName::from(name.text.as_str())),
         variables: keys.variables,
-    })
+    };
+    match default.filter(|name| !set.enables_agent(&name.text)) {
+        None => Ok(set),
+        Some(name) => {
+            let what = format!("`enabled_agents` leaves out the default agent `{}`", name.text);
+            let hint = "add it there, or let `default_agent` name another one";
+            Err(name.mistake(Mistake::error(what).hint(hint)))
+        }
+    }
 }
 
-fn tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
     let read = |text: &str| Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()));
     checked_list(deserializer, read).map(Some)
 }
@@ -83,49 +105,61 @@ fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pa
     checked_list(deserializer, read).map(Some)
 }
 
+/// What a properties file says of realms.
+#[derive(Debug, Default)]
+pub(crate) struct Properties {
+    /// Every realm that it names.
+    pub(crate) realms: BTreeMap<RealmId, RealmSettings>,
+    /// How long those that it says it of keep their sessions.
+    pub(crate) session_ttls: BTreeMap<RealmId, u64>,
+}
+
 /// What a properties file says of realms; where it is wrong, all that is.
-pub(crate) fn of_properties(
-    text: &str,
-    file: &str,
-) -> Result<BTreeMap<RealmId, RealmSettings>, Vec<Mistake>> {
-    let (mut realms, mut mistakes) = (BTreeMap::new(), Vec::new());
+pub(crate) fn of_properties(text: &str, file: &str) -> Result<Properties, Vec<Mistake>> {
+    let (mut found, mut mistakes) = (Properties::default(), Vec::new());
     for (number, line) in logical_lines(text) {
         let Some(property) = line.strip_prefix(PREFIX) else { continue };
-        let taken = take(property, &mut realms);
+        let taken = take(property, &mut found);
         mistakes.extend(taken.err().map(|mistake| {
             let place = Position { line: number, column: 1 };
             Mistake { file: Some(file.to_owned()), ..mistake.at(place, "") }
         }));
     }
-    if mistakes.is_empty() { Ok(realms) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
 /// Takes one property, without what all of them begin with.
-fn take(property: &str, realms: &mut BTreeMap<RealmId, RealmSettings>) -> Result<(), Mistake> {
+fn take(property: &str, found: &mut Properties) -> Result<(), Mistake> {
     let (key, value) = property.split_once(['=', ':']).unwrap_or((property, ""));
     let (key, value) = (key.trim(), value.trim());
     // A realm's name can have dots itself.
     let (realm, name) = key.rsplit_once('.').unwrap_or((key, ""));
     check_realm(realm).map_err(|bad| Mistake::error(bad.to_string()))?;
-    let own = realms.entry(RealmId::from(realm)).or_default();
+    let own = found.realms.entry(RealmId::from(realm)).or_default();
     match name {
-        "enabledTools" => {
-            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-            let patterns: Result<Vec<Pattern>, _> = names.map(Pattern::new).collect();
-            let patterns = patterns.map_err(|bad| Mistake::error(bad.to_string()))?;
-            // Here an empty list is all of them.
-            own.enabled_tools = Some(patterns).filter(|patterns| !patterns.is_empty());
-        }
+        "enabledTools" => own.enabled_tools = listed(value)?,
+        "enabledAgents" => own.enabled_agents = listed(value)?,
+        "enabledPipelines" => own.enabled_pipelines = listed(value)?,
+        "enabledModels" => own.enabled_models = listed(value)?,
         "maxFindLimit" => {
-            let limit = value.parse::<NonZeroU64>().map_err(|_| {
-                let what = format!("`maxFindLimit` cannot be `{value}`");
-                Mistake::error(what).hint("write a whole number from 1")
-            })?;
+            let limit = value.parse::<NonZeroU64>();
+            let limit = limit.map_err(|_| bad(name, value, "write a whole number from 1"))?;
             own.max_find_limit = Some(limit.get());
         }
         "runAsUserId" => {
             check_id(value).map_err(|bad| Mistake::error(bad.to_string()))?;
             own.run_as = Some(value.into());
+        }
+        "defaultAgent" if value.is_empty() => {
+            return Err(bad(name, value, "write the name of an agent, or leave it out"));
+        }
+        "defaultAgent" => own.default_agent = Some(AgentName::from(value)),
+        "sessionTtlMs" => {
+            let ttl_ms = value.parse::<u64>().ok();
+            let is_valid = |ms: &u64| Limits::check_one("session_ttl_ms", *ms).is_none();
+            let hint = "write a whole number of milliseconds; 0 keeps sessions for good";
+            let ttl_ms = ttl_ms.filter(is_valid).ok_or_else(|| bad(name, value, hint))?;
+            found.session_ttls.insert(RealmId::from(realm), ttl_ms);
         }
         other => {
             let hint = meant(other, NAMES);
@@ -134,6 +168,18 @@ fn take(property: &str, realms: &mut BTreeMap<RealmId, RealmSettings>) -> Result
         }
     }
     Ok(())
+}
+
+fn bad(name: &str, value: &str, hint: &str) -> Mistake {
+    Mistake::error(format!("`{name}` cannot be `{value}`")).hint(hint)
+}
+
+/// A list with commas. An empty one is all of them here.
+fn listed(value: &str) -> Result<Option<Vec<Pattern>>, Mistake> {
+    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let patterns: Result<Vec<Pattern>, _> = names.map(Pattern::new).collect();
+    let patterns = patterns.map_err(|bad| Mistake::error(bad.to_string()))?;
+    Ok(Some(patterns).filter(|patterns| !patterns.is_empty()))
 }
 
 /// The lines of a properties file with their numbers: a backslash at the end continues one, and
@@ -171,10 +217,15 @@ mod tests {
         let text = "[realms.acme]\nenabled_tools = [\"math::*\"]\nmax_find_limit = 100\n\
                     run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
                     variables = [\"ACME_*\", \"SHARED\"]\n\
+                    enabled_agents = [\"desk*\"]\nenabled_pipelines = [\"trades\"]\n\
+                    enabled_models = [\"fast\"]\n\
                     [realms.none]\nenabled_tools = []\n[realms.bare]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         let acme = RealmSettings {
             enabled_tools: patterns(&["math::*"]),
+            enabled_agents: patterns(&["desk*"]),
+            enabled_pipelines: patterns(&["trades"]),
+            enabled_models: patterns(&["fast"]),
             max_find_limit: Some(100),
             run_as: Some("agent-service-user".into()),
             default_agent: Some("desk".into()),
@@ -196,6 +247,11 @@ mod tests {
             ("[realms.a]\nvariables = [\"A-*\"]\n", "`A-*` is no name of a variable"),
             ("[realms.a]\nvariables = [\"*\"]\n", "`*` is no name of a variable"),
             ("[realms.a]\nenabledTools = []\n", "did you mean `enabled_tools`?"),
+            ("[realms.a]\nenabled_models = [\"a,b\"]\n", "waypost.toml:2:"),
+            (
+                "[realms.a]\nenabled_agents = [\"x\"]\ndefault_agent = \"desk\"\n",
+                "waypost.toml:3:17: error: `enabled_agents` leaves out the default agent `desk`",
+            ),
         ] {
             let found = Config::parse("waypost.toml", text).unwrap_err();
             let found = found.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
@@ -210,15 +266,24 @@ mod tests {
                     \u{20} query_plan\n\
                     quantum.agent.tenant.acme.maxFindLimit = 100\n\
                     quantum.agent.tenant.acme.runAsUserId: agent-service-user\n\
+                    quantum.agent.tenant.acme.enabledAgents=desk*\n\
+                    quantum.agent.tenant.acme.enabledPipelines=trades,cases\n\
+                    quantum.agent.tenant.acme.enabledModels=fast\n\
+                    quantum.agent.tenant.acme.defaultAgent=desk\n\
+                    quantum.agent.tenant.acme.sessionTtlMs=60000\n\
                     ! all of them\nquantum.agent.tenant.acme.eu.enabledTools=\n";
-        let realms = of_properties(text, PROPERTIES_FILE).unwrap();
+        let Properties { realms, session_ttls } = of_properties(text, PROPERTIES_FILE).unwrap();
         let acme = RealmSettings {
             enabled_tools: patterns(&["query_find", "query_count", "query_plan"]),
+            enabled_agents: patterns(&["desk*"]),
+            enabled_pipelines: patterns(&["trades", "cases"]),
+            enabled_models: patterns(&["fast"]),
             max_find_limit: Some(100),
             run_as: Some("agent-service-user".into()),
-            default_agent: None,
+            default_agent: Some("desk".into()),
             variables: None,
         };
+        assert_eq!(session_ttls, BTreeMap::from([("acme".into(), 60_000)]));
         assert_eq!(realms["acme"], acme);
         assert_eq!(realms["acme.eu"], RealmSettings::default(), "empty is all");
         assert_eq!(realms.len(), 2);
@@ -229,14 +294,17 @@ mod tests {
         let text = "quantum.agent.tenant.A.enabledTools=x\n\
                     quantum.agent.tenant.acme.enabledTool=x\n\
                     quantum.agent.tenant.acme.maxFindLimit=many\n\
-                    quantum.agent.tenant.acme.runAsUserId=\nquantum.agent.tenant.acme\n";
+                    quantum.agent.tenant.acme.runAsUserId=\nquantum.agent.tenant.acme\n\
+                    quantum.agent.tenant.acme.defaultAgent=\n\
+                    quantum.agent.tenant.acme.sessionTtlMs=-1\n\
+                    quantum.agent.tenant.acme.enabledModels=a b\n";
         let found = of_properties(text, PROPERTIES_FILE).unwrap_err();
         let found: Vec<String> = found.iter().map(Mistake::to_string).collect();
         for (told, line) in found.iter().zip(1..) {
             let place = format!("application.properties:{line}:1: error: ");
             assert!(told.starts_with(&place), "{told}");
         }
-        assert_eq!(found.len(), 5);
+        assert_eq!(found.len(), 8);
         assert!(found[1].ends_with("did you mean `enabledTools`?"), "{}", found[1]);
     }
 }

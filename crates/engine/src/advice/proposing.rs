@@ -63,7 +63,8 @@ impl Proposal {
 
 /// Asks a model what could be done about a failed step.
 pub(crate) async fn propose(shared: &Arc<Shared>, failed: &FailedStep, does: &Does) -> Proposal {
-    let model = match does.model().map(|name| asked_model(&shared.models(), name)) {
+    let models = shared.models_of(&failed.caller.realm);
+    let model = match does.model().map(|name| asked_model(&models, name)) {
         Some(Ok(model)) => model,
         Some(Err(fault)) => return Proposal::nothing(fault),
         None => return Proposal::nothing(no_proposal("no model is asked")),
@@ -110,7 +111,7 @@ async fn arguments(shared: &Arc<Shared>, failed: &FailedStep, model: String) -> 
     let Some(messages) = opening(&shown) else {
         return Proposal::nothing(no_proposal("the call is too large to be shown to a model"));
     };
-    let mut asking = Asking::new(shared, model, messages);
+    let mut asking = Asking::new(shared, &failed.caller.realm, model, messages);
     let found = rounds(&mut asking, failed, &shown).await;
     Proposal { found: found.unwrap_or_else(Found::nothing), took: asking.took }
 }
@@ -191,7 +192,7 @@ async fn correction(
     };
     let id = PlanId::from(format!("{DRAFTED}{}", failed.ask).as_str());
     let mut drafting = Drafting {
-        asking: Asking::new(shared, model, messages),
+        asking: Asking::new(shared, &failed.caller.realm, model, messages),
         caller: &failed.caller,
         tools,
         purpose: Purpose::ToCorrect(id.clone()),

@@ -15,6 +15,7 @@ use kernel::prompt::draft::opening;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::{BadPattern, Pattern};
 use kernel::values::caller::Act;
+use kernel::values::ids::RealmId;
 use std::sync::Arc;
 
 /// The model that writes where none is named.
@@ -61,20 +62,20 @@ impl Catalog<'_> {
                 return Ok(Drafted { existing, draft: None });
             }
         }
-        let model = self.drafting_model(request.model.as_deref())?;
+        let model = self.drafting_model(&caller.realm, request.model.as_deref())?;
         let mut tools = gate.visible(caller);
         tools.retain(|spec| is_among(only.as_deref(), spec));
         let shown = best_first(&tools, goal, self.shared.limits.draft_tools_max);
         let messages = opening(goal, &shown);
-        let asking = Asking::new(self.shared, model, messages);
+        let asking = Asking::new(self.shared, &caller.realm, model, messages);
         let purpose = Purpose::ToKeep;
         let draft = Some(Drafting { asking, caller, tools, purpose }.run().await?);
         Ok(Drafted { existing: Vec::new(), draft })
     }
 
-    /// The model that writes.
-    fn drafting_model(self, wanted: Option<&str>) -> Result<String> {
-        let models = self.shared.models();
+    /// The model that writes, of those of the realm.
+    fn drafting_model(self, realm: &RealmId, wanted: Option<&str>) -> Result<String> {
+        let models = self.shared.models_of(realm);
         let names: Vec<&str> = models.names().collect();
         if let Some(name) = wanted.or(models.get(DEFAULT_MODEL).map(|_| DEFAULT_MODEL)) {
             if models.get(name).is_some() {

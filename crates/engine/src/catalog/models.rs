@@ -50,6 +50,13 @@ impl Models {
         self.by_name.get(name)
     }
 
+    /// Those of them that have a name which passes.
+    #[must_use]
+    pub(crate) fn only(&self, passes: impl Fn(&str) -> bool) -> Self {
+        let models = self.by_name.iter().filter(|(name, _)| passes(name));
+        models.map(|(name, model)| (name.clone(), model.clone())).collect()
+    }
+
     /// All names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(|name| &**name)

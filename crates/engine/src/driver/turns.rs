@@ -22,7 +22,7 @@ use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
 use kernel::session::AgentPhase;
 use kernel::values::canonical;
 use kernel::values::fault::Fault;
-use kernel::values::ids::{FrameId, Millis, RunId};
+use kernel::values::ids::{FrameId, Millis, RealmId, RunId};
 use serde_json::json;
 use std::sync::OnceLock;
 
@@ -81,13 +81,15 @@ impl Driver {
         }
     }
 
-    /// A turn that is not begun because who started the run may not run it any more: a model costs
-    /// money, and is asked for somebody.
+    /// A turn that is not begun because who started the run may not run it any more, or because its
+    /// realm does not have the agent: a model costs money, and is asked for somebody.
     fn denied_turn(&self, frame: FrameId) -> Option<Fact> {
         let session = self.session.as_ref()?;
         let run = session.runs.get(&session.frames.get(&frame)?.run)?;
-        let fault = self.not_any_more(run)?;
-        let TurnNumber { turn, attempt } = turn_to_start(session.agent(frame)?);
+        let state = session.agent(frame)?;
+        let disabled = || self.shared.gate.disabled_agent(&self.key.realm, &state.agent);
+        let fault = self.not_any_more(run).or_else(disabled)?;
+        let TurnNumber { turn, attempt } = turn_to_start(state);
         Some(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None })
     }
 
@@ -160,7 +162,7 @@ impl Driver {
             at: TurnPlace { run, frame, turn, attempt },
             open: kind == TurnKind::Act,
         };
-        let number = TurnNumber { turn, attempt };
+        let (number, realm) = (TurnNumber { turn, attempt }, self.key.realm.clone());
         let asking = async move {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
@@ -168,7 +170,7 @@ impl Driver {
                 return Done::Kept(Err(error));
             }
             ear.begin();
-            let asked = shared.one_turn(&model, &prompt, &ear).await;
+            let asked = shared.one_turn(&realm, &model, &prompt, &ear).await;
             Done::Turned(frame, number, Some(Box::new(Answered { asked, tools })))
         };
         let (asking, abort) = abortable(asking);
@@ -302,16 +304,18 @@ impl Driver {
 }
 
 impl Shared {
-    /// One turn of a model, within its time and among not too many others.
+    /// One turn of a model of a realm, within its time and among not too many others.
     pub(crate) async fn one_turn(
         &self,
+        realm: &RealmId,
         name: &str,
         prompt: &Prompt,
         sink: &dyn DeltaSink,
     ) -> Asked {
         let models = self.models();
-        let Some(model) = models.get(name) else {
-            return Asked::failed(no_such_model(name));
+        let is_enabled = self.gate.policy.settings(realm).enables_model(name);
+        let Some(model) = models.get(name).filter(|_| is_enabled) else {
+            return Asked::failed(no_such_model(name, models.get(name).is_some()));
         };
         let Ok(_place) = self.turns.acquire().await else {
             let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
@@ -343,7 +347,15 @@ impl DeltaSink for Timed<'_> {
     }
 }
 
-fn no_such_model(name: &str) -> LlmError {
+/// What is said of a model that is not there, or is there for other realms only.
+fn no_such_model(name: &str, is_of_others: bool) -> LlmError {
+    if is_of_others {
+        let message = format!("model `{name}` is not enabled in this realm");
+        return LlmError::new(LlmErrorKind::NoSuchModel, message).hint(
+            "add it to `enabled_models` of the realm, or let the agent's `llmConfigRef` name \
+             another one; then retry",
+        );
+    }
     let hint = missing_key(name).map(|hint| format!("{hint}; then retry"));
     LlmError::new(LlmErrorKind::NoSuchModel, format!("there is no model `{name}` in this project"))
         .hint(hint.unwrap_or_else(|| {

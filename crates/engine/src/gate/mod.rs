@@ -6,6 +6,7 @@
 
 mod held;
 mod outputs;
+mod settings;
 pub(crate) mod rates;
 pub(crate) mod breakers;
 pub(crate) mod arrivals;
@@ -424,7 +425,7 @@ impl Gate {
         let call = Call {
             id: sending.call,
             tool: sending.tool.clone(),
-            arguments: sending.arguments.clone(),
+            arguments: self.within_find_limit(sending, listed),
             timeout_ms: pass.timeout_ms,
             output_bytes_max: pass.output_bytes_max,
             given: sending.given.clone(),

@@ -15,6 +15,7 @@ mod gate;
 mod heal;
 mod identity;
 mod realms;
+mod realm_settings;
 mod removed_realms;
 mod registry;
 mod rights;

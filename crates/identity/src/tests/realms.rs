@@ -4,7 +4,7 @@ use super::{Stage, grants, root};
 use crate::policy::RolePolicy;
 use crate::realm_policy::RealmPolicy;
 use crate::{Identity, IdentityParts};
-use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
 use kernel::identity::principal::Principal;
 use kernel::identity::realm::{RealmSettings, Realms};
 use kernel::identity::roles::Role;
@@ -72,6 +72,56 @@ async fn only_enabled_tools_can_be_called_in_a_realm() {
     let service = Caller::new("acme", "service");
     assert!(policy.is_named(&service, "role:member"), "who answers, the policy inside says");
     assert!(!policy.is_other(&service, "service"));
+}
+
+#[tokio::test]
+async fn only_enabled_agents_and_pipelines_are_there_in_a_realm() {
+    let only = |name: &str| Some(vec![Pattern::new(name).unwrap()]);
+    let settings = RealmSettings {
+        enabled_agents: only("desk*"),
+        enabled_pipelines: only("trades"),
+        enabled_models: only("fast"),
+        max_find_limit: Some(10),
+        ..RealmSettings::default()
+    };
+    let (_, policy) = within(settings.clone()).await;
+    for act in [Act::Read, Act::Talk] {
+        let can = |realm: &str, name: &str| allows(&policy, realm, act, Resource::Agent(name));
+        assert!(can("acme", "desk-eu") && !can("acme", "sales") && can("other", "sales"));
+    }
+    for act in [Act::Read, Act::Submit] {
+        let can = |realm: &str, name: &str| allows(&policy, realm, act, Resource::Pipeline(name));
+        assert!(can("acme", "trades") && !can("acme", "other") && can("other", "other"));
+    }
+    let definition = Resource::Definition { kind: "agent", name: "sales" };
+    assert!(allows(&policy, "acme", Act::Define, definition), "it can be defined");
+    assert_eq!(policy.settings(&"acme".into()), settings);
+    assert_eq!(policy.settings(&"other".into()), RealmSettings::default());
+}
+
+#[tokio::test]
+async fn settings_that_overrule_no_verdict_leave_an_open_policy_open() {
+    let open = |settings: RealmSettings| async move {
+        let (identity, _) = within(settings).await;
+        RealmPolicy::new(Arc::new(Open), identity).allows_everything()
+    };
+    let limited = RealmSettings { max_find_limit: Some(10), ..RealmSettings::default() };
+    assert!(open(limited).await);
+    let closed = RealmSettings { enabled_agents: Some(Vec::new()), ..RealmSettings::default() };
+    assert!(!open(closed).await);
+}
+
+/// Everyone may do everything.
+struct Open;
+
+impl Policy for Open {
+    fn decide(&self, _request: &Request<'_>) -> Decision {
+        Decision::allow()
+    }
+
+    fn allows_everything(&self) -> bool {
+        true
+    }
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 //! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
 
 use crate::identity::directory::Directory;
+use crate::identity::realm::RealmSettings;
 use crate::identity::roles::Target;
 use crate::tool::call::{ToolSpec, Verdict};
 use crate::values::caller::{Act, Answerers, Caller};
+use crate::values::ids::RealmId;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -282,6 +284,12 @@ pub trait Policy: Send + Sync {
     /// and may be remembered. None where nothing may be remembered.
     fn version(&self) -> Option<Arc<str>> {
         None
+    }
+
+    /// What is set for a realm that no verdict says: which models can be asked, which agents can
+    /// work, how many records a search gives.
+    fn settings(&self, _realm: &RealmId) -> RealmSettings {
+        RealmSettings::default()
     }
 
     /// Whether it allows everything to everybody, so that no one needs to ask.

@@ -13,6 +13,12 @@ use std::sync::Arc;
 pub struct RealmSettings {
     /// Which tools can be called; all where nothing is said, none where the list is empty.
     pub enabled_tools: Option<Vec<Pattern>>,
+    /// Which agents there are, in the same way.
+    pub enabled_agents: Option<Vec<Pattern>>,
+    /// Which pipelines there are, in the same way.
+    pub enabled_pipelines: Option<Vec<Pattern>>,
+    /// Which models can be asked, in the same way.
+    pub enabled_models: Option<Vec<Pattern>>,
     /// How many records one search gives at most.
     pub max_find_limit: Option<u64>,
     /// The principal that must be allowed as well what callers run, say, submit and call here.
@@ -29,6 +35,9 @@ impl RealmSettings {
     pub fn or(self, other: Self) -> Self {
         Self {
             enabled_tools: self.enabled_tools.or(other.enabled_tools),
+            enabled_agents: self.enabled_agents.or(other.enabled_agents),
+            enabled_pipelines: self.enabled_pipelines.or(other.enabled_pipelines),
+            enabled_models: self.enabled_models.or(other.enabled_models),
             max_find_limit: self.max_find_limit.or(other.max_find_limit),
             run_as: self.run_as.or(other.run_as),
             default_agent: self.default_agent.or(other.default_agent),
@@ -37,15 +46,42 @@ impl RealmSettings {
     }
 
     /// Whether this tool can be called.
-    pub fn enables(&self, tool: &str) -> bool {
-        let fits = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.fits(tool));
-        self.enabled_tools.as_ref().is_none_or(fits)
+    pub fn enables_tool(&self, name: &str) -> bool {
+        is_among(self.enabled_tools.as_deref(), name)
     }
 
-    /// Whether something that policy allows may be refused because of it.
-    pub fn restricts(&self) -> bool {
-        self.enabled_tools.is_some() || self.run_as.is_some()
+    /// Whether this agent is there.
+    pub fn enables_agent(&self, name: &str) -> bool {
+        is_among(self.enabled_agents.as_deref(), name)
     }
+
+    /// Whether this pipeline is there.
+    pub fn enables_pipeline(&self, name: &str) -> bool {
+        is_among(self.enabled_pipelines.as_deref(), name)
+    }
+
+    /// Whether this model can be asked.
+    pub fn enables_model(&self, name: &str) -> bool {
+        is_among(self.enabled_models.as_deref(), name)
+    }
+
+    /// Whether policy may be overruled by it: something that it allows may be refused.
+    pub fn restricts(&self) -> bool {
+        self.enabled_tools.is_some()
+            || self.enabled_agents.is_some()
+            || self.enabled_pipelines.is_some()
+            || self.run_as.is_some()
+    }
+
+    /// Whether anything narrows what is done in the realm.
+    pub fn narrows(&self) -> bool {
+        self.restricts() || self.enabled_models.is_some() || self.max_find_limit.is_some()
+    }
+}
+
+/// Whether one of these patterns fits a name; every name does where there is no list.
+fn is_among(patterns: Option<&[Pattern]>, name: &str) -> bool {
+    patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.fits(name)))
 }
 
 /// The realms that there are, with what is set for each.
@@ -90,6 +126,11 @@ impl Realms {
     /// Whether something may be refused in any realm because of what is set.
     pub fn restrict(&self) -> bool {
         self.0.values().any(RealmSettings::restricts)
+    }
+
+    /// Whether anything narrows what is done in any realm.
+    pub fn narrow(&self) -> bool {
+        self.0.values().any(RealmSettings::narrows)
     }
 }
 
@@ -155,13 +196,34 @@ mod tests {
             ..RealmSettings::default()
         };
         let all = RealmSettings::default();
-        assert!(all.enables("math::add") && !all.restricts());
-        assert!(with(&["math::*"]).enables("math::add") && !with(&["math::*"]).enables("x"));
-        assert!(!with(&[]).enables("math::add") && with(&[]).restricts());
+        assert!(all.enables_tool("math::add") && !all.restricts() && !all.narrows());
+        let math = with(&["math::*"]);
+        assert!(math.enables_tool("math::add") && !math.enables_tool("x"));
+        assert!(!with(&[]).enables_tool("math::add") && with(&[]).restricts());
         assert_eq!(with(&[]).or(with(&["a"])), with(&[]));
         assert_eq!(RealmSettings::default().or(with(&["a"])), with(&["a"]));
         let realms = Realms(BTreeMap::from([("a".into(), with(&[])), ("b".into(), all)]));
         assert!(realms.restricting(&"a".into()).is_some() && realms.restrict());
         assert!(realms.restricting(&"b".into()).is_none() && !Realms::default().restrict());
+    }
+
+    #[test]
+    fn agents_pipelines_and_models_are_narrowed_each_by_a_list_of_its_own() {
+        let only = |name: &str| Some(vec![Pattern::new(name).unwrap()]);
+        let all = RealmSettings::default();
+        let agents = RealmSettings { enabled_agents: only("desk*"), ..all.clone() };
+        assert!(agents.enables_agent("desk") && !agents.enables_agent("sales"));
+        assert!(agents.enables_pipeline("sales") && agents.enables_model("sales"));
+        let pipelines = RealmSettings { enabled_pipelines: only("trades"), ..all.clone() };
+        assert!(pipelines.enables_pipeline("trades") && !pipelines.enables_pipeline("other"));
+        let models = RealmSettings { enabled_models: Some(Vec::new()), ..all.clone() };
+        assert!(!models.enables_model("fast") && models.enables_agent("desk"));
+        // No verdict depends on a model or on the number of records.
+        let limited = RealmSettings { max_find_limit: Some(1), ..all };
+        assert!(agents.restricts() && pipelines.restricts());
+        assert!(!models.restricts() && !limited.restricts());
+        assert!(models.narrows() && limited.narrows() && agents.narrows());
+        let realms = Realms(BTreeMap::from([("a".into(), limited)]));
+        assert!(realms.narrow() && !realms.restrict());
     }
 }

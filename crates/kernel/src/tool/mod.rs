@@ -8,3 +8,4 @@ pub mod schema;
 pub mod teller;
 pub mod call;
 pub mod arguments;
+pub mod search;

@@ -30,9 +30,12 @@ pub(super) fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
 pub(super) fn properties(folder: &Path, config: &mut Config) -> Result<(), ProjectError> {
     let text = text_of(folder, PROPERTIES_FILE)?.unwrap_or_default();
     let read = of_properties(&text, PROPERTIES_FILE).map_err(ProjectError::Mistakes)?;
-    for (realm, said) in read {
+    for (realm, said) in read.realms {
         let own = config.realms.entry(realm).or_default();
         *own = std::mem::take(own).or(said);
+    }
+    for (realm, ttl_ms) in read.session_ttls {
+        config.session_ttls.entry(realm).or_insert(ttl_ms);
     }
     Ok(())
 }

@@ -215,9 +215,9 @@ pub(super) async fn admitted(
     Ok(Admission { identity, entrance, client, policy, files })
 }
 
-/// This policy within what is set for realms, where that could refuse something.
+/// This policy within what is set for realms, where that narrows something.
 fn within(policy: Arc<dyn Policy>, identity: &Arc<Identity>) -> Arc<dyn Policy> {
-    match identity.directory().realms.restrict() {
+    match identity.directory().realms.narrow() {
         true => Arc::new(RealmPolicy::new(policy, identity.clone())),
         false => policy,
     }

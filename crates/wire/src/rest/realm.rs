@@ -44,6 +44,15 @@ pub struct Realm {
     /// The tools that can be called in it, by patterns; absent where all can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_tools: Option<Vec<String>>,
+    /// The agents that are there in it, by patterns; absent where all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled_agents: Option<Vec<String>>,
+    /// The pipelines that are there in it, by patterns; absent where all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled_pipelines: Option<Vec<String>>,
+    /// The models that can be asked in it, by patterns; absent where all can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled_models: Option<Vec<String>>,
     /// How many records one search returns at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_find_limit: Option<u64>,

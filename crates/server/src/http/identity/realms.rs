@@ -156,14 +156,16 @@ fn shown(
     made: Option<&RealmRecord>,
 ) -> Realm {
     let directory = doors.identity.directory();
-    let RealmSettings { enabled_tools, max_find_limit, run_as, default_agent, .. } = settings;
-    let named = |tools: &Vec<Pattern>| tools.iter().map(|tool| tool.as_str().to_owned()).collect();
+    let RealmSettings { max_find_limit, run_as, default_agent, .. } = settings;
     let removal = made.and_then(|record| record.removed.as_ref());
     let is_configured = doors.identity.is_configured(name) && removal.is_none();
     Realm {
         name: name.to_string(),
         origin: if is_configured { RealmOrigin::Settings } else { RealmOrigin::Stored },
-        enabled_tools: enabled_tools.as_ref().map(named),
+        enabled_tools: named(settings.enabled_tools.as_deref()),
+        enabled_agents: named(settings.enabled_agents.as_deref()),
+        enabled_pipelines: named(settings.enabled_pipelines.as_deref()),
+        enabled_models: named(settings.enabled_models.as_deref()),
         max_find_limit: *max_find_limit,
         run_as_user_id: run_as.as_ref().map(ToString::to_string),
         usable: run_as.as_ref().is_none_or(|id| directory.can_run_as(name, id)),
@@ -172,4 +174,9 @@ fn shown(
         removed_at: removal.map(|removal| removal.at.rfc3339()),
         purged: removal.map(|removal| removal.purged),
     }
+}
+
+/// Patterns as they are written.
+fn named(patterns: Option<&[Pattern]>) -> Option<Vec<String>> {
+    Some(patterns?.iter().map(|pattern| pattern.as_str().to_owned()).collect())
 }

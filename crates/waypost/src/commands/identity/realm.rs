@@ -63,7 +63,8 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let none = "there are no realms: `waypost realm add` or `[realms.<name>]` in waypost.toml \
         adds one";
     context.table(&body, Listing { noun: "realm", heads: &heads, none }, |realm: Realm| {
-        let (tools, run_as, origin) = (tools(&realm), acts_as(&realm), realm.origin.name());
+        let tools = enabled(realm.enabled_tools.as_deref());
+        let (run_as, origin) = (acts_as(&realm), realm.origin.name());
         vec![realm.name, tools, run_as, realm.default_agent.unwrap_or_default(), origin.to_owned()]
     })
 }
@@ -93,9 +94,12 @@ async fn show(context: &Context, name: &str) -> Result<Exit> {
 fn told(realm: &Realm) -> String {
     let mut fields = Fields::default();
     fields.add("realm", realm.name.as_str());
-    fields.add("tools", tools(realm));
+    fields.add("tools", enabled(realm.enabled_tools.as_deref()));
+    fields.add("agents", enabled(realm.enabled_agents.as_deref()));
+    fields.add("pipelines", enabled(realm.enabled_pipelines.as_deref()));
+    fields.add("models", enabled(realm.enabled_models.as_deref()));
     fields.add("acts as", acts_as(realm));
-    fields.add("agent", realm.default_agent.clone().unwrap_or_default());
+    fields.add("default agent", realm.default_agent.clone().unwrap_or_default());
     let limit = realm.max_find_limit.map(|limit| limit.to_string());
     fields.add("find limit", limit.unwrap_or_default());
     fields.add("origin", realm.origin.name());
@@ -114,8 +118,8 @@ fn left(realm: &Realm) -> &'static str {
     }
 }
 
-fn tools(realm: &Realm) -> String {
-    match &realm.enabled_tools {
+fn enabled(patterns: Option<&[String]>) -> String {
+    match patterns {
         None => "all".to_owned(),
         Some(patterns) if patterns.is_empty() => "none".to_owned(),
         Some(patterns) => patterns.join(", "),
