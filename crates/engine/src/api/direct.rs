@@ -6,6 +6,7 @@ use crate::api::watched::Came;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::breakers::CIRCUIT_OPEN;
+use crate::gate::consent::Consent;
 use crate::gate::noted::JudgedCall;
 use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
@@ -183,6 +184,7 @@ impl Tools<'_> {
             can: Abilities { later, ..request.can },
             teller,
             place: CallPlace { trace: watched.span, ..CallPlace::default() },
+            consent: Consent::Unasked,
         };
         let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
         let (realm, listed) = (&caller.realm, sent.listed);

@@ -129,6 +129,7 @@ impl Driver {
                 },
                 blobs: self.shared.blobs_of_call(&self.key.realm, id, &open.request.arguments),
             },
+            consent: self.consents.remove(&id).unwrap_or_default(),
         };
         let ticket = if sending.reach == Reach::Reads {
             None
@@ -211,6 +212,7 @@ impl Driver {
             }
             wanted
         });
+        self.consents.retain(|call, _| open.contains_key(call));
         self.drop_orphan_turns();
         self.drop_orphan_proposals();
     }

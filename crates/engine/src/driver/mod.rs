@@ -30,6 +30,7 @@ mod turns;
 mod proposals;
 mod login;
 mod effects;
+mod consent;
 mod wake;
 mod parked;
 mod report;
@@ -207,7 +208,7 @@ impl Driver {
                 continue;
             }
             match self.decide() {
-                Some(Next::Fact(fact)) => self.record(*fact).await?,
+                Some(Next::Fact(fact)) => self.follow(*fact).await?,
                 Some(Next::Fetch(frame, want)) => self.fetch(frame, want),
                 Some(Next::Turn(frame, kind)) => self.take_turn(frame, kind).await?,
                 Some(Next::Idle) | None => return Ok(()),

@@ -4,6 +4,7 @@ use crate::advice::proposing::Proposal;
 use crate::command::Answer;
 use crate::driver::said::Said;
 use crate::gate::Started;
+use crate::gate::consent::Consent;
 use crate::idempotency::Claim;
 use crate::observe::captured::Contents;
 use crate::refusal::{Refusal, Result};
@@ -260,6 +261,10 @@ pub(super) struct Driver {
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
+    /// What people said of calls that are about to start.
+    pub(super) consents: BTreeMap<CallId, Consent>,
+    /// The call that was judged again last, because policy had changed.
+    pub(super) judged_again: Option<CallId>,
     /// What calls on their way publish, once their results count.
     pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
@@ -318,6 +323,8 @@ impl Driver {
             looking: BTreeMap::new(),
             in_flight: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
+            consents: BTreeMap::new(),
+            judged_again: None,
             publishers: BTreeMap::new(),
             turns: BTreeMap::new(),
             proposals: BTreeMap::new(),

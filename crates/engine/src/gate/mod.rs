@@ -14,11 +14,13 @@ pub(crate) mod judged;
 pub(crate) mod trail;
 pub(crate) mod noted;
 pub(crate) mod rights;
+pub(crate) mod consent;
 
 use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};
 use crate::gate::arrivals::Arrivals;
 use crate::gate::breakers::{Breakers, Guard};
+use crate::gate::consent::Consent;
 use crate::gate::judged::JudgedLists;
 use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
@@ -85,6 +87,8 @@ pub(crate) struct Sending {
     pub(crate) teller: Teller,
     /// Where it happens.
     pub(crate) place: CallPlace,
+    /// Whether someone was asked about it.
+    pub(crate) consent: Consent,
 }
 
 /// What came of a call that was sent.
@@ -311,20 +315,22 @@ impl Gate {
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
     }
 
-    /// Refuses a call that policy denies at this moment.
+    /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
     fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
         let spec = listed.tool.spec();
         let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
         let context = Context { arguments: Some(&sending.arguments), trigger };
-        let Decision { verdict, policies, .. } = self.decide_call(&sending.caller, spec, context);
-        let Verdict::Deny(why) = verdict else { return Ok(()) };
+        let decision = self.decide_call(&sending.caller, spec, context);
+        let Verdict::Deny(why) = &decision.verdict else {
+            return self.heed_consent(sending, &decision);
+        };
         if is_on(Switch::DenyIgnoredAtStart) {
             return Ok(());
         }
         // An event says so of a call of a run.
         if trigger == Trigger::Door {
             let Sending { caller, tool, arguments, .. } = sending;
-            let denied = DeniedCall { tool, arguments, why: &why, policies: &policies };
+            let denied = DeniedCall { tool, arguments, why, policies: &decision.policies };
             let noted = self.note_denied(caller, &denied);
             noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
         }

@@ -146,7 +146,7 @@ impl Gate {
     }
 
     /// Whether this caller is one of those that a policy narrowed an ask to.
-    fn fits(&self, caller: &Caller, narrowed: &Answerers) -> bool {
+    pub(super) fn fits(&self, caller: &Caller, narrowed: &Answerers) -> bool {
         let Answerers { lists, other, involved, is_general } = narrowed;
         let is_in = |list: &Vec<String>| list.iter().any(|who| self.policy.is_named(caller, who));
         let is_named = *is_general || lists.iter().all(is_in);

@@ -22,8 +22,10 @@ const AGENTS: &str = "agent/";
 const CALLS: &str = "call/";
 
 /// The faults of what is not done because its starter may not do it: policy denies the call, does
-/// not show its tool any more, or does not let the starter continue the run.
-const DENIED: [&str; 3] = ["PolicyDenied", "ToolNotFoundError", Fault::NOT_PERMITTED];
+/// not show its tool any more, does not let the starter continue the run, or wants an approval that
+/// is not there, or not any more.
+const DENIED: [&str; 5] =
+    ["PolicyDenied", "ToolNotFoundError", "ApprovalNeeded", "ApprovalVoid", Fault::NOT_PERMITTED];
 
 /// The entry of an event that this session has not applied yet, if a decision is behind it; with
 /// the keyed digest of arguments.

@@ -25,9 +25,9 @@ const DEFAULT_MODEL: &str = "default";
 
 /// Names of faults that Waypost itself gives; tools have others of their own.
 const FAULTS: &[&str] = &[
-    "AnswerLost", "CircuitOpen", "ConnectFailed", "HttpStatus", "InputValidationError",
-    "InvalidEvent", "LoopError", "OutputValidationError", "PlanError", "PointerError",
-    "PolicyDenied", "RateLimited", "TemplateError", "Timeout", "TooManyCalls",
+    "AnswerLost", "ApprovalNeeded", "ApprovalVoid", "CircuitOpen", "ConnectFailed", "HttpStatus",
+    "InputValidationError", "InvalidEvent", "LoopError", "OutputValidationError", "PlanError",
+    "PointerError", "PolicyDenied", "RateLimited", "TemplateError", "Timeout", "TooManyCalls",
     "ToolExecutionError", "ToolNotFoundError", "UpstreamClosed", "UpstreamForbidden",
     "UpstreamRefused", "UpstreamTimeout", "UpstreamUnauthorized", "UpstreamUnreachable",
 ];

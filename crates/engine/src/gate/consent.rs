@@ -1,0 +1,88 @@
+//! What a person said of a call, held against what policy says when the call is sent. Between the
+//! two can lie hours: a run is paused, or an agent's other calls wait for their approvals.
+
+use super::{Gate, Sending};
+use crate::gate::rights::facts;
+use kernel::contracts::policy::{Context, Decision, Request, Resource};
+use kernel::tool::call::{Caller, ToolError, Verdict};
+use kernel::values::caller::{Act, Answerers};
+use kernel::values::ids::PlanId;
+use std::sync::Arc;
+
+/// Fault of a call that policy asks about by now, and that no one was asked about.
+const APPROVAL_NEEDED: &str = "ApprovalNeeded";
+/// Fault of a call whose approval does not count any more.
+const APPROVAL_VOID: &str = "ApprovalVoid";
+/// The kind of the ask that approvals are replies to.
+const APPROVE: &str = "approve";
+
+/// Whether someone was asked about a call.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Consent {
+    /// It was sent before: what was asked is not asked again.
+    #[default]
+    Settled,
+    /// No one was: policy allowed it.
+    Unasked,
+    /// A person approved it.
+    Given(Box<Approval>),
+}
+
+/// An approval that is about to be used.
+#[derive(Debug, Clone)]
+pub(crate) struct Approval {
+    /// Who gave it.
+    pub(crate) by: Arc<str>,
+    /// The plan of the run.
+    pub(crate) plan: PlanId,
+    /// To whom a policy narrowed the ask.
+    pub(crate) answerers: Option<Answerers>,
+    /// Who has a hand in the run.
+    pub(crate) involved: Vec<Arc<str>>,
+}
+
+impl Gate {
+    /// Refuses a call that policy asks about at this moment and nobody approved, or whose approval
+    /// was given by one who could not give it now.
+    pub(super) fn heed_consent(
+        &self,
+        sending: &Sending,
+        decision: &Decision,
+    ) -> Result<(), ToolError> {
+        match (&sending.consent, &decision.verdict) {
+            (Consent::Unasked, Verdict::Ask(why)) => {
+                let message = format!("policy wants `{}` approved by now: {why}", sending.tool);
+                let hint = "nothing was sent: a retry asks for the approval";
+                Err(ToolError::not_sent(APPROVAL_NEEDED, message).hint(hint).passing())
+            }
+            (Consent::Given(approval), _) if !self.counts(sending, approval, decision) => {
+                let (tool, by) = (&sending.tool, &approval.by);
+                let message = format!(
+                    "the approval of `{tool}` is void: `{by}`, who gave it, may not give it any more"
+                );
+                let hint = "nothing was sent: a retry asks for another approval";
+                Err(ToolError::not_sent(APPROVAL_VOID, message).hint(hint).passing())
+            }
+            (Consent::Settled | Consent::Unasked | Consent::Given(_), _) => Ok(()),
+        }
+    }
+
+    /// Whether its giver could give an approval now, under what policy wanted of answerers then and
+    /// wants now.
+    fn counts(&self, sending: &Sending, approval: &Approval, decision: &Decision) -> bool {
+        let Sending { caller, place, .. } = sending;
+        let giver = Caller::new(caller.realm.clone(), approval.by.clone());
+        let (act, context) = (Act::Answer, Context::default());
+        if self.is_free(&giver, act) {
+            return true;
+        }
+        let Some(key) = &place.session else { return false };
+        let session = facts(key, Some(&approval.plan)).owned_by(Some(&*caller.subject));
+        let resource = Resource::Ask { kind: APPROVE, session };
+        let now = decision.answerers();
+        let now = now.map(|now| Answerers { involved: approval.involved.clone(), ..now });
+        let mut narrowed = approval.answerers.iter().chain(&now);
+        self.decide(&Request { act, subject: &giver, resource, context }).allows()
+            && narrowed.all(|narrowed| self.fits(&giver, narrowed))
+    }
+}
