@@ -43,17 +43,16 @@ impl Sessions<'_> {
         Ok(row)
     }
 
-    /// Sessions, newest first. Those of a page that the caller may not read are left out of it.
+    /// Sessions that the caller may read, newest first.
     pub async fn list(
         self,
         caller: &Caller,
         filter: &SessionFilter,
         page: &Page,
     ) -> Result<Paged<SessionRow>> {
-        let Paged { items, next_cursor } =
-            self.shared.store.sessions(&caller.realm, filter, page).await?;
-        let items = self.shared.gate.readable(caller, items, session_of);
-        Ok(Paged { items, next_cursor })
+        let (store, realm) = (&self.shared.store, &caller.realm);
+        let read = move |page: Page| async move { store.sessions(realm, filter, &page).await };
+        self.shared.gate.fill_page(caller, page, read, session_of).await
     }
 
     /// A session with its context.
@@ -308,18 +307,18 @@ impl Asks<'_> {
         })
     }
 
-    /// Asks, oldest first. Those of a page that the caller may not read are left out of it.
+    /// Asks that the caller may read, oldest first.
     pub async fn list(
         self,
         caller: &Caller,
         filter: &AskFilter,
         page: &Page,
     ) -> Result<Paged<SessionAsk>> {
-        let Paged { items, next_cursor } =
-            self.shared.store.asks(&caller.realm, filter, page).await?;
-        let gate = &self.shared.gate;
-        let items = gate.readable(caller, items, ask_of).into_iter();
-        Ok(Paged { items: items.map(|ask| gate.with_answerers(ask)).collect(), next_cursor })
+        let (store, realm, gate) = (&self.shared.store, &caller.realm, &self.shared.gate);
+        let read = move |page: Page| async move { store.asks(realm, filter, &page).await };
+        let Paged { items, next_cursor } = gate.fill_page(caller, page, read, ask_of).await?;
+        let items = items.into_iter().map(|ask| gate.with_answerers(ask)).collect();
+        Ok(Paged { items, next_cursor })
     }
 
     /// Whether this caller may answer an ask, as it is now: a door puts no question to one who may

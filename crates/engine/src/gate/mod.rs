@@ -15,6 +15,7 @@ pub(crate) mod trail;
 pub(crate) mod noted;
 pub(crate) mod rights;
 pub(crate) mod consent;
+mod pages;
 
 use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};

@@ -129,10 +129,9 @@ impl Feed<'_> {
         filter: &DeliveryFilter,
         page: &Page,
     ) -> Result<Paged<DeliveryRow>> {
-        let Paged { items, next_cursor } =
-            self.shared.deliveries.deliveries(&caller.realm, filter, page).await?;
-        let items = self.shared.gate.readable(caller, items, |row| Resource::Sink(&row.sink));
-        Ok(Paged { items, next_cursor })
+        let (log, realm) = (&self.shared.deliveries, &caller.realm);
+        let read = move |page: Page| async move { log.deliveries(realm, filter, &page).await };
+        self.shared.gate.fill_page(caller, page, read, sink_of).await
     }
 
     /// Refuses to operate a sink that this caller may not operate; one that it may not read is like
@@ -176,4 +175,9 @@ impl Feed<'_> {
 
 fn unknown(sink: &str) -> Refusal {
     Refusal::not_found("sink", sink).hint("`waypost events sinks` lists the sinks")
+}
+
+/// The sink of a delivery as policy knows it.
+fn sink_of(row: &DeliveryRow) -> Resource<'_> {
+    Resource::Sink(&row.sink)
 }

@@ -15,6 +15,7 @@ use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
 use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -470,6 +471,36 @@ async fn a_thread_of_local_mode_is_in_nobodys_way() {
     let own = runs.start(&caller(), request(), WAIT_MS).await.unwrap();
     assert_ne!(own.session.id, before.session.id);
     assert_eq!(own.session.owner.as_deref(), Some("ann"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_full_of_what_its_caller_may_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[ASK], judged).await;
+    let (runs, bob) = (world.engine.runs(), Caller::new("default", "bob"));
+    // Each of ann's has three of bob's after it.
+    for number in 0..20 {
+        let who = if number % 4 == 0 { caller() } else { bob.clone() };
+        let request = world.request("ask", json!({}), &format!("s{number}"));
+        runs.start(&who, request, WAIT_MS).await.unwrap();
+    }
+    for limit in [1, 2, 3, 5, 7, 100] {
+        for (who, all) in [(&caller(), 5), (&bob, 15)] {
+            let (mut found, mut page) = (Vec::new(), Page { cursor: None, limit });
+            loop {
+                let filter = SessionFilter::default();
+                let listed = world.engine.sessions().list(who, &filter, &page).await.unwrap();
+                found.extend(listed.items.iter().map(|row| row.key.id.to_string()));
+                assert!(listed.items.len() <= limit);
+                let Some(cursor) = listed.next_cursor else { break };
+                assert_eq!(listed.items.len(), limit, "a page is short, and is not the last one");
+                page.cursor = Some(cursor);
+            }
+            let distinct: BTreeSet<&String> = found.iter().collect();
+            assert_eq!((found.len(), distinct.len()), (all, all), "{who:?} {limit}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
