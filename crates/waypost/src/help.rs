@@ -79,7 +79,7 @@ pub(crate) fn misplaced(command: &Command) -> Vec<String> {
     let shown = command.get_subcommands().filter(|inner| !inner.is_hide_set());
     let shown: Vec<&str> = shown.map(Command::get_name).collect();
     let once = |name: &&str| listed.iter().filter(|listed| *listed == name).count() == 1;
-    let unlisted = shown.iter().filter(|name| !once(*name));
+    let unlisted = shown.iter().filter(|name| !once(name));
     let unknown = listed.iter().filter(|name| !shown.contains(name));
     unlisted.chain(unknown).map(|name| (*name).to_owned()).collect()
 }

@@ -285,7 +285,7 @@ async fn whatever_a_model_answers_no_plan_is_made_of_what_is_none() {
             draft.mistakes.iter().filter(|it| it.is_error()).map(Mistake::to_string).collect();
         assert!(errors.iter().any(|error| error.contains(told)), "{told}: {errors:?}\n{shown}");
         // It is asked four times, and that is what it costs.
-        let usage = Usage { input: 40, cached: 0, output: 8 };
+        let usage = Usage { input: 40, output: 8, ..Usage::default() };
         assert_eq!((draft.turns, desk.model.asked(), draft.usage), (4, 4, usage), "{shown}");
         assert_eq!((draft.cost_micros, desk.world.sent()), (Some(48), 0), "{shown}");
         // What it said is shown to it again, but not without end.

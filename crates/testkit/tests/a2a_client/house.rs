@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use upstreams::{
-    A2aConfig, CardPlace, EraSetting, MemoryVault, Remote, RemoteParts, UpstreamConfig,
+    A2aConfig, CardPlace, EraSetting, MemoryVault, Remote, RemoteParts, Scope, UpstreamConfig,
     UpstreamKind,
 };
 
@@ -72,6 +72,7 @@ impl House {
             supervisor: None,
             vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
             login: None,
+            scope: Scope::default(),
         };
         let remote = Remote::start(vec![config], parts);
         within("the agent to be tried", remote.upstreams()[0].tried()).await;

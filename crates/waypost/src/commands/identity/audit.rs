@@ -264,15 +264,9 @@ mod tests {
             "reply": "approved",
         }))
         .unwrap();
-        let expected = [
-            "4",
-            "2026-11-16T00:00:00.000Z",
-            "ann by bob",
-            "answer",
-            "ask approve",
-            "allow: approved",
-            "",
-        ];
+        let texts = ["ann by bob", "answer", "ask approve", "allow: approved", ""];
+        let mut expected = vec![Cell::word("4"), Cell::time("2026-11-16T00:00:00.000Z")];
+        expected.extend(texts.map(|text| Cell::from(text.to_owned())));
         assert_eq!(row(entry), expected);
     }
 
