@@ -2,7 +2,7 @@
 
 use crate::idempotency::Claim;
 use crate::refusal::{Refusal, Result};
-use crate::request::{ReplyReport, Resume, RunAbout, RunReport};
+use crate::request::{Message, ReplyReport, Resume, RunAbout, RunReport};
 use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact};
@@ -80,6 +80,15 @@ pub(crate) struct Replier {
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
+    /// The message that replies, where its client reads that back.
+    pub(crate) message: Option<Message>,
+}
+
+impl Replier {
+    /// Who replies under a key, and without a message.
+    pub(crate) fn new(caller: &Caller, claim: Option<Claim>) -> Box<Self> {
+        Box::new(Self { caller: caller.clone(), claim, message: None })
+    }
 }
 
 /// A run to start.

@@ -27,6 +27,7 @@ pub use api::copies::Exported;
 pub use api::drafting::{DraftRequest, Drafted};
 pub use api::finding::Found;
 pub use api::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
+pub use api::messages::{TaskReport, TaskStream};
 pub use api::transcript::Transcript;
 pub use catalog::check::{Around, check_files};
 pub use catalog::models::{Model, Models, Price};
@@ -46,7 +47,7 @@ pub use outbox::heads::HeadRules;
 pub use recovery::Undone;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
-    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Once, RegisteredAgent,
+    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, RegisteredAgent,
     RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
     Saying, SubmitOptions,
 };

@@ -4,10 +4,11 @@ use kernel::contracts::SessionAsk;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
-use kernel::event::Occasion;
+use kernel::event::{Fact, Occasion, Received};
 use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunStatus;
 use kernel::tool::call::{Abilities, Given, Teller, Wants};
+use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
 };
@@ -89,6 +90,30 @@ pub struct RunAbout {
     pub tally: Option<Tally>,
     /// What it came of.
     pub occasion: Occasion,
+    /// The message that starts it, where its client reads that back.
+    pub message: Option<Message>,
+}
+
+/// A message of a client that reads its messages back, as it is recorded with what it does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// The id that the client gave it.
+    pub id: Arc<str>,
+    /// The message, as its protocol writes it; files are named by the URIs of their blobs.
+    pub body: Value,
+    /// The blobs of these files.
+    pub files: Vec<BlobRef>,
+    /// Why it does not answer what its run asks, where it was meant to.
+    pub misfit: Option<Arc<str>>,
+}
+
+impl Message {
+    /// What is recorded of it.
+    pub(crate) fn received(self, run: RunId) -> Fact {
+        let Self { id, body, files, misfit } = self;
+        let message = Arc::new(Datum::inline(body, Origin::Input));
+        Fact::MessageReceived(Box::new(Received { run, id, message, files, misfit }))
+    }
 }
 
 /// What a person says in a thread.

@@ -320,6 +320,16 @@ limits! {
         case_queue_max: usize = 256, 1..=65_536;
         /// How many runs of one context are active at the same time.
         context_runs_max: usize = 8, 1..=1_000;
+        /// How many parts a message of A2A has.
+        a2a_parts_max: usize = 100, 1..=10_000;
+        /// The size of a message of A2A, its files included.
+        a2a_message_bytes_max: usize = 3 * 1024 * 1024, 1_024..=GIB;
+        /// How long a request of A2A waits for its task; 0 waits until the task ends or asks.
+        a2a_wait_ms_max: u64 = 0, 0..=DAY_MS;
+        /// How many messages of its history a task of A2A shows, the newest ones.
+        a2a_history_max: usize = 1_000, 1..=100_000;
+        /// How many streams of A2A are open at the same time, of the event streams that may be.
+        a2a_streams_max: usize = 512, 1..=100_000;
         /// How many appends wait for the store's writer.
         append_queue_max: usize = 16_384, 1..=1_000_000;
         /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.

@@ -78,7 +78,7 @@ impl Asks<'_> {
         wait_ms: u64,
     ) -> Result<RunReport> {
         let found = self.get(caller, ask).await?;
-        let by = Box::new(Replier { caller: caller.clone(), claim: None });
+        let by = Replier::new(caller, None);
         let command = |answer| Command::Give { ask, inputs, by, answer };
         self.shared.runs().wait_for(&found.key, found.row.ask.run, wait_ms, command).await
     }

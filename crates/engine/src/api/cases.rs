@@ -67,7 +67,7 @@ impl Cases<'_> {
             input: case.input,
             session: RunSession::Case(pipeline.name.clone(), case.id),
             once,
-            about: RunAbout { trace, tally: Some(tally), occasion },
+            about: RunAbout { trace, tally: Some(tally), occasion, message: None },
         };
         let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
         self.take_turn(caller, pipeline, request, held, deadline).await

@@ -14,7 +14,7 @@ use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
-use kernel::tool::call::Caller;
+use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::caller::Act;
 use kernel::values::ids::{PipelineName, PlanId, RealmId};
 use serde_json::Value;
@@ -202,6 +202,21 @@ impl Catalog<'_> {
     /// The pipelines of the caller's realm, by name.
     pub fn pipelines(self, caller: &Caller) -> Vec<Arc<Pipeline>> {
         self.shared.gate.readable_pipelines(caller)
+    }
+
+    /// All pipelines of a realm, by name: for the server itself, which is nobody's caller.
+    pub fn all_pipelines(self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
+        self.shared.catalog.pipelines(realm)
+    }
+
+    /// All plans of a realm as tools, by id: for the server itself.
+    pub fn all_plan_tools(self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
+        self.shared.catalog.plan_specs(realm)
+    }
+
+    /// Whether this caller may start some run of the plan of this id, or is asked about it.
+    pub fn starts(self, caller: &Caller, plan: &PlanId) -> bool {
+        self.shared.gate.sees(caller, starting(plan).1)
     }
 
     /// One of them.

@@ -155,7 +155,11 @@ impl Tools<'_> {
             input: request.arguments,
             session: RunSession::New,
             once: request.once,
-            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
+            about: RunAbout {
+                trace: request.trace,
+                occasion: request.occasion,
+                ..RunAbout::default()
+            },
         };
         let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
         let wait_ms = if slow { 0 } else { request.wait_ms };
@@ -247,7 +251,11 @@ impl Tools<'_> {
             claim: direct.claim,
             as_task: direct.as_task,
             sent: direct.sent,
-            about: RunAbout { trace: request.trace, tally: None, occasion: request.occasion },
+            about: RunAbout {
+                trace: request.trace,
+                occasion: request.occasion,
+                ..RunAbout::default()
+            },
         };
         let command = |answer| Command::Run { start: Box::new(start), answer };
         self.shared

@@ -170,6 +170,11 @@ impl RunStream {
         }
     }
 
+    /// The same without pieces of turns: only what is recorded.
+    pub(super) fn recorded_only(self) -> Self {
+        Self { deltas: None, ..self }
+    }
+
     /// The next update, waited for; none after the end.
     pub async fn next(&mut self) -> Result<Option<RunUpdate>> {
         loop {

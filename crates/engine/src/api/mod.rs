@@ -15,6 +15,7 @@ mod own_events;
 pub(crate) mod follow;
 pub(crate) mod transcript;
 pub(crate) mod replay;
+pub(crate) mod messages;
 pub(crate) mod cases;
 pub(crate) mod retry_step;
 pub(crate) mod copies;

@@ -63,19 +63,34 @@ impl Runs<'_> {
         self,
         caller: &Caller,
         run: RunId,
-        mut request: RunRequest,
+        request: RunRequest,
         wait_ms: u64,
+    ) -> Result<RunReport> {
+        self.start_until(caller, run, request, Until::Settled(wait_ms)).await
+    }
+
+    /// Starts a run and waits until that is durable, not for what it does.
+    pub async fn begin(self, caller: &Caller, request: RunRequest) -> Result<RunReport> {
+        self.start_until(caller, self.new_id(), request, Until::Begun).await
+    }
+
+    async fn start_until(
+        self,
+        caller: &Caller,
+        run: RunId,
+        mut request: RunRequest,
+        until: Until,
     ) -> Result<RunReport> {
         self.may_start(caller, &request).await?;
         let once = request.once.take();
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => return self.repeated(caller, &row, wait_ms).await,
+            Turn::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
             Turn::First(claim) => claim,
         };
-        match self.start_run(caller, run, request, claim, wait_ms).await {
+        match self.start_run(caller, run, request, claim, until).await {
             Err(refusal) => {
                 let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
-                self.repeated(caller, &row, wait_ms).await
+                self.repeated(caller, &row, until.wait_ms()).await
             }
             report => report,
         }
@@ -121,7 +136,7 @@ impl Runs<'_> {
         run: RunId,
         request: RunRequest,
         claim: Option<Claim>,
-        wait_ms: u64,
+        until: Until,
     ) -> Result<RunReport> {
         let closure = self.shared.closure_of(caller, request.target)?;
         if let Some(parameters) = &closure.main.parameters {
@@ -148,8 +163,11 @@ impl Runs<'_> {
             sent: None,
             about: request.about,
         };
-        self.wait_for(&key, run, wait_ms, |answer| Command::Run { start: Box::new(start), answer })
-            .await
+        let command = |answer| Command::Run { start: Box::new(start), answer };
+        match until {
+            Until::Settled(wait_ms) => self.wait_for(&key, run, wait_ms, command).await,
+            Until::Begun => self.begun(&key, run, command).await,
+        }
     }
 
     /// Where a run happens.
@@ -256,7 +274,7 @@ impl Asks<'_> {
             Turn::Repeat(row) => return self.repeated_reply(caller, ask, &row, wait_ms).await,
             Turn::First(claim) => claim,
         };
-        let by = Box::new(Replier { caller: caller.clone(), claim });
+        let by = Replier::new(caller, claim);
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
             Err(refusal) => {
                 let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
@@ -330,7 +348,7 @@ impl Asks<'_> {
             Turn::Repeat(row) => return self.repeated_resume(caller, key, &row, wait_ms).await,
             Turn::First(claim) => claim,
         };
-        let by = Box::new(Replier { caller: caller.clone(), claim });
+        let by = Replier::new(caller, claim);
         let command = |answer| command(by, answer);
         let resumed = match self.run_meant(&row, ask).await? {
             Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,
@@ -351,6 +369,25 @@ impl Asks<'_> {
         let Some(ask) = ask.filter(|_| row.key.space.has_many_runs()) else { return Ok(row.run) };
         let found = self.shared.store.ask(&row.key.realm, ask).await?;
         Ok(found.map_or(row.run, |found| Some(found.row.ask.run)))
+    }
+}
+
+/// How long a start is waited for.
+#[derive(Debug, Clone, Copy)]
+enum Until {
+    /// Until the run ends or pauses, at most so long.
+    Settled(u64),
+    /// Until it is durable.
+    Begun,
+}
+
+impl Until {
+    /// How long a repeat waits for the run that the first request started.
+    fn wait_ms(self) -> u64 {
+        match self {
+            Self::Settled(wait_ms) => wait_ms,
+            Self::Begun => 0,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl Threads<'_> {
             input: json!({"user_request": text}),
             session: RunSession::Thread(thread.to_owned()),
             once,
-            about: RunAbout { trace, tally: None, occasion },
+            about: RunAbout { trace, occasion, ..RunAbout::default() },
         };
         self.shared.runs().start(caller, request, wait_ms).await
     }

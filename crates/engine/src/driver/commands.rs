@@ -191,7 +191,11 @@ impl Driver {
             about: start.about.occasion.recorded(),
             rules: Some(self.shared.catalog.rules(&self.key.realm)),
         };
-        self.record_by(start.caller, started).await
+        self.record_by(start.caller, started).await?;
+        match start.about.message {
+            Some(message) => self.record(message.received(start.run)).await,
+            None => Ok(()),
+        }
     }
 
     /// Refuses a run in a session that has one, or in a context that has many.
@@ -354,12 +358,19 @@ impl Driver {
         if let Err(refusal) = self.counts(&by.caller, &ask, &reply) {
             return Ok(Err(refusal));
         }
-        let Replier { caller, claim } = *by;
+        let Replier { caller, claim, message } = *by;
+        if message.is_some() {
+            // The decision and its message stand in one append.
+            self.flush();
+        }
         let at = self.shared.clock.now();
         let decision = Decision { by: caller.subject.clone(), at, reply };
         self.keep_key(claim, ask.run, Some(id));
         let fact = Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) };
         self.record_by(caller, fact).await?;
+        if let Some(message) = message {
+            self.record(message.received(ask.run)).await?;
+        }
         Ok(Ok((ask, decision)))
     }
 

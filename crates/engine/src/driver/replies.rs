@@ -44,12 +44,15 @@ impl Driver {
         };
         // What is pending goes first: the decisions stand in one append, and nothing else does.
         self.flush();
-        let Replier { caller, claim } = *by;
+        let Replier { caller, claim, message } = *by;
         self.keep_key(claim, run, replies.first().map(|(ask, _)| *ask));
         let at = self.shared.clock.now();
         for (ask, reply) in replies {
             let decision = Box::new(Decision { by: caller.subject.clone(), at, reply });
             self.record_by(caller.clone(), Fact::AskDecided { ask, decision }).await?;
+        }
+        if let Some(message) = message {
+            self.record(message.received(run)).await?;
         }
         Ok(Ok(run))
     }

@@ -25,7 +25,7 @@ pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
     LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
-    Queued, Route, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
+    Queued, Received, Route, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
 };
 
 /// What happened.
@@ -138,6 +138,9 @@ pub enum Fact {
         /// Who.
         by: Arc<str>,
     },
+    /// A client of a task-based protocol sent a message to the run.
+    #[serde(rename = "message.received")]
+    MessageReceived(Box<Received>),
     /// The run will end without an answer: from here on no new effect starts.
     #[serde(rename = "run.closing")]
     RunClosing {

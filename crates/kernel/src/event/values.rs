@@ -32,6 +32,10 @@ impl Fact {
             }
             Fact::ProposalGiven(end) => end.found.weight(),
             Fact::AgentEntered(entry) => entry.input.weight(),
+            Fact::MessageReceived(received) => {
+                let files = received.files.iter().map(|file| file.bytes);
+                files.fold(received.message.weight(), u64::saturating_add)
+            }
             Fact::CallRequested(request) => value_weight(&request.arguments),
             Fact::CallWants { state, .. } => value_weight(state),
             _ => 0,
@@ -57,6 +61,7 @@ impl Fact {
             Fact::PlanEntered(entry) => vec![&entry.input],
             Fact::CorrectionEntered(entry) => vec![&entry.input],
             Fact::AgentEntered(entry) => vec![&entry.input],
+            Fact::MessageReceived(received) => vec![&received.message],
             Fact::BaseSet(base) => {
                 base.context.values().chain(&base.talk).chain(base.talks.values()).collect()
             }
@@ -80,6 +85,7 @@ impl Fact {
             Fact::PlanEntered(entry) => Some(&mut entry.input),
             Fact::CorrectionEntered(entry) => Some(&mut entry.input),
             Fact::AgentEntered(entry) => Some(&mut entry.input),
+            Fact::MessageReceived(received) => Some(&mut received.message),
             Fact::AgentAnswered { answer, .. } => Some(answer),
             _ => None,
         }
@@ -93,6 +99,9 @@ impl Event {
         for Self { fact, .. } in events {
             if let Fact::FramesJoined { blob: Some(BlobRef { hash, .. }), .. } = fact {
                 held.insert(hash.clone());
+            }
+            if let Fact::MessageReceived(received) = fact {
+                held.extend(received.files.iter().map(|file| file.hash.clone()));
             }
             fact.data().into_iter().for_each(|datum| add_held(datum, &mut held));
         }
@@ -125,6 +134,7 @@ impl Fact {
             | Fact::RunClosing { run, .. }
             | Fact::RunEnded { run, .. } => Topic::Run(*run),
             Fact::AskOpened(ask) => Topic::Run(ask.run),
+            Fact::MessageReceived(received) => Topic::Run(received.run),
             Fact::CallRequested(request) => Topic::Frame(request.frame),
             Fact::CallJudged { call, .. }
             | Fact::CallStarted { call, .. }
@@ -200,9 +210,9 @@ impl Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::VERSION;
+    use crate::event::{Received, VERSION};
     use crate::values::datum::{Origin, blobs_named};
-    use crate::values::ids::{CallId, FrameId, Millis};
+    use crate::values::ids::{CallId, FrameId, Millis, RunId};
     use serde_json::json;
 
     fn blob(text: &str) -> BlobRef {
@@ -218,14 +228,22 @@ mod tests {
         let late = |datum: Datum| Fact::CallLate { call: CallId(1), result: Ok(Arc::new(datum)) };
         let of_join =
             Fact::FramesJoined { frame: FrameId(1), step: "join".into(), blob: Some(blob("e")) };
-        let facts = [late(joined), late(words), of_join];
+        let message = Datum::inline(json!({"url": blob("f").uri()}), Origin::Input);
+        let received = Fact::MessageReceived(Box::new(Received {
+            run: RunId(1),
+            id: "m".into(),
+            message: Arc::new(message),
+            files: vec![blob("f")],
+            misfit: None,
+        }));
+        let facts = [late(joined), late(words), of_join, received];
         let event = |(seq, fact)| Event { seq, at: Millis(1), v: VERSION, fact };
         let events: Vec<Event> = (1..).zip(facts).map(event).collect();
         let hashes = |texts: &[&str]| -> BTreeSet<ContentHash> {
             texts.iter().map(|text| blob(text).hash).collect()
         };
-        assert_eq!(Event::held_blobs(&events), hashes(&["a", "b", "e"]));
+        assert_eq!(Event::held_blobs(&events), hashes(&["a", "b", "e", "f"]));
         let text = serde_json::to_string(&events).unwrap();
-        assert_eq!(blobs_named(&text), hashes(&["a", "b", "c", "d", "e"]));
+        assert_eq!(blobs_named(&text), hashes(&["a", "b", "c", "d", "e", "f"]));
     }
 }

@@ -54,8 +54,9 @@ impl Session {
             | Fact::CallResumed { .. }
             | Fact::CallFinished { .. }
             | Fact::CallFailed { .. } => return self.apply_call(event),
-            // Too late to count: it stands in the journal, and that is all.
-            Fact::CallLate { .. } => {}
+            // Too late to count, or only for who reads the task: it stands in the journal, and that
+            // is all.
+            Fact::CallLate { .. } | Fact::MessageReceived(_) => {}
             Fact::AskOpened(ask) => self.open_ask(ask),
             Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),
             Fact::AskExpired { ask } => self.expire_ask(*ask),

@@ -52,7 +52,7 @@ pub(crate) async fn start(
         },
     };
     let occasion = Occasion::at("rest", "/api/v1/runs");
-    let about = RunAbout { trace, tally: None, occasion };
+    let about = RunAbout { trace, occasion, ..RunAbout::default() };
     let request = RunRequest { once, about, ..request };
     let report = doors.engine.runs().start(&caller, request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;

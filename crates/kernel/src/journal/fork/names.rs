@@ -24,6 +24,7 @@ impl Fork {
                 unknown.iter_mut().for_each(|call| *call = self.call(*call));
             }
             Fact::RunQueued(queued) => self.rename_queued(queued),
+            Fact::MessageReceived(received) => received.run = self.run(received.run),
             Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }

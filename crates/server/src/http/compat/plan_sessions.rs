@@ -124,8 +124,8 @@ pub(crate) async fn execute(
         once: key.once(&sent),
         about: RunAbout {
             trace,
-            tally: None,
             occasion: Occasion::at("rest", "/sessions/{id}/execute-plan"),
+            ..RunAbout::default()
         },
     };
     drop(sent);
