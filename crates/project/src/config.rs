@@ -2,13 +2,14 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none. A limit that earlier releases let an operator set is a warning.
 
+use crate::a2a_serving::A2aServing;
 use crate::decisions::{AuditConfig, InboxConfig, PolicyConfig};
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
 pub use crate::public_url::PublicUrl;
-use crate::public_url::from_here;
+use crate::public_url::{from_here, page_origins};
 use crate::realms::{RealmKeys, realms};
 use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
 use crate::supervisor::{SupervisorKeys, rules};
@@ -45,6 +46,8 @@ pub struct Config {
     pub built_in: BuiltInSettings,
     /// `[mcp]`.
     pub mcp: McpConfig,
+    /// `[a2a]`: how agents of others call this server.
+    pub a2a: A2aServing,
     /// `[mcp.servers.<name>]`, `[providers.<name>]` and `[a2a.agents.<name>]`.
     pub upstreams: Vec<Entry>,
     /// `[models.<name>]`.
@@ -356,7 +359,8 @@ impl Settings {
             |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
         let mut upstreams = mcp.servers.0.build(mistakes, server);
         upstreams.extend(self.providers.0.build(mistakes, provider));
-        upstreams.extend(self.a2a.0.agents.0.build(mistakes, Entry::of_agent));
+        let (a2a, agents) = self.a2a.0.parts();
+        upstreams.extend(agents.build(mistakes, Entry::of_agent));
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
         sinks.sort_by(|left, right| left.name.cmp(&right.name));
@@ -376,6 +380,7 @@ impl Settings {
             },
             built_in: BuiltInSettings { demo: tools.demo, http: tools.http.0.allow },
             mcp: McpConfig { lenient: mcp.lenient },
+            a2a,
             upstreams,
             models,
             agents: self.agents.0,
@@ -471,20 +476,6 @@ fn proxy_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
         }
         Err(Mistake::error(format!("`{text}` is not a host"))
             .hint("write `wp.example.com` or `wp.example.com:8443`, without `http://`"))
-    })
-}
-
-/// Origins as browsers send them: scheme, host, and the port where it is not the usual one.
-fn page_origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
-    checked_list(deserializer, |text| {
-        let origin = text.to_ascii_lowercase();
-        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-        if host.is_some_and(|host| !host.is_empty() && host.chars().all(fits)) {
-            return Ok(origin);
-        }
-        Err(Mistake::error(format!("`{text}` is not an origin"))
-            .hint("write `https://app.example.com`, without a path; there is no `*`"))
     })
 }
 

@@ -10,6 +10,7 @@ pub mod layer;
 mod settings;
 pub mod tls;
 pub mod decisions;
+pub mod a2a_serving;
 pub mod upstream_entries;
 pub mod public_url;
 mod issuers;

@@ -1,8 +1,11 @@
 //! The address at which people and other servers reach us. A login at an upstream comes back to it,
 //! so it is either safe from listeners or on this machine.
 
+use crate::settings::checked_list;
 use crate::upstream_entries::is_loopback;
 use hyper::http::Uri;
+use kernel::definition::plan::mistake::Mistake;
+use serde::Deserializer;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use upstreams::LoginPlaces;
 
@@ -86,6 +89,20 @@ pub fn from_here(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, address.port())
+}
+
+/// Origins as browsers send them: scheme, host, and the port where it is not the usual one.
+pub(crate) fn page_origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    checked_list(deserializer, |text| {
+        let origin = text.to_ascii_lowercase();
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        if host.is_some_and(|host| !host.is_empty() && host.chars().all(fits)) {
+            return Ok(origin);
+        }
+        Err(Mistake::error(format!("`{text}` is not an origin"))
+            .hint("write `https://app.example.com`, without a path; there is no `*`"))
+    })
 }
 
 #[cfg(test)]

@@ -17,11 +17,13 @@ mod http;
 mod acts;
 mod rpc;
 mod mcp;
+mod a2a;
 mod routes;
 mod ports;
 mod assemble;
 mod serve;
 
+pub use a2a::{OPERATIONS as A2A_OPERATIONS, Operation as A2aOperation};
 pub use acts::{METHODS, Of, Right};
 pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{Watch, Watching};

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
+use wire::a2a::error::{A2aError, ErrorKind};
 use wire::conversations::{ThreadError, ThreadStatus};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::plan_sessions::PlainError;
@@ -59,6 +60,10 @@ pub(crate) enum Shape {
     Thread,
     /// A JSON-RPC response without an id: no request was read yet.
     JsonRpc,
+    /// The same with the errors of A2A.
+    A2aRpc,
+    /// The errors of A2A over plain HTTP.
+    A2aHttp,
 }
 
 impl Failure {
@@ -198,6 +203,10 @@ impl Failure {
                 }
                 ("application/json", jsonrpc::error(None, &error).into_bytes())
             }
+            Shape::A2aRpc => {
+                ("application/json", jsonrpc::error(None, &self.a2a().to_rpc()).into_bytes())
+            }
+            Shape::A2aHttp => ("application/json", bytes(&self.a2a().to_rest())),
         };
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
@@ -235,6 +244,23 @@ impl Failure {
             data["hint"] = Value::String(hint.clone());
         }
         RpcError::new(number, self.message()).data(data)
+    }
+
+    /// The same as an error of A2A, which has kinds of its own.
+    pub(crate) fn a2a(&self) -> A2aError {
+        let kind = match (self.status.as_u16(), self.code()) {
+            (401, _) => ErrorKind::Unauthenticated,
+            (403, _) => ErrorKind::PermissionDenied,
+            (429, _) => ErrorKind::ResourceExhausted,
+            (400, "malformed_json" | "no_body" | "body_broken") => ErrorKind::Parse,
+            (500..=599, _) => ErrorKind::Internal,
+            _ => ErrorKind::InvalidParams,
+        };
+        let hint = self.told.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let error = A2aError::new(kind, format!("{}{hint}", self.told.message));
+        self.told.errors.iter().fold(error, |error, misfit| {
+            error.violation(&misfit.pointer, &misfit.message)
+        })
     }
 
     fn problem(self, trace_id: String) -> Problem {

@@ -5,9 +5,12 @@ use super::expand::{Around, expanded};
 use super::keys::{AuthKeys, Own, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
+use crate::a2a_serving::{A2aServing, ServingKeys, realm_name, skill_patterns, words};
 use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::RealmId;
 use serde::Deserialize;
 use serde_json::Value;
 use upstreams::{A2aConfig, CardPlace, KeyPlace, PinnedKey, RestAuth, Secret};
@@ -25,6 +28,26 @@ const KEY_VARIABLE: &str = "AGENTVAULT_KEY_";
 pub(crate) struct A2aSettings {
     /// By name.
     pub(crate) agents: Kept<Each<AgentKeys>>,
+    #[serde(deserialize_with = "realm_name")]
+    pub(crate) realm: Option<RealmId>,
+    #[serde(deserialize_with = "words")]
+    pub(crate) name: Option<String>,
+    #[serde(deserialize_with = "words")]
+    pub(crate) description: Option<String>,
+    #[serde(deserialize_with = "skill_patterns")]
+    pub(crate) expose: Vec<Pattern>,
+    #[serde(deserialize_with = "skill_patterns")]
+    pub(crate) public: Vec<Pattern>,
+    pub(crate) repeat_window: Option<u64>,
+}
+
+impl A2aSettings {
+    /// How agents of others call this server, and the agents that it calls.
+    pub(crate) fn parts(self) -> (A2aServing, Each<AgentKeys>) {
+        let Self { agents, realm, name, description, expose, public, repeat_window } = self;
+        let keys = ServingKeys { realm, name, description, expose, public, repeat_window };
+        (keys.serving(), agents.0)
+    }
 }
 
 /// `[a2a.agents.<name>]`.

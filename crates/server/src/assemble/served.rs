@@ -43,6 +43,7 @@ pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     let cursors = if entrance.base().is_some() { cursors.only_sealed() } else { cursors };
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);
+    doors.a2a.clone_from(&setup.project.config.a2a);
     (doors.sinks, doors.policies) = (sinks, files);
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
     Arc::new(doors)

@@ -97,7 +97,7 @@ fn answer(doors: &Doors, caller: &Caller, known: &KnownAgent) -> Response {
 }
 
 /// Whom requests are for that name no one: the one that is set, else the only one there is.
-fn default_agent(doors: &Doors, caller: &Caller) -> Option<AgentName> {
+pub(crate) fn default_agent(doors: &Doors, caller: &Caller) -> Option<AgentName> {
     let set = doors.default_agent(&caller.realm);
     set.or_else(|| match doors.engine.catalog().agents(caller).as_slice() {
         [only] => Some(only.agent.name.clone()),

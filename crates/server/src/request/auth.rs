@@ -23,6 +23,7 @@ use ring::digest::{Digest, SHA256, digest};
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use wire::a2a::WELL_KNOWN;
 
 /// Where a key is exchanged for a token: the credential is its own concern.
 const TOKEN_PATH: &str = "/oauth/token";
@@ -32,7 +33,7 @@ const MCP_PATH: &str = "/mcp";
 const READY_PATH: &str = "/readyz";
 const HEALTH_PATH: &str = "/health";
 /// Doors that are open to strangers, and tell nothing that they could not know.
-const OPEN_PATHS: [&str; 10] = [
+const OPEN_PATHS: [&str; 11] = [
     "/livez",
     READY_PATH,
     HEALTH_PATH,
@@ -43,7 +44,10 @@ const OPEN_PATHS: [&str; 10] = [
     "/.well-known/oauth-protected-resource",
     MCP_METADATA_PATH,
     "/.well-known/oauth-authorization-server",
+    WELL_KNOWN,
 ];
+/// Where realms have their cards: below the first, and with the second at the end.
+const CARDS: (&str, &str) = ("/a2a/v1/", "/agent-card.json");
 /// The other header that brings a credential.
 const API_KEY: &str = "x-api-key";
 /// The pattern that every realm fits.
@@ -283,7 +287,8 @@ impl Entrance {
         if self.is_own {
             return path == HEALTH_PATH;
         }
-        OPEN_PATHS.contains(&path) && !(path == READY_PATH && asks_for_more(uri))
+        let is_card = path.starts_with(CARDS.0) && path.ends_with(CARDS.1);
+        is_card || OPEN_PATHS.contains(&path) && !(path == READY_PATH && asks_for_more(uri))
     }
 }
 

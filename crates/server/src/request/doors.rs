@@ -24,6 +24,7 @@ use kernel::tool::rules::Pattern;
 use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, Millis, RealmId};
 use policy::CedarPolicy;
+use project::a2a_serving::A2aServing;
 use project::realm::default_realm;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -53,6 +54,10 @@ pub(crate) struct Doors {
     pub(crate) sinks: Vec<SinkFacts>,
     /// The policies of files, where there can be some. In local mode they decide nothing.
     pub(crate) policies: Option<Arc<CedarPolicy>>,
+    /// How agents of others call this server.
+    pub(crate) a2a: A2aServing,
+    /// One permit for each stream of A2A that is open.
+    pub(crate) a2a_streams: Arc<Semaphore>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
     /// One permit for each byte that bodies of requests may have together.
@@ -115,6 +120,8 @@ impl Doors {
             usual_agent: None,
             sinks: Vec::new(),
             policies: None,
+            a2a: A2aServing::default(),
+            a2a_streams: Arc::new(Semaphore::new(limits.a2a_streams_max)),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
             logins_begun: logins(),

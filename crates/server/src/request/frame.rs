@@ -33,6 +33,8 @@ const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
 const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
 /// What is ours as a whole: no pipeline has a path below it.
 const API: &str = "/api/";
+/// Where agents of others call.
+const A2A: &str = "/a2a/v1";
 /// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
@@ -212,10 +214,26 @@ fn shape_of(path: &str) -> Shape {
     if THREAD_DOORS.contains(&path) {
         return Shape::Thread;
     }
+    if let Some(rest) = path.strip_prefix(A2A) {
+        return a2a_shape(rest);
+    }
     let (cases, last) = CASES;
     let is_cases = path.starts_with(cases) && path.ends_with(last);
     let is_plain = is_cases || SEED_DOORS.iter().any(|door| path.starts_with(door));
     if is_plain { Shape::Plain } else { Shape::Problem }
+}
+
+/// At the address itself, and below the name of a realm, JSON-RPC is spoken; what is deeper, or an
+/// operation by its name, is HTTP.
+fn a2a_shape(rest: &str) -> Shape {
+    let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+    let is_operation =
+        |part: &&str| part.contains(':') || matches!(*part, "tasks" | "extendedAgentCard");
+    match parts.as_slice() {
+        [] => Shape::A2aRpc,
+        [one] if !is_operation(one) => Shape::A2aRpc,
+        _ => Shape::A2aHttp,
+    }
 }
 
 fn told(doors: &Doors, failure: Failure, shape: Shape, caller: Option<TraceParent>) -> Response {

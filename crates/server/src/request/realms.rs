@@ -34,6 +34,19 @@ pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Resul
     chosen.ok_or_else(not_allowed)
 }
 
+/// The realm of this name, for a sender who may enter it.
+pub(crate) fn named(name: &str, sender: Sender<'_>) -> Result<RealmId> {
+    let Sender { subject, grants, directory } = sender;
+    let principal = directory.principals.of_subject(subject).map(|known| &*known.principal);
+    let wish = Wish { asked: Some(name), area: None, principal, grants, usual: default_realm() };
+    directory.realms.choose(wish).ok_or_else(not_allowed)
+}
+
+/// Whether a request names a realm by itself.
+pub(crate) fn is_asked(uri: &Uri, headers: &HeaderMap) -> bool {
+    asked(uri, headers).is_ok_and(|asked| asked.is_some())
+}
+
 /// What everybody hears who may not enter a realm, whether it exists or not.
 pub(crate) fn not_allowed() -> Failure {
     let message = "the credential may not enter this realm";

@@ -25,6 +25,7 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
         "/mcp" => "mcp",
         "/rpc" => "rpc",
         "/run" | "/resume" => "run",
+        path if path.starts_with("/a2a/") => "a2a",
         _ => "rest",
     };
     let door = match request.extensions().get::<MatchedPath>() {

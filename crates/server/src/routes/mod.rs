@@ -16,6 +16,7 @@ mod plan_sessions;
 mod identity;
 mod operations;
 
+use crate::a2a;
 use crate::acts::{Right, guarded};
 use crate::http;
 use crate::mcp;
@@ -124,6 +125,7 @@ async fn described(Who { doors, caller }: Who) -> Json<Value> {
 /// All doors in their frame, with those that code brings.
 pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
     let mut router = more.with_state::<Shared>(()).route("/rpc", post(rpc::serve));
+    router = router.merge(a2a::door::routes());
     for route in table() {
         let handler = || guarded(&doors, route.right, (route.handler)());
         router = router.route(route.path, handler());

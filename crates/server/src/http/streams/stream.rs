@@ -27,7 +27,7 @@ pub(in crate::http) const RETRY: Duration = Duration::from_millis(2_000);
 pub(in crate::http) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// What a stream tells.
-pub(in crate::http) trait Source: Send + 'static {
+pub(crate) trait Source: Send + 'static {
     /// What it begins with, where that is no event like the others.
     fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Event>>> + Send;
 
@@ -44,7 +44,7 @@ pub(in crate::http) trait Source: Send + 'static {
 }
 
 /// What a look at a source found.
-pub(in crate::http) enum Look {
+pub(crate) enum Look {
     /// An event.
     Event(Event),
     /// The last one there will be.
@@ -54,7 +54,7 @@ pub(in crate::http) enum Look {
 }
 
 /// A stream of events as an answer.
-pub(in crate::http) fn answer(
+pub(crate) fn answer(
     doors: Shared,
     source: impl Source,
     permit: OwnedSemaphorePermit,
@@ -151,7 +151,7 @@ async fn judged_anew(doors: &Doors, before: Option<&ListVersion>) {
 }
 
 /// Room for one more stream.
-pub(in crate::http) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit> {
+pub(crate) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit> {
     doors.free_stream().ok_or_else(|| {
         let max = doors.limits().streams_max;
         let message = format!("{max} event streams are open, and no more are allowed");

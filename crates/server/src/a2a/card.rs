@@ -1,0 +1,214 @@
+//! The card: who this server is for agents of others, and what they can ask of it. Strangers see
+//! the skills that `[a2a] public` names; a caller with a credential sees those that it may use.
+
+use super::arrival::Arrived;
+use super::error::{Result, no_realm};
+use super::incoming::{INPUT_MODES, OUTPUT_MODES};
+use super::skills::{self, Skill};
+use crate::request::doors::Doors;
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_MODIFIED, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use kernel::tool::call::Caller;
+use kernel::values::canonical;
+use kernel::values::ids::{Millis, RealmId};
+use serde_json::{Map, Value, json};
+use wire::a2a::card::{
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, ApiKeySecurityScheme,
+    HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
+};
+use wire::a2a::value::Struct;
+use wire::a2a::{ASKS_EXTENSION, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION};
+
+/// For how many seconds a card may be kept.
+const MAX_AGE_S: u64 = 300;
+const DAY_S: i64 = 24 * 60 * 60;
+/// The skill of a card that has none to show; cards must have one.
+const EXTENDED: &str = "extended";
+
+/// The card of a realm, for this caller or for strangers.
+pub(super) fn card(
+    doors: &Doors,
+    base: &str,
+    realm: &RealmId,
+    caller: Option<&Caller>,
+) -> AgentCard {
+    let skills = match caller {
+        Some(caller) => skills::visible(doors, caller),
+        None => skills::public(doors, realm),
+    };
+    let (schemes, requirements) = security(doors);
+    AgentCard {
+        name: doors.a2a.name.clone(),
+        description: doors.a2a.description.clone(),
+        supported_interfaces: interfaces(doors, base, realm),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        capabilities: AgentCapabilities {
+            streaming: Some(true),
+            push_notifications: Some(false),
+            extensions: extensions(&skills),
+            extended_agent_card: Some(true),
+        },
+        security_schemes: schemes,
+        security_requirements: requirements,
+        default_input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+        default_output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
+        skills: shown(&skills),
+        ..AgentCard::default()
+    }
+}
+
+fn shown(skills: &[Skill]) -> Vec<AgentSkill> {
+    if !skills.is_empty() {
+        return skills.iter().map(Skill::shown).collect();
+    }
+    vec![AgentSkill {
+        id: EXTENDED.to_owned(),
+        name: "Skills for callers with credentials".to_owned(),
+        description: "The extended card shows the skills that a caller may use. This entry cannot \
+                      be called."
+            .to_owned(),
+        tags: vec![EXTENDED.to_owned()],
+        ..AgentSkill::default()
+    }]
+}
+
+/// A realm that is not the usual one is a tenant. JSON-RPC has it in the address as well, HTTP
+/// clients write it behind the address themselves.
+fn interfaces(doors: &Doors, base: &str, realm: &RealmId) -> Vec<AgentInterface> {
+    let is_usual = *realm == doors.a2a.realm;
+    let address = format!("{base}/a2a/v1");
+    let tenant = if is_usual { String::new() } else { realm.to_string() };
+    let rpc = if is_usual { address.clone() } else { format!("{address}/{realm}") };
+    let interface = |url: String, binding: &str| AgentInterface {
+        url,
+        protocol_binding: binding.to_owned(),
+        tenant: tenant.clone(),
+        protocol_version: VERSION.to_owned(),
+    };
+    vec![interface(rpc, JSONRPC), interface(address, HTTP_JSON)]
+}
+
+fn extensions(skills: &[Skill]) -> Vec<AgentExtension> {
+    let schemas: Map<String, Value> =
+        skills.iter().map(|skill| (skill.id().to_owned(), skill.schemas())).collect();
+    let params =
+        (!schemas.is_empty()).then(|| Struct::from_iter([("skills".to_owned(), json!(schemas))]));
+    let extension = |uri: &str, description: &str, params| AgentExtension {
+        uri: uri.to_owned(),
+        description: description.to_owned(),
+        required: false,
+        params,
+    };
+    vec![
+        extension(
+            SKILLS_EXTENSION,
+            "Schemas of skills as JSON text; a message names its skill in its metadata",
+            params,
+        ),
+        extension(ASKS_EXTENSION, "What a task asks, and answers to it, as `data` parts", None),
+    ]
+}
+
+type Security = (std::collections::BTreeMap<String, SecurityScheme>, Vec<SecurityRequirement>);
+
+/// A server in local mode asks for no credential; all others take a key in two places.
+fn security(doors: &Doors) -> Security {
+    if doors.entrance.base().is_none() {
+        return Security::default();
+    }
+    let bearer = HttpAuthSecurityScheme {
+        scheme: "Bearer".to_owned(),
+        description: "A key of this server, or a token of an issuer that it trusts".to_owned(),
+        ..HttpAuthSecurityScheme::default()
+    };
+    let key = ApiKeySecurityScheme {
+        location: "header".to_owned(),
+        name: "X-Api-Key".to_owned(),
+        description: "A key of this server".to_owned(),
+    };
+    let schemes = [
+        (
+            "bearer",
+            SecurityScheme { http_auth_security_scheme: Some(bearer), ..SecurityScheme::default() },
+        ),
+        (
+            "apiKey",
+            SecurityScheme { api_key_security_scheme: Some(key), ..SecurityScheme::default() },
+        ),
+    ];
+    let requirement = |name: &str| SecurityRequirement {
+        schemes: [(name.to_owned(), StringList::default())].into(),
+    };
+    let requirements = vec![requirement("bearer"), requirement("apiKey")];
+    (schemes.map(|(name, scheme)| (name.to_owned(), scheme)).into(), requirements)
+}
+
+/// The card at its address: open to strangers, and kept by clients for a while.
+pub(super) fn public(arrived: &Arrived, realm: &RealmId) -> Result<Response> {
+    let doors = &arrived.doors;
+    // Who may not enter the realm is a stranger there.
+    let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());
+    let caller = client.as_ref().map(|client| &*client.caller);
+    let is_usual = *realm == doors.a2a.realm;
+    if caller.is_none() && !is_usual && skills::public(doors, realm).is_empty() {
+        // As if there were no such realm.
+        return Err(no_realm());
+    }
+    let card = card(doors, &arrived.base, realm, caller);
+    // Who has a credential may see more than others: nobody keeps that for them.
+    let kept =
+        if doors.entrance.base().is_some() && caller.is_some() { "private" } else { "public" };
+    Ok(answered(doors, &arrived.headers, &card, kept))
+}
+
+fn answered(doors: &Doors, headers: &HeaderMap, card: &AgentCard, kept: &str) -> Response {
+    let body = json!(card);
+    let tag = format!("\"{}\"", canonical::digest(&card.signed_content()).as_str());
+    let given = headers.get(IF_NONE_MATCH).and_then(|given| given.to_str().ok());
+    let is_known = given.is_some_and(|given| given.split(',').any(|one| one.trim() == tag));
+    let mut response = match is_known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => Body::from(body.to_string()).into_response(),
+    };
+    let text = |text: String| HeaderValue::try_from(text).ok();
+    let values = [
+        (CONTENT_TYPE, text("application/json".to_owned())),
+        (ETAG, text(tag)),
+        (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
+        (LAST_MODIFIED, text(http_date(doors.started))),
+        (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
+    ];
+    for (name, value) in values {
+        response.headers_mut().extend(value.map(|value| (name, value)));
+    }
+    response
+}
+
+/// A moment as HTTP writes it (RFC 9110, 5.6.7).
+fn http_date(at: Millis) -> String {
+    let seconds = at.0.div_euclid(1_000);
+    let day = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let months =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let weekday = day[seconds.div_euclid(DAY_S).rem_euclid(7).unsigned_abs() as usize];
+    // `2026-01-02T03:04:05.678Z`
+    let text = wire::a2a::value::Timestamp(at.0).to_string();
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let month =
+        part(5, 7).parse::<usize>().ok().and_then(|month| months.get(month.checked_sub(1)?));
+    let month = month.copied().unwrap_or("Jan");
+    format!("{weekday}, {} {month} {} {} GMT", part(8, 10), part(0, 4), part(11, 19))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_as_http_wants_them() {
+        assert_eq!(http_date(Millis(0)), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(http_date(Millis(784_111_777_000)), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

@@ -1,0 +1,189 @@
+//! Messages of clients: what they must have, which media types are taken, files that become blobs,
+//! and the input of the run that a message starts. Addresses in a message are never fetched.
+
+use super::error::{Result, invalid, refused};
+use super::skills::{Kind, REQUEST, Skill};
+use crate::request::doors::Doors;
+use engine::Message as Recorded;
+use kernel::definition::pipeline::Tally;
+use kernel::tool::call::Caller;
+use kernel::values::datum::BlobRef;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::message::{Content, Message, Part, Role};
+
+/// The media types that every skill takes.
+pub(super) const INPUT_MODES: [&str; 3] =
+    ["text/plain", "application/json", "application/octet-stream"];
+/// The media types of answers.
+pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
+
+/// Refuses a message that is none, or too large.
+pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message> {
+    let missing = |member: &str| {
+        let field = format!("message.{member}");
+        invalid(&field, format!("`{field}` is required"))
+    };
+    let message = message.ok_or_else(|| invalid("message", "`message` is required"))?;
+    if let Some(member) = message.missing() {
+        return Err(missing(member));
+    }
+    if message.role != Role::User {
+        return Err(invalid("message.role", "a client's message has the role `ROLE_USER`"));
+    }
+    let limits = doors.limits();
+    if message.parts.len() > limits.a2a_parts_max {
+        let why = format!("a message has at most {} parts", limits.a2a_parts_max);
+        return Err(invalid("message.parts", format!("{why}; `a2a_parts_max` in [limits]")));
+    }
+    let id_max = limits.client_id_chars_max;
+    if message.message_id.chars().count() > id_max {
+        let why = format!("`messageId` has at most {id_max} characters");
+        return Err(invalid("message.messageId", why));
+    }
+    let bytes = serde_json::to_string(&message).map_or(usize::MAX, |text| text.len());
+    if bytes > limits.a2a_message_bytes_max {
+        let why = format!("a message has at most {} bytes", limits.a2a_message_bytes_max);
+        let told = format!("{why}; `a2a_message_bytes_max` in [limits]");
+        return Err(invalid("message", told));
+    }
+    message.parts.iter().try_for_each(taken)?;
+    Ok(message)
+}
+
+/// Refuses a part of a media type that no skill takes. Files may be of any type.
+fn taken(part: &Part) -> Result<()> {
+    let full = part.media_type.split(';').next().unwrap_or_default().trim();
+    let is_taken = match &part.content {
+        Content::Raw(_) | Content::Url(_) => true,
+        Content::Text(_) => full.is_empty() || full.starts_with("text/") || is_json(full),
+        Content::Data(_) => full.is_empty() || is_json(full),
+    };
+    match is_taken {
+        true => Ok(()),
+        false => {
+            let why = format!("the media type `{full}` is not taken");
+            let told = format!("{why}; send one of {}", INPUT_MODES.join(", "));
+            Err(A2aError::new(ErrorKind::ContentTypeNotSupported, told))
+        }
+    }
+}
+
+fn is_json(media_type: &str) -> bool {
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+/// A message as it is recorded: its files are blobs.
+pub(super) async fn recorded(
+    doors: &Doors,
+    caller: &Caller,
+    mut message: Message,
+) -> Result<Recorded> {
+    let mut files: Vec<BlobRef> = Vec::new();
+    for part in &mut message.parts {
+        let Content::Raw(bytes) = &mut part.content else { continue };
+        let kept = doors.engine.sessions().keep_file(caller, std::mem::take(bytes)).await;
+        let file = kept.map_err(|refusal| refused(refusal, "message.parts"))?;
+        part.content = Content::Url(file.uri());
+        files.push(file);
+    }
+    let id = Arc::from(message.message_id.as_str());
+    // Plain data: writing it as JSON cannot fail.
+    let body = serde_json::to_value(message).unwrap_or_default();
+    Ok(Recorded { id, body, files, misfit: None })
+}
+
+/// What a run gets from the message that starts it.
+pub(super) struct Input {
+    pub(super) value: Value,
+    /// The path of a pipeline that it takes.
+    pub(super) tally: Option<Tally>,
+}
+
+/// The input of a skill. `parts` are those of the recorded message: files are named there.
+pub(super) fn input(doors: &Doors, skill: &Skill, message: &Message) -> Result<Input> {
+    let data: Vec<&Value> = message.parts.iter().filter_map(Part::as_data).collect();
+    let text = message.words();
+    let plain = |value: Value| Ok(Input { value, tally: None });
+    match (&skill.kind, data.as_slice()) {
+        (Kind::Agent, [only]) if text.trim().is_empty() && has_only_data(message) => {
+            plain((*only).clone())
+        }
+        (Kind::Agent, _) => plain(json!({REQUEST: spoken(message)})),
+        (Kind::Plan, [only]) => plain((*only).clone()),
+        (Kind::Pipeline(pipeline), [only]) => {
+            let case =
+                pipeline.admit(only).map_err(|bad| invalid("message.parts", bad.to_string()))?;
+            let tally = Tally::of(pipeline, &case, doors.limits().tally_reason_chars_max);
+            Ok(Input { value: case.input, tally: Some(tally) })
+        }
+        (Kind::Plan, []) if !text.trim().is_empty() => match skill.only_text() {
+            Some(name) => plain(json!({name: text})),
+            None => Err(wants_data(skill)),
+        },
+        (Kind::Plan | Kind::Pipeline(_), _) => Err(wants_data(skill)),
+    }
+}
+
+fn has_only_data(message: &Message) -> bool {
+    message.parts.iter().all(|part| part.as_data().is_some())
+}
+
+fn wants_data(skill: &Skill) -> A2aError {
+    let told = format!("skill `{}` takes one `data` part that fits its input schema", skill.id());
+    invalid("message.parts", told)
+}
+
+/// What an agent reads of a message: its texts, its values as JSON, and where its files are.
+fn spoken(message: &Message) -> String {
+    let lines: Vec<String> = message.parts.iter().map(line).collect();
+    lines.join("\n")
+}
+
+fn line(part: &Part) -> String {
+    let named = |what: &str| match part.filename.is_empty() {
+        true => format!("[file: {what}]"),
+        false => format!("[file {}: {what}]", part.filename),
+    };
+    match &part.content {
+        Content::Text(text) => text.clone(),
+        Content::Data(data) => data.to_string(),
+        Content::Url(url) => named(url),
+        Content::Raw(bytes) => named(&format!("{} bytes", bytes.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_reads_all_parts_and_fetches_none() {
+        let file = Part {
+            filename: "a.txt".to_owned(),
+            ..Part::new(Content::Url("https://a.test/a.txt".to_owned()))
+        };
+        let parts = vec![Part::text("look"), Part::data(json!({"n": 1})), file];
+        let message = Message { parts, ..Message::default() };
+        let told = "look\n{\"n\":1}\n[file a.txt: https://a.test/a.txt]";
+        assert_eq!(spoken(&message), told);
+    }
+
+    #[test]
+    fn media_types_of_text_and_data_are_judged() {
+        let of = |part: Part, media_type: &str| Part { media_type: media_type.to_owned(), ..part };
+        for good in [
+            of(Part::text("a"), "text/markdown"),
+            of(Part::text("{}"), "application/json; charset=utf-8"),
+            of(Part::data(json!(1)), "application/vnd.a+json"),
+            of(Part::new(Content::Raw(Vec::new())), "image/png"),
+        ] {
+            assert!(taken(&good).is_ok(), "{good:?}");
+        }
+        for bad in [of(Part::text("a"), "image/png"), of(Part::data(json!(1)), "text/plain")] {
+            let kind = taken(&bad).unwrap_err().kind;
+            assert_eq!(kind, ErrorKind::ContentTypeNotSupported, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A2A 1.0: agents of others call this server. A task is a run, a context is a session. What is
+//! done is in `operations`; the bindings `rpc` and `rest` only read requests and write answers.
+//! What a client sees of a task is made from the journal by `kernel::journal::task`; `view` puts
+//! it into the words of the protocol.
+
+mod error;
+mod skills;
+mod incoming;
+mod asks;
+mod view;
+mod repeats;
+mod operations;
+mod listing;
+mod stream;
+mod card;
+mod arrival;
+mod rpc;
+mod rest;
+pub(crate) mod door;
+
+use crate::acts::Right;
+use kernel::values::caller::Act;
+
+/// One operation, in both bindings, and who asks policy about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// The method of JSON-RPC.
+    pub method: &'static str,
+    /// The verb of HTTP.
+    pub verb: &'static str,
+    /// The path of HTTP below the address, or below the name of a realm there.
+    pub path: &'static str,
+    /// Who asks policy.
+    pub right: Right,
+    /// What it does.
+    pub about: &'static str,
+}
+
+const fn operation(
+    method: &'static str,
+    verb: &'static str,
+    path: &'static str,
+    act: Act,
+    about: &'static str,
+) -> Operation {
+    Operation { method, verb, path, right: Right::Engine(act), about }
+}
+
+/// All operations that are served.
+pub const OPERATIONS: &[Operation] = &[
+    operation("SendMessage", "POST", "/message:send", Act::Run, "starts a task or answers one"),
+    operation(
+        "SendStreamingMessage",
+        "POST",
+        "/message:stream",
+        Act::Run,
+        "the same, with the events of the task",
+    ),
+    operation("GetTask", "GET", "/tasks/{id}", Act::Read, "one task"),
+    operation("ListTasks", "GET", "/tasks", Act::Read, "the tasks of the caller"),
+    operation("CancelTask", "POST", "/tasks/{id}:cancel", Act::Cancel, "ends a task"),
+    operation(
+        "SubscribeToTask",
+        "GET",
+        "/tasks/{id}:subscribe",
+        Act::Read,
+        "one task, and its events from now on",
+    ),
+    operation(
+        "GetExtendedAgentCard",
+        "GET",
+        "/extendedAgentCard",
+        Act::Read,
+        "the card with the skills that the caller may use",
+    ),
+];

@@ -1,0 +1,264 @@
+//! The operations, whatever binding asks for them. Each finds only what is the caller's own; the
+//! engine asks policy.
+
+use super::asks::{self, Answer};
+use super::error::{Result, invalid, no_task, refused, refused_task, unsupported};
+use super::incoming;
+use super::repeats;
+use super::skills;
+use super::view::Viewer;
+use crate::request::doors::Shared;
+use engine::refusal::RefusalKind;
+use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, TaskReport, TaskStream};
+use kernel::event::Occasion;
+use kernel::journal::task;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{RunId, Space};
+use kernel::values::trace::TraceParent;
+use std::sync::Arc;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::message::Message;
+use wire::a2a::request::{SendMessageConfiguration, SendMessageRequest};
+use wire::a2a::task::{StreamResponse, Task};
+
+/// How long one wait for a task takes before it is looked at again, where no limit is set.
+const WAIT_MS: u64 = 60_000;
+
+/// Who calls, where, and in which trace.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) doors: Shared,
+    pub(super) caller: Arc<Caller>,
+    pub(super) trace: Option<TraceParent>,
+}
+
+/// A message that was taken: its task, followed from behind the message on.
+pub(super) struct Sent {
+    pub(super) stream: TaskStream,
+    pub(super) viewer: Viewer,
+    pub(super) configuration: SendMessageConfiguration,
+    /// The client wants a message for an answer.
+    pub(super) wants_message: bool,
+}
+
+/// `historyLength` of a request.
+pub(super) fn history(length: Option<i32>) -> Result<Option<usize>> {
+    let wrong = |_| invalid("historyLength", "`historyLength` is not negative");
+    length.map(usize::try_from).transpose().map_err(wrong)
+}
+
+impl Client {
+    /// A run of this id that is a task of the caller's own.
+    async fn own(&self, id: &str) -> Result<RunReport> {
+        let run: RunId = id.parse().map_err(|_| no_task(id))?;
+        let found = self.doors.engine.runs().report(&self.caller, run).await;
+        let report = found.map_err(|refusal| refused_task(refusal, id))?;
+        let key = &report.session.key;
+        let is_own = key.space == Space::context() && key.owner == self.caller.owner();
+        if is_own { Ok(report) } else { Err(no_task(id)) }
+    }
+
+    fn viewer(&self, report: &RunReport, accepted: &[String]) -> Viewer {
+        Viewer::new(&self.doors, &self.caller, report, accepted)
+    }
+
+    /// `GetTask`.
+    pub(super) async fn get(&self, id: &str, length: Option<i32>) -> Result<Task> {
+        let history = history(length)?;
+        let report = self.own(id).await?;
+        let found = self.doors.engine.runs().task(&self.caller, report.run.id).await;
+        let TaskReport { run, task } = found.map_err(|refusal| refused_task(refusal, id))?;
+        Ok(self.viewer(&run, &[]).task(&task, history).await)
+    }
+
+    /// `CancelTask`: answers when the run has ended.
+    pub(super) async fn cancel(&self, id: &str) -> Result<Task> {
+        let report = self.own(id).await?;
+        let not_cancelable =
+            || A2aError::new(ErrorKind::TaskNotCancelable, format!("task `{id}` is over"));
+        if report.run.status.is_over() {
+            return Err(not_cancelable());
+        }
+        let runs = self.doors.engine.runs();
+        match runs.cancel(&self.caller, report.run.id).await {
+            Ok(_) => {}
+            Err(refusal) if refusal.kind() == RefusalKind::Conflict => return Err(not_cancelable()),
+            Err(refusal) => return Err(refused_task(refusal, id)),
+        }
+        let mut stream = self.followed(report.run.id, None).await?;
+        while !stream.task().state.is_over() {
+            self.next(&mut stream, WAIT_MS).await?;
+        }
+        Ok(self.viewer(&report, &[]).task(stream.task(), None).await)
+    }
+
+    /// `SubscribeToTask`: a task that is not over, followed from now on.
+    pub(super) async fn subscribe(&self, id: &str) -> Result<(TaskStream, Viewer)> {
+        let report = self.own(id).await?;
+        if report.run.status.is_over() {
+            return Err(unsupported(format!("task `{id}` is over; get it instead")));
+        }
+        let stream = self.followed(report.run.id, None).await?;
+        let viewer = self.viewer(&report, &[]);
+        Ok((stream, viewer))
+    }
+
+    async fn followed(&self, run: RunId, message: Option<&str>) -> Result<TaskStream> {
+        let found = self.doors.engine.runs().follow_task(&self.caller, run, message).await;
+        found.map_err(|refusal| refused_task(refusal, &run.to_string()))
+    }
+
+    /// Takes in what comes next, or waits for it at most so long; whether there was something.
+    async fn next(&self, stream: &mut TaskStream, wait_ms: u64) -> Result<bool> {
+        let looked = stream.look().await;
+        if looked.map_err(|refusal| refused(refusal, "id"))?.is_some() {
+            return Ok(true);
+        }
+        let clock = self.doors.engine.clock().as_ref();
+        Ok(engine::timeout(clock, wait_ms, stream.woken()).await.is_some())
+    }
+
+    /// `SendMessage`: the task once it ended or asks, or as it begins where the client wants that.
+    pub(super) async fn send(&self, request: SendMessageRequest) -> Result<StreamResponse> {
+        let Sent { mut stream, viewer, configuration, wants_message } = self.taken(request).await?;
+        let history = history(configuration.history_length)?;
+        if !configuration.return_immediately || wants_message {
+            self.settle(&mut stream, &viewer).await?;
+        }
+        if wants_message && let Some(message) = viewer.as_message(stream.task()).await {
+            return Ok(StreamResponse::Message(Box::new(message)));
+        }
+        Ok(StreamResponse::Task(Box::new(viewer.task(stream.task(), history).await)))
+    }
+
+    /// Follows a task until it is over or waits for someone, at most as long as the limit says.
+    pub(super) async fn settle(&self, stream: &mut TaskStream, viewer: &Viewer) -> Result<()> {
+        let clock = self.doors.engine.clock().clone();
+        let most_ms = self.doors.limits().a2a_wait_ms_max;
+        let ends_at = (most_ms > 0).then(|| clock.now().plus_ms(most_ms));
+        loop {
+            let state = &stream.task().state;
+            if state.is_over() || viewer.state(state).is_interrupted() {
+                return Ok(());
+            }
+            let left = ends_at
+                .map_or(WAIT_MS, |end| end.0.saturating_sub(clock.now().0).max(0).unsigned_abs());
+            if ends_at.is_some() && left == 0 {
+                return Ok(());
+            }
+            self.next(stream, left).await?;
+        }
+    }
+
+    /// Takes a message: it starts a task, or answers one.
+    pub(super) async fn taken(&self, request: SendMessageRequest) -> Result<Sent> {
+        let configuration = request.configuration.unwrap_or_default();
+        if configuration.task_push_notification_config.is_some() {
+            let why = "this server does not call webhooks";
+            return Err(A2aError::new(ErrorKind::PushNotificationNotSupported, why));
+        }
+        history(configuration.history_length)?;
+        let message = incoming::checked(&self.doors, request.message)?;
+        let wants_message = skills::wants_message(&message);
+        let repeat = repeats::find(&self.doors, &self.caller, &message).await?;
+        let (run, behind) = match repeat.run {
+            Some(run) => (self.own(&run.to_string()).await?.run.id, None),
+            None if message.task_id.is_empty() => {
+                (self.start(&message, repeat.once).await?, Some(message.message_id.as_str()))
+            }
+            None => (self.reply(&message, repeat.once).await?, Some(message.message_id.as_str())),
+        };
+        let stream = self.followed(run, behind).await?;
+        let viewer = self.viewer(stream.run(), &configuration.accepted_output_modes);
+        Ok(Sent { stream, viewer, configuration, wants_message })
+    }
+
+    /// Starts a task.
+    async fn start(&self, message: &Message, once: Option<engine::Once>) -> Result<RunId> {
+        let (doors, caller) = (&self.doors, &self.caller);
+        let skill = skills::chosen(doors, caller, message)?;
+        let recorded = incoming::recorded(doors, caller, message.clone()).await?;
+        // Files are named in it now.
+        let named: Message = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
+        let input = incoming::input(doors, &skill, &named)?;
+        let context = match message.context_id.is_empty() {
+            true => format!("ctx_{:032x}", doors.engine.entropy().bits()),
+            false => message.context_id.clone(),
+        };
+        let request = RunRequest {
+            target: RunTarget::Plan(skill.plan.clone()),
+            input: input.value,
+            session: RunSession::Context(context),
+            once,
+            about: RunAbout {
+                trace: self.trace,
+                tally: input.tally,
+                occasion: Occasion::at("a2a", "/a2a/v1"),
+                message: Some(recorded),
+            },
+        };
+        let begun = doors.engine.runs().begin(caller, request).await;
+        let report = begun.map_err(|refusal| match refusal.code {
+            engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
+            _ => refused(refusal, "message.parts"),
+        })?;
+        Ok(report.run.id)
+    }
+
+    /// Answers what a task asks, or adds a note where that is not the caller's to answer.
+    async fn reply(&self, message: &Message, once: Option<engine::Once>) -> Result<RunId> {
+        let (id, engine) = (message.task_id.as_str(), &self.doors.engine);
+        let report = self.own(id).await?;
+        let run = report.run.id;
+        let viewer = self.viewer(&report, &[]);
+        if !message.context_id.is_empty() && message.context_id != viewer.context() {
+            let why = "`contextId` is not that of the task";
+            return Err(invalid("message.contextId", why));
+        }
+        let found = engine.runs().task(&self.caller, run).await;
+        let task = found.map_err(|refusal| refused_task(refusal, id))?.task;
+        let interrupted = viewer.state(&task.state).is_interrupted();
+        let task::TaskState::Asking(asking) = task.state.clone() else {
+            return Err(waits_for_nothing(id));
+        };
+        if !interrupted {
+            return Err(waits_for_nothing(id));
+        }
+        let recorded = incoming::recorded(&self.doors, &self.caller, message.clone()).await?;
+        let own: Vec<_> = asking.asks.iter().filter(|ask| viewer.may_answer(ask)).collect();
+        let read = if own.is_empty() { Answer::Note } else { asks::answer(&own, message) };
+        let misfit = match read {
+            Answer::Note if task.has_message(&message.message_id) => return Ok(run),
+            Answer::Note => None,
+            Answer::Misfit(why) => Some(why),
+            Answer::To(ask, reply) => {
+                let sent = recorded.clone();
+                let asks = engine.asks();
+                match asks.reply_by(&self.caller, ask, reply, once, sent).await {
+                    Ok(_) => return Ok(run),
+                    Err(refusal) if is_misfit(refusal.kind()) => Some(told(&refusal)),
+                    Err(refusal) => return Err(refused(refusal, "message.parts")),
+                }
+            }
+        };
+        let noted = engine::Message { misfit: misfit.map(Arc::from), ..recorded };
+        let noted = engine.runs().note(&self.caller, run, noted).await;
+        noted.map_err(|refusal| refused_task(refusal, id))?;
+        Ok(run)
+    }
+}
+
+fn waits_for_nothing(id: &str) -> A2aError {
+    unsupported(format!("task `{id}` waits for no message"))
+}
+
+/// An answer of the wrong form is asked for again; all else is an error.
+fn is_misfit(kind: RefusalKind) -> bool {
+    matches!(kind, RefusalKind::WrongShape | RefusalKind::BadRequest)
+}
+
+fn told(refusal: &engine::Refusal) -> String {
+    let values =
+        refusal.errors.iter().map(|misfit| format!("`{}` {}", misfit.pointer, misfit.message));
+    std::iter::once(refusal.message.clone()).chain(values).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,72 @@
+//! Repeated messages: the same message under the same id, sent again within `[a2a] repeat_window`,
+//! gets the task of the first. Another message under a used id is a new one. Keys are kept by
+//! window, so that an old one is in nobody's way: the present window and the one before are asked.
+
+use super::error::{Result, refused};
+use crate::request::doors::Doors;
+use engine::Once;
+use engine::refusal::RefusalKind;
+use kernel::tool::call::Caller;
+use kernel::values::canonical;
+use kernel::values::ids::{Millis, RunId};
+use serde_json::json;
+use wire::a2a::message::Message;
+
+/// The key of a message, and the run that an earlier one under this key made or moved.
+pub(super) struct Repeat {
+    /// Under which it is remembered; none where repeats are not recognised.
+    pub(super) once: Option<Once>,
+    /// What an earlier one did.
+    pub(super) run: Option<RunId>,
+}
+
+/// Looks for an earlier request with this message.
+pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> Result<Repeat> {
+    let window_ms = i64::try_from(doors.a2a.repeat_window.saturating_mul(1_000));
+    let window_ms = window_ms.unwrap_or(i64::MAX);
+    if window_ms == 0 {
+        return Ok(Repeat { once: None, run: None });
+    }
+    let now = doors.engine.clock().now();
+    let window = now.0.div_euclid(window_ms);
+    let since = Millis(now.0.saturating_sub(window_ms));
+    for number in [window, window - 1] {
+        let found = doors.engine.runs().done_before(caller, &key(message, number)).await;
+        match found {
+            Ok(Some(row)) if row.at >= since => {
+                return Ok(Repeat { once: None, run: row.run });
+            }
+            Ok(_) => {}
+            Err(refusal) if refusal.kind() == RefusalKind::WrongShape => {}
+            Err(refusal) => return Err(refused(refusal, "message.messageId")),
+        }
+    }
+    Ok(Repeat { once: Some(key(message, window)), run: None })
+}
+
+/// The message itself is part of the place: another one under the same id has another place.
+fn key(message: &Message, window: i64) -> Once {
+    let digest = canonical::digest(&json!(message));
+    let route = format!("a2a {} {window} {}", message.task_id, digest.as_str());
+    Once { route, key: message.message_id.clone(), digest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::a2a::message::Part;
+
+    #[test]
+    fn another_message_under_the_same_id_is_another_one() {
+        let said = |text: &str, task: &str| Message {
+            message_id: "m".to_owned(),
+            task_id: task.to_owned(),
+            parts: vec![Part::text(text)],
+            ..Message::default()
+        };
+        assert_eq!(key(&said("a", ""), 1), key(&said("a", ""), 1));
+        for other in [key(&said("b", ""), 1), key(&said("a", "t"), 1), key(&said("a", ""), 2)] {
+            assert_ne!(key(&said("a", ""), 1), other);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Skills: the agents and pipelines that a caller may use, and the plans that `[a2a] expose` names.
+//! The id of a skill is that of the plan by which it is started.
+
+use super::error::{Result, invalid};
+use crate::http::agents::default_agent;
+use crate::request::doors::Doors;
+use engine::KnownAgent;
+use kernel::definition::pipeline::Pipeline;
+use kernel::tool::call::{Caller, ToolSpec};
+use kernel::tool::rules::Pattern;
+use kernel::values::ids::{PlanId, RealmId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::a2a::SKILLS_EXTENSION;
+use wire::a2a::card::AgentSkill;
+use wire::a2a::error::A2aError;
+use wire::a2a::message::Message;
+
+/// What an agent takes, beside text: the input of the plan by which it is talked to.
+pub(super) const REQUEST: &str = "user_request";
+
+/// What a skill starts.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// A conversation with an agent.
+    Agent,
+    /// A case of a pipeline.
+    Pipeline(Arc<Pipeline>),
+    /// A plan.
+    Plan,
+}
+
+/// One skill.
+#[derive(Debug, Clone)]
+pub(super) struct Skill {
+    pub(super) plan: PlanId,
+    pub(super) kind: Kind,
+    title: String,
+    description: String,
+    tags: Vec<String>,
+    pub(super) input: Arc<Value>,
+    output: Option<Arc<Value>>,
+}
+
+impl Skill {
+    fn of_agent(known: &KnownAgent) -> Self {
+        let agent = &known.agent;
+        let schema = json!({"type": "object", "properties": {REQUEST: {"type": "string"}},
+            "required": [REQUEST]});
+        Self {
+            plan: PlanId::from(format!("agent/{}", agent.name)),
+            kind: Kind::Agent,
+            title: or(&agent.title, agent.name.as_str()),
+            description: or(&agent.description, agent.name.as_str()),
+            tags: vec!["agent".to_owned()],
+            input: Arc::new(schema),
+            output: None,
+        }
+    }
+
+    fn of_pipeline(pipeline: &Arc<Pipeline>) -> Self {
+        let schema = &pipeline.schema;
+        let any = |name: &String| (name.clone(), json!({}));
+        let properties: serde_json::Map<String, Value> = schema.allowed.iter().map(any).collect();
+        let name = pipeline.name.as_str();
+        Self {
+            plan: pipeline.plan.clone(),
+            kind: Kind::Pipeline(pipeline.clone()),
+            title: name.to_owned(),
+            description: or(&pipeline.description, name),
+            tags: vec!["pipeline".to_owned()],
+            input: Arc::new(json!({"type": "object", "properties": properties,
+                "required": schema.required})),
+            output: None,
+        }
+    }
+
+    fn of_plan(spec: &ToolSpec) -> Self {
+        let mut tags = spec.tags.clone();
+        if tags.is_empty() {
+            tags.push("plan".to_owned());
+        }
+        Self {
+            plan: PlanId::from(spec.name.as_str()),
+            kind: Kind::Plan,
+            title: or(&spec.title, spec.name.as_str()),
+            description: or(&spec.description, spec.name.as_str()),
+            tags,
+            input: spec.input_schema.clone(),
+            output: spec.output_schema.clone(),
+        }
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> &str {
+        self.plan.as_str()
+    }
+
+    /// The one text that it takes, if all that it requires is one.
+    pub(super) fn only_text(&self) -> Option<&str> {
+        let required = self.input["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let properties = self.input["properties"].as_object()?;
+        let name = match required {
+            [only] => only.as_str()?,
+            [] if properties.len() == 1 => properties.keys().next()?,
+            _ => return None,
+        };
+        (properties.get(name)?["type"] == "string").then_some(name)
+    }
+
+    /// As a card shows it.
+    pub(super) fn shown(&self) -> AgentSkill {
+        AgentSkill {
+            id: self.id().to_owned(),
+            name: self.title.clone(),
+            description: self.description.clone(),
+            tags: self.tags.clone(),
+            ..AgentSkill::default()
+        }
+    }
+
+    /// Its schemas as the extension writes them: as JSON text, so that every reader of a signed
+    /// card reads the same.
+    pub(super) fn schemas(&self) -> Value {
+        let mut schemas = json!({"input": self.input.to_string()});
+        if let Some(output) = &self.output {
+            schemas["output"] = Value::String(output.to_string());
+        }
+        schemas
+    }
+}
+
+fn or(text: &str, otherwise: &str) -> String {
+    if text.trim().is_empty() { otherwise.to_owned() } else { text.to_owned() }
+}
+
+fn names(patterns: &[Pattern], id: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.fits(id))
+}
+
+/// The skills that this caller may use, by id.
+pub(super) fn visible(doors: &Doors, caller: &Caller) -> Vec<Skill> {
+    let (catalog, expose) = (doors.engine.catalog(), &doors.a2a.expose);
+    let mut skills: Vec<Skill> = catalog.agents(caller).iter().map(Skill::of_agent).collect();
+    skills.extend(catalog.pipelines(caller).iter().map(Skill::of_pipeline));
+    skills.retain(|skill| catalog.starts(caller, &skill.plan));
+    let plans = doors.engine.tools().plans(caller);
+    let exposed = plans.iter().filter(|spec| names(expose, spec.name.as_str()));
+    skills.extend(exposed.map(|spec| Skill::of_plan(spec)));
+    skills.sort_by(|left, right| left.plan.cmp(&right.plan));
+    skills
+}
+
+/// The skills of a realm that strangers are shown.
+pub(super) fn public(doors: &Doors, realm: &RealmId) -> Vec<Skill> {
+    let (catalog, public) = (doors.engine.catalog(), &doors.a2a.public);
+    let mut skills: Vec<Skill> = catalog.all_agents(realm).iter().map(Skill::of_agent).collect();
+    skills.extend(catalog.all_pipelines(realm).iter().map(Skill::of_pipeline));
+    let plans = catalog.all_plan_tools(realm);
+    let exposed = plans.iter().filter(|spec| names(&doors.a2a.expose, spec.name.as_str()));
+    skills.extend(exposed.map(|spec| Skill::of_plan(spec)));
+    skills.retain(|skill| names(public, skill.id()));
+    skills.sort_by(|left, right| left.plan.cmp(&right.plan));
+    skills
+}
+
+/// What a message says in the metadata of our extension.
+fn said<'m>(message: &'m Message, key: &str) -> Option<&'m Value> {
+    message.metadata.get(SKILLS_EXTENSION)?.get(key)
+}
+
+/// Whether a message wants to be answered by a message, without a task.
+pub(super) fn wants_message(message: &Message) -> bool {
+    said(message, "reply").is_some_and(|reply| reply == "message")
+}
+
+/// The skill that a message is for: the one that it names, else the default agent for a text.
+pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Result<Skill> {
+    let skills = visible(doors, caller);
+    if let Some(named) = said(message, "skill") {
+        let found = skills.iter().find(|skill| named.as_str() == Some(skill.id()));
+        let unknown = || unknown(&skills, &format!("there is no skill {named}"));
+        return found.cloned().ok_or_else(unknown);
+    }
+    let default = default_agent(doors, caller).map(|name| format!("agent/{name}"));
+    let found = skills.iter().find(|skill| Some(skill.id()) == default.as_deref());
+    let has_text = message.parts.iter().any(|part| part.as_text().is_some());
+    match found.filter(|_| has_text) {
+        Some(skill) => Ok(skill.clone()),
+        None => Err(unknown(&skills, "the message names no skill, and no agent is the default")),
+    }
+}
+
+fn unknown(skills: &[Skill], why: &str) -> A2aError {
+    let ids: Vec<&str> = skills.iter().map(Skill::id).collect();
+    let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+    let told = format!(
+        "{why}; name one in `message.metadata[\"{SKILLS_EXTENSION}\"].skill`. Skills: {ids}"
+    );
+    invalid("message.metadata", told)
+}
