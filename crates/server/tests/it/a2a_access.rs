@@ -1,0 +1,132 @@
+//! Who may do what by A2A: each operation asks for a credential, and what is not the caller's is
+//! not found.
+
+use crate::a2a::{ADD, message};
+use crate::credentials::{Guarded, OPEN};
+use crate::house::{Answer, read};
+use axum::http::Method;
+use kernel::identity::roles::Role;
+use serde_json::{Value, json};
+use server::A2A_OPERATIONS;
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+async fn guarded() -> Guarded {
+    let settings = format!("{OPEN}[a2a]\nexpose = [\"math::*\"]\npublic = [\"{ADD}\"]\n");
+    Guarded::start(&settings).await
+}
+
+async fn rpc(guarded: &Guarded, key: Option<&str>, method: &str, params: &Value) -> Answer {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let mut headers = vec![("a2a-version", "1.0")];
+    headers.extend(key.map(|key| ("x-api-key", key)));
+    read(guarded.open(Method::POST, "/a2a/v1", &headers, &body).await).await
+}
+
+fn sent(id: &str) -> Value {
+    json!({"message": message(id, ADD, json!({"data": {"a": 1, "b": 2}}))})
+}
+
+#[tokio::test]
+async fn every_operation_wants_a_credential_in_both_bindings() {
+    let guarded = guarded().await;
+    for operation in A2A_OPERATIONS {
+        for key in [None, Some("wp_wrong")] {
+            let answer = rpc(&guarded, key, operation.method, &json!({"id": "x"})).await;
+            assert_eq!(answer.status, 401, "{}: {answer:?}", operation.method);
+            assert_eq!(answer.body["error"]["code"], -32000, "{answer:?}");
+        }
+        let verb: Method = operation.verb.parse().unwrap();
+        let path = format!("/a2a/v1{}", operation.path.replace("{id}", "x"));
+        let headers = [("a2a-version", "1.0")];
+        let answer = read(guarded.open(verb, &path, &headers, &json!({})).await).await;
+        let status = &answer.body["error"]["status"];
+        assert_eq!((answer.status, status), (401, &json!("UNAUTHENTICATED")), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_somebody_else_is_not_found_by_any_operation() {
+    let guarded = guarded().await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let answer = rpc(&guarded, Some(&ann), "SendMessage", &sent("m1")).await;
+    let task = answer.body["result"]["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{answer:?}");
+    let unknown = format!("run_{:032x}", 1);
+    for method in ["GetTask", "CancelTask", "SubscribeToTask"] {
+        let told = async |id: &Value| {
+            let answer = rpc(&guarded, Some(&bob), method, &json!({"id": id})).await;
+            let text = answer.body["error"].to_string();
+            text.replace(id.as_str().unwrap(), "ID")
+        };
+        let (other, none) = (told(&task["id"]).await, told(&json!(unknown)).await);
+        assert_eq!(other, none, "{method} tells nothing");
+        assert!(other.contains("TASK_NOT_FOUND"), "{other}");
+    }
+    let mut reply = sent("m2");
+    reply["message"]["taskId"] = task["id"].clone();
+    let answer = rpc(&guarded, Some(&bob), "SendMessage", &reply).await;
+    assert_eq!(answer.body["error"]["code"], -32001, "{answer:?}");
+    let listed = rpc(&guarded, Some(&bob), "ListTasks", &json!({})).await;
+    assert_eq!(listed.body["result"]["totalSize"], 0, "{listed:?}");
+    // The same context id is another context.
+    let mut own = sent("m3");
+    own["message"]["contextId"] = task["contextId"].clone();
+    let answer = rpc(&guarded, Some(&bob), "SendMessage", &own).await;
+    assert_eq!(answer.body["result"]["task"]["contextId"], task["contextId"], "{answer:?}");
+    let listed = rpc(&guarded, Some(&ann), "ListTasks", &json!({})).await;
+    assert_eq!(listed.body["result"]["totalSize"], 1, "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_page_token_is_good_for_its_caller_alone() {
+    let guarded = guarded().await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    for index in 0..2 {
+        rpc(&guarded, Some(&ann), "SendMessage", &sent(&format!("m{index}"))).await;
+    }
+    let page = rpc(&guarded, Some(&ann), "ListTasks", &json!({"pageSize": 1})).await;
+    let token = &page.body["result"]["nextPageToken"];
+    let params = json!({"pageSize": 1, "pageToken": token});
+    let next = rpc(&guarded, Some(&ann), "ListTasks", &params).await;
+    assert_eq!(next.body["result"]["tasks"].as_array().unwrap().len(), 1, "{next:?}");
+    let other = rpc(&guarded, Some(&bob), "ListTasks", &params).await;
+    assert_eq!(other.body["error"]["code"], -32602, "{other:?}");
+}
+
+#[tokio::test]
+async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
+    let guarded = guarded().await;
+    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    let answer = rpc(&guarded, Some(&viewer), "SendMessage", &sent("m1")).await;
+    assert!(answer.body["error"].is_object(), "{answer:?}");
+    let mut elsewhere = sent("m1");
+    elsewhere["tenant"] = json!("other");
+    let answer = rpc(&guarded, Some(&member), "SendMessage", &elsewhere).await;
+    assert_eq!((answer.status, &answer.body["error"]["code"]), (403, &json!(-32000)), "{answer:?}");
+    let headers = [("a2a-version", "1.0"), ("x-api-key", member.as_str())];
+    let path = "/a2a/v1/other/message:send";
+    let mut mixed = sent("m1");
+    mixed["tenant"] = json!("default");
+    let answer = read(guarded.open(Method::POST, path, &headers, &mixed).await).await;
+    assert_eq!(answer.status, 400, "two realms: {answer:?}");
+}
+
+#[tokio::test]
+async fn strangers_see_public_skills_and_callers_their_own() {
+    let guarded = guarded().await;
+    let ids = |answer: &Answer| -> Vec<String> {
+        let skills = answer.body["skills"].as_array().unwrap();
+        skills.iter().map(|skill| skill["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let public = guarded.get(CARD, &[]).await;
+    assert_eq!((public.status, ids(&public)), (200, vec![ADD.to_owned()]), "{public:?}");
+    assert!(public.body["securitySchemes"]["bearer"].is_object());
+    assert!(public.header("cache-control").starts_with("public"));
+    let key = guarded.key(Role::Member).await;
+    let own = guarded.get_as(&key, CARD).await;
+    assert!(own.header("cache-control").starts_with("private"));
+    assert!(ids(&own).len() >= ids(&public).len(), "{own:?}");
+    assert_eq!(guarded.get("/a2a/v1/other/agent-card.json", &[]).await.status, 404);
+    assert_eq!(guarded.get_as("wp_wrong", CARD).await.status, 401, "a wrong one never counts");
+}
