@@ -27,22 +27,29 @@ pub(super) async fn serve(arrived: Arrived, realm: Option<&str>, body: Body) -> 
         Ok(bytes) => bytes,
         Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
     };
-    let (id, method, params) = match request(&arrived, &bytes) {
+    let Read { id, method, params } = match request(&arrived, &bytes) {
         Ok(request) => request,
         Err((id, error)) => return refused(id.as_ref(), &error, None),
     };
-    match done(&arrived, realm, Call { id: &id, method: &method, params }).await {
+    drop(bytes);
+    match done(&arrived, realm, Call { id: &id, method: &method, params: &params }).await {
         Ok(response) => response,
         Err(error) => refused(Some(&id), &error, None),
     }
 }
 
-type Request<'b> = (Id, String, &'b str);
+/// What is kept of a request while it is done: its body is counted as long as it is there.
+struct Read {
+    id: Id,
+    method: String,
+    params: String,
+}
 
 /// The version is judged before the parameters are read.
-fn request<'b>(arrived: &Arrived, bytes: &'b [u8]) -> Result<Request<'b>, (Option<Id>, A2aError)> {
-    let wrong = |kind: ErrorKind, why: &str| (None, A2aError::new(kind, why));
-    arrived.check_type(&["application/json", "application/a2a+json"]).map_err(|why| (None, why))?;
+fn request(arrived: &Arrived, bytes: &[u8]) -> Result<Read, (Option<Id>, A2aError)> {
+    let wrong = |kind: ErrorKind, why: &str| (None::<Id>, A2aError::new(kind, why));
+    let types = ["application/json", "application/a2a+json"];
+    arrived.check_type(&types).map_err(|why| (None::<Id>, why))?;
     let depth_max = arrived.doors.limits().body_depth_max;
     if is_deeper(bytes, depth_max) {
         let why = format!("the request nests deeper than {depth_max} levels");
@@ -51,7 +58,7 @@ fn request<'b>(arrived: &Arrived, bytes: &'b [u8]) -> Result<Request<'b>, (Optio
     let frame: Frame<'_> = match bytes.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(bytes).map_err(|why| {
             let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-            (None, A2aError::new(kind, format!("the request cannot be read: {why}")))
+            (None::<Id>, A2aError::new(kind, format!("the request cannot be read: {why}")))
         })?,
         _ => {
             let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
@@ -71,7 +78,8 @@ fn request<'b>(arrived: &Arrived, bytes: &'b [u8]) -> Result<Request<'b>, (Optio
     if let Err(error) = arrived.check_version() {
         return Err((Some(id), error));
     }
-    Ok((id, method, frame.params.map_or("{}", RawValue::get)))
+    let params = frame.params.map_or("{}", RawValue::get).to_owned();
+    Ok(Read { id, method, params })
 }
 
 /// One request.
