@@ -92,7 +92,9 @@ pub fn from_here(address: SocketAddr) -> SocketAddr {
 }
 
 /// Origins as browsers send them: scheme, host, and the port where it is not the usual one.
-pub(crate) fn page_origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(crate) fn page_origins<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
     checked_list(deserializer, |text| {
         let origin = text.to_ascii_lowercase();

@@ -35,8 +35,8 @@ pub struct TaskStream {
     run: RunReport,
     events: RunStream,
     task: Task,
-    /// The first event after the place, where it was read already.
-    held: Option<Event>,
+    /// Events after the place that were read already.
+    held: VecDeque<Event>,
     updates: VecDeque<TaskUpdate>,
 }
 
@@ -57,7 +57,7 @@ impl TaskStream {
             if let Some(update) = self.updates.pop_front() {
                 return Ok(Some(update));
             }
-            let event = match self.held.take() {
+            let event = match self.held.pop_front() {
                 Some(event) => event,
                 None => match self.events.look().await? {
                     Some(RunUpdate::Event { body, .. }) => read(&body)?,
@@ -79,30 +79,38 @@ impl TaskStream {
         self.events.woken().await;
     }
 
-    /// Goes to the place where the stream begins: behind the message, where one is named, else
-    /// behind all that was recorded when the run was read.
+    /// Goes to the place where the stream begins: behind the last message with this id, where one
+    /// is named and recorded, else behind all that was recorded when the run was read.
     async fn seek(&mut self, message: Option<&str>) -> Result<()> {
         let last = self.run.session.seq;
+        // What was read behind the message.
+        let mut behind: Option<VecDeque<Event>> = None;
         while let Some(update) = self.events.look().await? {
             let (seq, body) = match update {
                 RunUpdate::Event { seq, body } => (seq, body),
                 RunUpdate::Snapshot(_) | RunUpdate::Delta(_) => continue,
-                RunUpdate::Rest(_) | RunUpdate::End(_) => return Ok(()),
+                RunUpdate::Rest(_) | RunUpdate::End(_) => break,
             };
             let event = read(&body)?;
-            if message.is_none() && seq > last {
-                self.held = Some(event);
-                return Ok(());
+            if seq > last {
+                behind.get_or_insert_default().push_back(event);
+                break;
             }
-            self.task.apply(&event);
             let is_meant = match &event.fact {
                 Fact::MessageReceived(received) => message == Some(&*received.id),
                 _ => false,
             };
-            if is_meant {
-                return Ok(());
+            match &mut behind {
+                Some(held) if !is_meant => held.push_back(event),
+                held => {
+                    for event in held.take().into_iter().flatten().chain([event]) {
+                        self.task.apply(&event);
+                    }
+                    *held = is_meant.then(VecDeque::new);
+                }
             }
         }
+        self.held = behind.unwrap_or_default();
         Ok(())
     }
 }
@@ -126,8 +134,8 @@ impl Runs<'_> {
         let Some(RunUpdate::Snapshot(report)) = events.look().await? else {
             return Err(Refusal::no_run(run));
         };
-        let (task, updates) = (Task::default(), VecDeque::new());
-        let mut stream = TaskStream { run: *report, events, task, held: None, updates };
+        let (task, held, updates) = (Task::default(), VecDeque::new(), VecDeque::new());
+        let mut stream = TaskStream { run: *report, events, task, held, updates };
         stream.seek(message).await?;
         Ok(stream)
     }

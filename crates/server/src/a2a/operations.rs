@@ -228,7 +228,12 @@ impl Client {
         let own: Vec<_> = asking.asks.iter().filter(|ask| viewer.may_answer(ask)).collect();
         let read = if own.is_empty() { Answer::Note } else { asks::answer(&own, message) };
         let misfit = match read {
-            Answer::Note if task.has_message(&message.message_id) => return Ok(run),
+            // A note has no key of its own: a repeat is known by its id.
+            Answer::Note | Answer::Misfit(_)
+                if once.is_some() && task.has_message(&message.message_id) =>
+            {
+                return Ok(run);
+            }
             Answer::Note => None,
             Answer::Misfit(why) => Some(why),
             Answer::To(ask, reply) => {
