@@ -258,9 +258,10 @@ impl Failure {
         };
         let hint = self.told.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         let error = A2aError::new(kind, format!("{}{hint}", self.told.message));
-        self.told.errors.iter().fold(error, |error, misfit| {
-            error.violation(&misfit.pointer, &misfit.message)
-        })
+        self.told
+            .errors
+            .iter()
+            .fold(error, |error, misfit| error.violation(&misfit.pointer, &misfit.message))
     }
 
     fn problem(self, trace_id: String) -> Problem {

@@ -54,11 +54,7 @@ pub(crate) enum Look {
 }
 
 /// A stream of events as an answer.
-pub(crate) fn answer(
-    doors: Shared,
-    source: impl Source,
-    permit: OwnedSemaphorePermit,
-) -> Response {
+pub(crate) fn answer(doors: Shared, source: impl Source, permit: OwnedSemaphorePermit) -> Response {
     let closing = doors.closing();
     let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
     let events = stream::unfold(tail, |mut tail| async move {
