@@ -204,11 +204,6 @@ impl Catalog<'_> {
         self.shared.gate.readable_pipelines(caller)
     }
 
-    /// All pipelines of a realm, by name: for the server itself, which is nobody's caller.
-    pub fn all_pipelines(self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
-        self.shared.catalog.pipelines(realm)
-    }
-
     /// All plans of a realm as tools, by id: for the server itself.
     pub fn all_plan_tools(self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
         self.shared.catalog.plan_specs(realm)

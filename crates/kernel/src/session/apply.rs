@@ -54,8 +54,7 @@ impl Session {
             | Fact::CallResumed { .. }
             | Fact::CallFinished { .. }
             | Fact::CallFailed { .. } => return self.apply_call(event),
-            // Too late to count, or only for who reads the task: it stands in the journal, and that
-            // is all.
+            // Too late to count, or only for readers of the task: it stands in the journal alone.
             Fact::CallLate { .. } | Fact::MessageReceived(_) => {}
             Fact::AskOpened(ask) => self.open_ask(ask),
             Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),

@@ -63,11 +63,9 @@ impl Source for Task {
             let over = self.stream.task().state.is_over();
             let Some(update) = self.stream.look().await? else {
                 // A task that was over before the stream began has nothing more to tell.
-                let ended = over && self.stream.task().state.is_over();
-                return Ok(if ended {
-                    Look::Last(Event::default().comment("over"))
-                } else {
-                    Look::Nothing
+                return Ok(match over {
+                    true => Look::Last(Event::default().comment("over")),
+                    false => Look::Nothing,
                 });
             };
             let Some(response) = self.viewer.update(&update).await else { continue };
