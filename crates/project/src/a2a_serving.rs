@@ -2,16 +2,16 @@
 //! `upstream_entries`.
 
 use crate::realm::DEFAULT_REALM;
-use crate::settings::{checked, checked_list};
+use crate::settings::{checked, checked_list, refused};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
-use serde::Deserializer;
+use serde::{Deserialize, Deserializer};
 
 /// How long a repeated message is recognised unless told otherwise: a day.
 const REPEAT_WINDOW_S: u64 = 24 * 60 * 60;
-/// The longest such time: what is older is not kept by everyone.
+/// The longest such time: 30 days. What is older is not kept by everyone.
 const REPEAT_WINDOW_S_MAX: u64 = 30 * REPEAT_WINDOW_S;
 const NAME: &str = "Waypost";
 const DESCRIPTION: &str = "Agents, pipelines and plans of a Waypost server";
@@ -68,8 +68,7 @@ impl ServingKeys {
             description: description.unwrap_or(usual.description),
             expose,
             public,
-            repeat_window: repeat_window
-                .map_or(usual.repeat_window, |seconds| seconds.min(REPEAT_WINDOW_S_MAX)),
+            repeat_window: repeat_window.unwrap_or(usual.repeat_window),
         }
     }
 }
@@ -92,6 +91,18 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(
         false => Ok(text.to_owned()),
     });
     words.map(Some)
+}
+
+/// For how many seconds repeated messages are recognised.
+pub(crate) fn repeat_window<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    let seconds = u64::deserialize(deserializer)?;
+    if seconds <= REPEAT_WINDOW_S_MAX {
+        return Ok(Some(seconds));
+    }
+    let what = format!("`repeat_window` is at most {REPEAT_WINDOW_S_MAX} seconds, not {seconds}");
+    Err(refused(Mistake::error(what).hint("write up to 30 days, or 0 to recognise no repeats")))
 }
 
 /// One realm.
@@ -127,6 +138,8 @@ mod tests {
         assert_eq!(serving.public[0].as_str(), "agent/helper");
         assert_eq!(serving.repeat_window, 0);
         assert_eq!(Config::parse("waypost.toml", "").unwrap().a2a, A2aServing::default());
+        let longest = Config::parse("waypost.toml", "[a2a]\nrepeat_window = 2592000\n").unwrap();
+        assert_eq!(longest.a2a.repeat_window, 2_592_000);
     }
 
     #[test]
@@ -136,6 +149,7 @@ mod tests {
             ("name = \" \"", "this text is empty"),
             ("exposed = []", "unknown key `exposed`"),
             ("expose = [\"a b\"]", "in a pattern of tools"),
+            ("repeat_window = 2592001", "at most 2592000 seconds, not 2592001"),
         ] {
             let mistakes = Config::parse("waypost.toml", &format!("[a2a]\n{line}\n")).unwrap_err();
             let shown = mistakes[0].to_string();

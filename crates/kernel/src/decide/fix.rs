@@ -4,7 +4,7 @@ use super::supervise::{Failed, Ruled};
 use super::{At, Decided};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
 use crate::definition::plan::{Step, StepKind};
-use crate::event::Fact;
+use crate::event::{Fact, StepAgain};
 use crate::expression::pointer::Stop;
 use crate::planted::{Switch, is_on};
 use crate::session::{CallState, Frame, FrameKind, OpenAsk, OpenCall};
@@ -219,7 +219,7 @@ impl At<'_> {
             // A correction names a plan, and a proposal is asked for: neither comes here.
             (FixAction::Correct | FixAction::Propose, _) => return Ok(None),
             (FixAction::Retry | FixAction::Edit, None) => {
-                Fact::StepRetried { frame, step: ask.step.clone() }
+                Fact::StepRetried(StepAgain { frame, step: ask.step.clone() })
             }
             (FixAction::Edit, Some(call)) => self.again(call, arguments.cloned(), None),
             (FixAction::Skip, Some(_)) if self.is_agents_call() => {

@@ -19,14 +19,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod parts;
+mod received;
 mod journal;
 mod values;
 pub use journal::{Event, Unreadable, VERSION, read};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
     LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
-    Queued, Received, Route, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
+    Queued, Route, StepAgain, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
 };
+pub use received::Received;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -213,12 +215,7 @@ pub enum Fact {
     },
     /// A person said try the step again.
     #[serde(rename = "step.retried")]
-    StepRetried {
-        /// The frame.
-        frame: FrameId,
-        /// The step.
-        step: StepId,
-    },
+    StepRetried(StepAgain),
     /// A step wants to call a tool.
     #[serde(rename = "call.requested")]
     CallRequested(Box<CallRequest>),

@@ -4,7 +4,7 @@ use crate::ask::Decision;
 use crate::ask::held::{Does, Found};
 use crate::conversation::llm::{Native, Stop, Usage};
 use crate::conversation::talk::Asked;
-use crate::values::datum::{BlobRef, Datum, Source};
+use crate::values::datum::{Datum, Source};
 use crate::values::fault::Fault;
 use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
@@ -273,6 +273,15 @@ impl ProposalEnd {
     }
 }
 
+/// A step that is tried again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepAgain {
+    /// The frame.
+    pub frame: FrameId,
+    /// The step.
+    pub step: StepId,
+}
+
 /// A timer as it is set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimerStart {
@@ -463,23 +472,6 @@ pub struct Queued {
     pub run: RunId,
     /// The one that must be over before it goes on.
     pub behind: RunId,
-}
-
-/// A message that a client sent to a run, in a protocol whose clients read their messages back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Received {
-    /// The run.
-    pub run: RunId,
-    /// The id that its client gave it.
-    pub id: Arc<str>,
-    /// The message, as the protocol writes it. Files in it are named by the URIs of their blobs.
-    pub message: Arc<Datum>,
-    /// The blobs of these files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<BlobRef>,
-    /// Why it does not answer what the run asks, where it was meant to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub misfit: Option<Arc<str>>,
 }
 
 /// What a fact is about.

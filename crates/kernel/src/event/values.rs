@@ -163,7 +163,6 @@ impl Fact {
             | Fact::EventPublished { frame, .. }
             | Fact::StepSkipped { frame, .. }
             | Fact::StepDiverted { frame, .. }
-            | Fact::StepRetried { frame, .. }
             | Fact::InputGiven { frame, .. }
             | Fact::BranchesStarted { frame, .. }
             | Fact::ItemStarted { frame, .. }
@@ -178,6 +177,7 @@ impl Fact {
             | Fact::TurnFailed { frame, .. }
             | Fact::ResultsGiven { frame, .. }
             | Fact::AgentAnswered { frame, .. } => Some(*frame),
+            Fact::StepRetried(again) => Some(again.frame),
             Fact::LoopStarted(start) => Some(start.frame),
             Fact::PlanEntered(entry) => Some(entry.frame),
             Fact::CorrectionEntered(entry) => Some(entry.frame),

@@ -6,7 +6,7 @@ use super::{
     Behalf, CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
 };
 use crate::conversation::talk::{Line, Talk};
-use crate::event::{Base, Event, Fact, Outcome, TimerStart};
+use crate::event::{Base, Event, Fact, Outcome, StepAgain, TimerStart};
 use crate::values::datum::{Datum, Held, Origin};
 use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
@@ -77,7 +77,7 @@ impl Session {
             | Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepDiverted { .. }
-            | Fact::StepRetried { .. }
+            | Fact::StepRetried(_)
             | Fact::InputGiven { .. } => self.apply_step(&event.fact),
             Fact::BranchesStarted { .. }
             | Fact::LoopStarted(_)
@@ -283,7 +283,7 @@ impl Session {
                 self.drop_agent(*frame);
                 self.enter(*frame, Some(next.clone()));
             }
-            Fact::StepRetried { frame, .. } => {
+            Fact::StepRetried(StepAgain { frame, .. }) => {
                 self.release_run(*frame, Granted::More);
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);

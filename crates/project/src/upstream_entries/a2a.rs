@@ -5,7 +5,9 @@ use super::expand::{Around, expanded};
 use super::keys::{AuthKeys, Own, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
-use crate::a2a_serving::{A2aServing, ServingKeys, realm_name, skill_patterns, words};
+use crate::a2a_serving::{
+    A2aServing, ServingKeys, realm_name, repeat_window, skill_patterns, words,
+};
 use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
@@ -38,6 +40,7 @@ pub(crate) struct A2aSettings {
     pub(crate) expose: Vec<Pattern>,
     #[serde(deserialize_with = "skill_patterns")]
     pub(crate) public: Vec<Pattern>,
+    #[serde(deserialize_with = "repeat_window")]
     pub(crate) repeat_window: Option<u64>,
 }
 

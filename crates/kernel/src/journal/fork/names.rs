@@ -57,7 +57,7 @@ impl Fork {
             | Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepDiverted { .. }
-            | Fact::StepRetried { .. }
+            | Fact::StepRetried(_)
             | Fact::InputGiven { .. }
             | Fact::BranchesStarted { .. }
             | Fact::LoopStarted(_)
