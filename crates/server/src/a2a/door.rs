@@ -3,6 +3,7 @@
 use super::arrival::Arrived;
 use super::rest::{self, Asked};
 use super::{card, rpc};
+use crate::problem::Failure;
 use crate::request::auth::Visitor;
 use crate::request::doors::Shared;
 use axum::Router;
@@ -24,7 +25,7 @@ const OPERATIONS: [&str; 4] = ["message:send", "message:stream", "tasks", "exten
 /// All of them, to be put into the frame.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
-        .route(WELL_KNOWN, get(well_known))
+        .route(WELL_KNOWN, get(well_known).fallback(only_read))
         .route(ADDRESS, any(serve))
         .route("/a2a/v1/", any(serve))
         .route("/a2a/v1/{*rest}", any(serve))
@@ -33,6 +34,12 @@ pub(crate) fn routes() -> Router<Shared> {
 async fn well_known(State(doors): State<Shared>, request: Request) -> Response {
     let realm = doors.a2a.realm.clone();
     shown(&arrived(&doors, request).0, &realm)
+}
+
+/// The table of routes does not know the card, so it cannot say how the card is asked for.
+async fn only_read() -> Failure {
+    let message = "an agent card can only be read";
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message).hint("use GET")
 }
 
 fn arrived(doors: &Shared, request: Request) -> (Arrived, axum::body::Body) {
