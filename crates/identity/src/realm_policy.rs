@@ -1,6 +1,6 @@
-//! What is set for a realm, asked beside policy: which tools, agents and pipelines there are, and the
-//! principal that must be allowed as well what callers do. It narrows what policy says, and never
-//! widens it.
+//! What is set for a realm, asked beside policy: which tools, agents and pipelines there are, and
+//! the principal that must be allowed as well what callers do. It narrows what policy says, and
+//! never widens it.
 
 use crate::Identity;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};

@@ -95,14 +95,6 @@ pub(crate) fn act_of(method: &str) -> Option<Act> {
     }
 }
 
-/// The scope that the credential of a caller does not have for an act, if one is missing: then the
-/// caller is refused, and the audit keeps that.
-pub(crate) fn missing_scope(doors: &Doors, caller: &Caller, act: Act) -> Option<Scope> {
-    let _missing = caller.scopes.filter(|scopes| !scopes.allow(act))?;
-    doors.engine.audits().note_out_of_scope(caller, act);
-    Some(act.scope())
-}
-
 /// What JSON-RPC says of it: whether what is asked for is there is told to nobody without it.
 pub(crate) fn out_of_scope(scope: Scope) -> RpcError {
     let message = format!("the credential does not have the scope `{}`", scope.name());

@@ -3,10 +3,10 @@
 //! does, without its handshake. What is wrong with a request is an error; a tool that fails has a
 //! result that says so.
 
-use crate::acts::{missing_scope, out_of_scope};
+use crate::acts::out_of_scope;
 use crate::request::body::{Raw, is_deeper};
 use crate::request::cursors::{Purpose, refused_rpc};
-use crate::request::doors::{Doors, Who};
+use crate::request::doors::{Doors, Who, missing_scope};
 use crate::request::key::{Key, replayed};
 use crate::request::params::short;
 use crate::request::trace::Trace;

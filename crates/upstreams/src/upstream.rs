@@ -3,8 +3,8 @@
 
 use super::RemoteParts;
 use super::config::{UpstreamConfig, UpstreamKind};
-use super::mcp::{LOGIN_PAGE, Link, RemoteShelf, Users, dial, keep};
-use super::oauth::{Account, Finished, Pending, Returned};
+use super::mcp::{KeptServer, RemoteShelf, Users, no_logins};
+use super::oauth::{Finished, Pending, Returned};
 use super::{TOOLS_MAX, a2a, rest, rpc};
 use crate::state::{Board, Changed, Check, UpstreamState, UpstreamStatus};
 use futures::future::select;
@@ -32,10 +32,8 @@ pub struct Upstream {
     config: UpstreamConfig,
     board: Arc<Board>,
     shelf: Arc<dyn Shelf>,
-    /// Our account there, if it has logins.
-    account: Option<Arc<Account>>,
-    /// The way to it, if it speaks MCP.
-    link: Option<Arc<Link>>,
+    /// What else is kept of it, if it speaks MCP.
+    kept: Option<KeptServer>,
     /// Tells which pages were opened.
     opened: broadcast::Sender<String>,
 }
@@ -43,19 +41,17 @@ pub struct Upstream {
 impl Upstream {
     /// Begins to keep this server.
     pub(crate) fn start(config: UpstreamConfig, parts: &RemoteParts) -> Self {
-        let (board, checks) = Board::new(parts.clock.now());
-        let board = Arc::new(board);
-        let span = tracing::info_span!("upstream", name = %config.name);
-        let (shelf, link, opened) = match config.kind {
+        match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
-                let link = Arc::new(Link::new(config.clone(), parts.clone(), Arc::new(dial)));
-                let kept = keep(link.clone(), board.clone(), checks);
-                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(link.clone()));
-                let opened = link.opened.clone();
-                (shelf, Some(link), opened)
+                let kept = KeptServer::start(config.clone(), parts);
+                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(kept.link.clone()));
+                let (board, opened) = (kept.board.clone(), kept.link.opened.clone());
+                Self { config, board, shelf, kept: Some(kept), opened }
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_) => {
+                let (board, checks) = Board::new(parts.clock.now());
+                let board = Arc::new(board);
+                let span = tracing::info_span!("upstream", name = %config.name);
                 let loader = Loader {
                     config: config.clone(),
                     parts: parts.clone(),
@@ -68,11 +64,10 @@ impl Upstream {
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
                 let shelf: Arc<dyn Shelf> = Arc::new(Bare);
                 // It never asks for a page.
-                (shelf, None, broadcast::Sender::new(1))
+                let opened = broadcast::Sender::new(1);
+                Self { config, board, shelf, kept: None, opened }
             }
-        };
-        let account = link.as_ref().and_then(|link| link.account.clone());
-        Self { config, board, shelf, account, link, opened }
+        }
     }
 
     /// Its stable name.
@@ -134,26 +129,19 @@ impl Upstream {
     /// The page where someone logs in, if a login is under way: because it wants one (its state is
     /// `Login`), because a call wants more than our token is good for, or because one was begun.
     pub fn login_url(&self) -> Option<String> {
-        self.account.as_ref()?.login_url()
+        self.kept.as_ref()?.link.account.as_ref()?.login_url()
     }
 
     /// Begins a login afresh, also where there is a token, which stays in use until the login is
     /// finished: the URL of the page. A fault if this upstream has no logins that a person does.
     pub async fn begin_login(&self) -> Result<String, Fault> {
-        self.account()?.begin().await
+        self.kept()?.begin_login().await
     }
 
     /// Forgets the token and who we are known as there, and connects again. The token is given back
     /// where the server takes it.
     pub async fn log_out(&self) -> Result<(), Fault> {
-        self.account()?.log_out().await?;
-        self.board.look_soon();
-        Ok(())
-    }
-
-    /// The way to it, if it speaks MCP.
-    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
-        self.link.as_ref()
+        self.kept()?.log_out().await
     }
 
     /// Whether each caller logs in for themselves.
@@ -165,11 +153,6 @@ impl Upstream {
     pub async fn own_login(&self, caller: &Caller) -> Option<OwnLogin> {
         let account = self.users()?.account_of(caller)?;
         Some(OwnLogin { is_done: account.has_token().await, url: account.login_url() })
-    }
-
-    /// Our account there, if it has logins.
-    pub(crate) fn its_account(&self) -> Option<&Arc<Account>> {
-        self.account.as_ref()
     }
 
     /// Begins a login of the caller's own: the URL of the page.
@@ -205,13 +188,8 @@ impl Upstream {
         self.of_users()?.finish(place, login, returned).await
     }
 
-    /// Whoever began the login sends its code.
-    pub(crate) async fn prove_login(&self, code: &str) -> Result<(), Fault> {
-        self.account()?.prove(code).await
-    }
-
     fn users(&self) -> Option<&Arc<Users>> {
-        self.link.as_ref()?.users.as_ref()
+        self.kept.as_ref()?.link.users.as_ref()
     }
 
     fn of_users(&self) -> Result<&Arc<Users>, Fault> {
@@ -221,7 +199,7 @@ impl Upstream {
         })
     }
 
-    fn own(&self, caller: &Caller) -> Result<Arc<Upstream>, Fault> {
+    fn own(&self, caller: &Caller) -> Result<Arc<KeptServer>, Fault> {
         self.of_users()?.of(caller)
     }
 
@@ -231,45 +209,30 @@ impl Upstream {
         login: Pending,
         returned: Returned,
     ) -> Result<Finished, Fault> {
-        let finished = self.account()?.finish(login, returned).await;
-        // One that waits for a login connects by itself; any other has more than before, or less.
-        if self.board.status().state != UpstreamState::Login {
-            self.board.look_soon();
-        }
-        if finished.is_ok() {
-            // An error means that no one waits.
-            let _ = self.opened.send(LOGIN_PAGE.to_owned());
-        }
-        finished
+        self.kept()?.finish_login(login, returned).await
     }
 
-    fn account(&self) -> Result<&Arc<Account>, Fault> {
-        self.account.as_ref().ok_or_else(|| {
-            let message = format!("upstream `{}` has no logins", self.config.name);
-            Fault::new("LoginNotPossible", message).hint(
-                "only MCP servers behind a URL have them, and not with a fixed `Authorization`",
-            )
-        })
+    fn kept(&self) -> Result<&KeptServer, Fault> {
+        self.kept.as_ref().ok_or_else(|| no_logins(&self.config.name))
     }
 
     /// Lets it go; its session or process is ended on return, and what was done to our account
     /// there is done: a token that is being renewed would be lost with us.
     pub(crate) async fn stop(&self) {
-        self.board.begin_stop();
-        self.board.stopped().await;
-        if let Some(account) = &self.account {
-            account.at_rest().await;
-        }
-        if let Some(users) = self.users() {
-            users.stop().await;
+        match &self.kept {
+            Some(kept) => kept.stop().await,
+            None => {
+                self.board.begin_stop();
+                self.board.stopped().await;
+            }
         }
     }
 
     /// Lets it go, without waiting for it.
     pub(crate) fn begin_stop(&self) {
-        self.board.begin_stop();
-        if let Some(users) = self.users() {
-            users.begin_stop();
+        match &self.kept {
+            Some(kept) => kept.begin_stop(),
+            None => self.board.begin_stop(),
         }
     }
 }

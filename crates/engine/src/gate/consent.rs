@@ -58,7 +58,7 @@ impl Gate {
             (Consent::Given(approval), _) if !self.counts(sending, approval, decision) => {
                 let (tool, by) = (&sending.tool, &approval.by);
                 let message = format!(
-                    "the approval of `{tool}` is void: `{by}`, who gave it, may not give it any more"
+                    "the approval of `{tool}` is void: `{by}`, who gave it, may not give it now"
                 );
                 let hint = "nothing was sent: a retry asks for another approval";
                 Err(ToolError::not_sent(APPROVAL_VOID, message).hint(hint).passing())

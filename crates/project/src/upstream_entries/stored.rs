@@ -21,9 +21,9 @@ pub const KIND: &str = "provider";
 const PREFIX: &str = "WAYPOST_PROVIDER_";
 
 /// Whether a stored provider of a realm may name this variable: one that its settings list. A
-/// caller who may store one must not learn what else is in our environment, nor what is another realm's.
-/// Where nothing is listed, the realm that every server has may name what begins so, and no other
-/// may name any.
+/// caller who may store one must not learn what else is in our environment, nor what is another
+/// realm's. Where nothing is listed, the realm that every server has may name what begins so, and
+/// no other may name any.
 pub fn may_name(realm: &RealmId, listed: Option<&[Pattern]>, variable: &str) -> bool {
     match listed {
         Some(listed) => listed.iter().any(|pattern| pattern.fits(variable)),

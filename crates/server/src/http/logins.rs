@@ -5,10 +5,9 @@
 
 use super::page::page;
 use super::upstreams::{member, running};
-use crate::acts::missing_scope;
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
-use crate::request::doors::{Administrator, Doors, Shared, Who};
+use crate::request::doors::{Administrator, Doors, Shared, Who, missing_scope};
 use crate::request::params::Named;
 use axum::Json;
 use axum::extract::{Query, State};
@@ -112,7 +111,7 @@ fn with_own_logins(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Ups
         return Err(no_login(what).hint("an administrator logs in for all of them"));
     }
     if caller.actor.is_some() {
-        return Err(no_login("nobody logs in as another".to_owned()).hint("log in as yourself"));
+        return Err(no_login("no caller logs in as another".to_owned()).hint("log in as yourself"));
     }
     Ok(upstream.clone())
 }
@@ -158,7 +157,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                         "If you began this login yourself, send the code to Waypost: `PUT \
                          /api/v1/upstreams/{name}/my-login` with your own credential."
                     ),
-                    "If somebody sent you the link, give the code to nobody: with it they would \
+                    "If the link was sent to you, give the code to no one: with it the sender would \
                      use your account."
                         .to_owned(),
                 ],

@@ -21,7 +21,7 @@ use kernel::identity::roles::Role;
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
-use kernel::values::caller::Act;
+use kernel::values::caller::{Act, Scope};
 use kernel::values::ids::{AgentName, Millis, RealmId};
 use policy::CedarPolicy;
 use project::a2a_serving::A2aServing;
@@ -276,6 +276,14 @@ pub(crate) fn for_whole_server(doors: &Doors, visitor: &Visitor, what: &str) -> 
 pub(crate) fn no_caller() -> Failure {
     let message = "this endpoint is outside the frame, so its caller is unknown";
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "no_caller", message)
+}
+
+/// The scope that the credential of a caller does not have for an act, if one is missing: then the
+/// caller is refused, and the audit keeps that.
+pub(crate) fn missing_scope(doors: &Doors, caller: &Caller, act: Act) -> Option<Scope> {
+    let _missing = caller.scopes.filter(|scopes| !scopes.allow(act))?;
+    doors.engine.audits().note_out_of_scope(caller, act);
+    Some(act.scope())
 }
 
 #[cfg(test)]

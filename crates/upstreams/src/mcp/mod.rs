@@ -15,8 +15,9 @@ mod lanes;
 mod questions;
 mod tool;
 mod shelf;
-mod users;
 mod connection;
+mod kept;
+mod users;
 #[cfg(test)]
 mod scripted;
 
@@ -32,11 +33,10 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, watch};
 
-pub(crate) use connection::supervisor::{dial, keep};
+pub(crate) use kept::{KeptServer, no_logins};
 pub(crate) use questions::read as read_question;
 pub(crate) use requests::ELICIT;
 pub(crate) use shelf::RemoteShelf;
-pub(crate) use tool::LOGIN_PAGE;
 pub(crate) use users::Users;
 
 /// How long a call waits for a server that is being connected to.

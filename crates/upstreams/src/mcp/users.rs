@@ -3,10 +3,10 @@
 //! it goes with the login of who asks.
 
 use super::Link;
+use super::kept::KeptServer;
 use super::tool::LOGIN_PAGE;
 use crate::config::{LoginOf, UpstreamConfig, UpstreamKind};
 use crate::oauth::{Account, Finished, Pending, Returned};
-use crate::upstream::Upstream;
 use crate::{RemoteParts, lock, subject_mark};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -40,7 +40,7 @@ struct Known {
 }
 
 struct User {
-    upstream: Arc<Upstream>,
+    server: Arc<KeptServer>,
     /// When it was looked for last.
     looked: u64,
 }
@@ -63,10 +63,10 @@ impl Users {
     }
 
     /// The upstream as this caller uses it. Who acts as another does not use the other's login.
-    pub(crate) fn of(&self, caller: &Caller) -> Result<Arc<Upstream>, Fault> {
+    pub(crate) fn of(&self, caller: &Caller) -> Result<Arc<KeptServer>, Fault> {
         if caller.actor.is_some() {
             let name = &self.config.name;
-            let why = format!("upstream `{name}`: nobody uses the login of another there");
+            let why = format!("upstream `{name}`: no caller uses the login of another there");
             return Err(Fault::new("LoginNotOurs", why).hint("call it as yourself"));
         }
         Ok(self.at(&self.place(caller)))
@@ -78,9 +78,9 @@ impl Users {
             return None;
         }
         let place = self.place(caller);
-        let known = lock(&self.all).users.get(&place).map(|user| user.upstream.clone());
+        let known = lock(&self.all).users.get(&place).map(|user| user.server.clone());
         match known {
-            Some(upstream) => upstream.its_account().cloned(),
+            Some(server) => server.link.account.clone(),
             None => Account::new(&self.config, &self.parts.kept_at(&place)),
         }
     }
@@ -112,8 +112,7 @@ impl Users {
     /// Forgets a question that a call of somebody kept open; whether one was there.
     pub(crate) fn forget(&self, token: &str) -> bool {
         let known = lock(&self.all);
-        let mut links = known.users.values().filter_map(|user| user.upstream.link());
-        links.any(|link| link.pending.forget(token))
+        known.users.values().any(|user| user.server.link.pending.forget(token))
     }
 
     /// Lets go of the connections of somebody whose logins are removed.
@@ -127,20 +126,20 @@ impl Users {
             places.iter().filter_map(|place| known.users.remove(place)).collect()
         };
         for user in gone {
-            user.upstream.stop().await;
+            user.server.stop().await;
         }
     }
 
     /// Lets go of all of them.
     pub(crate) fn stop(&self) -> BoxFuture<'_, ()> {
         let all = std::mem::take(&mut lock(&self.all).users);
-        let stops = all.into_values().map(|user| async move { user.upstream.stop().await });
+        let stops = all.into_values().map(|user| async move { user.server.stop().await });
         Box::pin(join_all(stops).map(drop))
     }
 
     /// The same, without waiting for it.
     pub(crate) fn begin_stop(&self) {
-        lock(&self.all).users.values().for_each(|user| user.upstream.begin_stop());
+        lock(&self.all).users.values().for_each(|user| user.server.begin_stop());
     }
 
     /// Where what a caller's login brings is kept, below where those of the upstream are.
@@ -152,27 +151,27 @@ impl Users {
         }
     }
 
-    fn at(&self, place: &str) -> Arc<Upstream> {
+    fn at(&self, place: &str) -> Arc<KeptServer> {
         let mut known = lock(&self.all);
         known.looks += 1;
         let looked = known.looks;
         if let Some(user) = known.users.get_mut(place) {
             user.looked = looked;
-            return user.upstream.clone();
+            return user.server.clone();
         }
         if known.users.len() >= USERS_MAX {
             let first = known.users.iter().min_by_key(|(_, user)| user.looked);
             let first = first.map(|(place, _)| place.clone());
             if let Some(user) = first.and_then(|place| known.users.remove(&place)) {
-                user.upstream.begin_stop();
+                user.server.begin_stop();
             }
         }
         // Everyone on this machine is the same person: there is nobody to prove it to.
         let proves = place.rsplit('/').next() != Some(subject_mark(LOCAL).as_str());
         let parts = self.parts.kept_at(place).of_person(proves);
-        let upstream = Arc::new(Upstream::start(self.config.clone(), &parts));
-        known.users.insert(place.to_owned(), User { upstream: upstream.clone(), looked });
-        upstream
+        let server = Arc::new(KeptServer::start(self.config.clone(), &parts));
+        known.users.insert(place.to_owned(), User { server: server.clone(), looked });
+        server
     }
 
     fn tell(&self) {
@@ -185,8 +184,6 @@ impl Link {
     /// The way to the upstream that this caller's requests go.
     pub(crate) fn of(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Self>, Fault> {
         let Some(users) = &self.users else { return Ok(self.clone()) };
-        let upstream = users.of(caller)?;
-        // One with logins has a link.
-        Ok(upstream.link().cloned().unwrap_or_else(|| self.clone()))
+        Ok(users.of(caller)?.link.clone())
     }
 }

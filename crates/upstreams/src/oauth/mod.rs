@@ -17,9 +17,9 @@ mod kept;
 mod token;
 mod account;
 mod renew;
+mod proof;
 mod login;
 mod refused;
-mod proof;
 #[cfg(test)]
 mod tests;
 

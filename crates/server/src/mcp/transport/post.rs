@@ -3,7 +3,7 @@
 
 use super::delivery::{self, Accept, Channel, Handling, written};
 use super::headers::{self, header};
-use crate::acts::{act_of, missing_scope, out_of_scope};
+use crate::acts::{act_of, out_of_scope};
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
@@ -17,6 +17,7 @@ use crate::mcp::methods::hello;
 use crate::mcp::methods::listen::{self, LISTEN};
 use crate::mcp::sessions::Session;
 use crate::request::body::{self, is_deeper};
+use crate::request::doors::missing_scope;
 use crate::request::trace;
 use axum::extract::Request;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};

@@ -3,7 +3,7 @@
 //! under way may finish for a moment, and that is all.
 
 use super::delivery::{Channel, written};
-use crate::acts::{act_of, missing_scope, out_of_scope};
+use crate::acts::{act_of, out_of_scope};
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE};
@@ -16,6 +16,7 @@ use crate::mcp::methods::hello;
 use crate::mcp::methods::listen;
 use crate::mcp::sessions::Session;
 use crate::request::auth::Visitor;
+use crate::request::doors::missing_scope;
 use futures::future::{BoxFuture, Either, pending, select};
 use identity::Verified;
 use kernel::tool::call::Caller;

@@ -8,7 +8,8 @@ use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Repli
 use crate::mcp::scripted::{config, discovered, greeting, tool};
 use crate::mcp::tool::RemoteTool;
 use crate::mcp::tool::scene::{call, caller, given, text, wants};
-use crate::mcp::{Link, RemoteShelf, keep};
+use crate::mcp::connection::supervisor::keep;
+use crate::mcp::{Link, RemoteShelf};
 use crate::stage::Stage;
 use crate::state::Board;
 use futures::FutureExt;

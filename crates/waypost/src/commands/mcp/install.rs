@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost mcp install claude-code
   waypost mcp install cursor --dry-run      # only shows the change
-  waypost mcp install vscode --file /work/shop/.vscode/mcp.json";
+  waypost mcp install vscode --file shop/.vscode/mcp.json";
 
 /// What `waypost mcp install` takes.
 #[derive(Debug, Args)]
