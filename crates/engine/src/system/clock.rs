@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select};
+use futures::future::{BoxFuture, Either, ready, select};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::values::ids::Millis;
 use rustix::time::{ClockId, clock_gettime};
@@ -37,8 +37,11 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
-        let ms = then.0.saturating_sub(self.now().0).max(0);
-        self.sleep_ms(ms as u64)
+        match then.0.saturating_sub(self.now().0) {
+            // The runtime's timers would take up to a millisecond for it.
+            ..=0 => Box::pin(ready(())),
+            ms => self.sleep_ms(ms as u64),
+        }
     }
 
     fn sleep_ms(&self, ms: u64) -> BoxFuture<'static, ()> {
