@@ -51,10 +51,11 @@ pub enum PrincipalRefusal {
     /// It is in the file, which alone changes it.
     #[error("the principal is in `principals.yaml`, and changed only there")]
     InFile,
-    /// Another one has this id that the maker may not see.
-    #[error("this id belongs to another principal")]
+    /// Another one that the maker may not see has this id, one that differs in upper and lower case
+    /// only, or one of these identities. It is not said which one.
+    #[error("this id or one of these identities belongs to another principal")]
     Taken,
-    /// It could be taken for another.
+    /// It could be taken for another that the maker may see.
     #[error(transparent)]
     Clash(#[from] Clash),
     /// Another version is stored than the request says.
@@ -199,7 +200,9 @@ impl Principals {
         let reach = self.reach(principal);
         reach.is_within(&maker.grants)?;
         if let Some(clash) = clash(roster, principal) {
-            return Err(clash.into());
+            let other = roster.get(clash.winner());
+            let is_seen = other.is_some_and(|other| self.is_seen_by(maker, other));
+            return Err(if is_seen { clash.into() } else { PrincipalRefusal::Taken });
         }
         let stored = self.held().stored.get(&principal.id).cloned();
         let version = stored.as_ref().filter(|_| before.is_some()).map(|stored| stored.version);

@@ -266,6 +266,15 @@ async fn nobody_gives_changes_or_sees_more_than_they_administer() {
     assert_eq!(stage.put(&acme, plain()).await, Err(PrincipalRefusal::Taken));
     let taken = stage.put(&acme, principal("root", "acme", &[])).await;
     assert_eq!(taken, Err(PrincipalRefusal::Taken));
+    // Nor is it told whom a new one could be taken for.
+    let alike = stage.put(&acme, principal("Root", "acme", &[])).await;
+    assert_eq!(alike, Err(PrincipalRefusal::Taken));
+    let hidden = with_identity(principal("dan", "other", &[]), "shop:2");
+    assert_eq!(stage.put(&root(), hidden).await, Ok(1));
+    let same = with_identity(principal("eve", "acme", &[]), "shop:2");
+    assert_eq!(stage.put(&acme, same.clone()).await, Err(PrincipalRefusal::Taken));
+    let told = stage.put(&root(), same).await;
+    assert!(matches!(told, Err(PrincipalRefusal::Clash(_))), "{told:?}");
     let unseen = stage.identity.disable_principal(&acme, "root").await;
     assert_eq!(unseen.unwrap_err(), PrincipalRefusal::Unknown);
     assert!(stage.ids(&acme).is_empty() && stage.identity.principal(&acme, "bob").is_none());

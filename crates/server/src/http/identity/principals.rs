@@ -143,7 +143,9 @@ fn not_changed(name: &str, refusal: PrincipalRefusal) -> Failure {
         PrincipalRefusal::InFile => {
             conflict("principal_in_file").hint("change the file; disabling it works here too")
         }
-        PrincipalRefusal::Taken => conflict("principal_taken").hint("use another id"),
+        PrincipalRefusal::Taken => {
+            conflict("principal_taken").hint("use another id, or leave the identity out")
+        }
         PrincipalRefusal::Clash(_) => {
             conflict("principal_clash").hint("an identity belongs to one principal")
         }
