@@ -102,6 +102,22 @@ async fn an_answer_is_kept_with_who_gave_it() {
     assert_eq!(entry.door.as_deref(), Some("rest /api/v1/asks/{id}"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ask_that_is_withdrawn_is_kept_with_who_cancelled_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), STRICT).await;
+    let request = world.request("ask", json!({}), "s");
+    let waits = world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
+    let bob = Caller::new("default", "bob");
+    world.engine.runs().cancel(&bob, waits.run.id).await.unwrap();
+    let withdrawn = entries(&world, "ask.withdraw").await;
+    let expected = ("bob", "ask", Some("clarify"), Said::Allow);
+    assert_eq!(withdrawn.iter().map(told).collect::<Vec<_>>(), [expected]);
+    let (ask, entry) = (waits.asks[0].row.ask.id, &withdrawn[0]);
+    assert_eq!((entry.ask, entry.run), (Some(ask), Some(waits.run.id)));
+    assert_eq!(entries(&world, "answer").await, [], "nobody answered");
+}
+
 /// What policy says from now on.
 struct Closing(AtomicBool);
 

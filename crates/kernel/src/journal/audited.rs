@@ -10,7 +10,7 @@ use crate::tool::call::{HowFar, Judgement, Verdict};
 use crate::values::caller::{Act, LOCAL};
 use crate::values::canonical;
 use crate::values::fault::Fault;
-use crate::values::ids::{CallId, PlanId, RunId, Space};
+use crate::values::ids::{AskId, CallId, PlanId, RunId, Space};
 use crate::values::trace::TraceParent;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -26,6 +26,9 @@ const CALLS: &str = "call/";
 /// is not there, or not any more.
 const DENIED: [&str; 5] =
     ["PolicyDenied", "ToolNotFoundError", "ApprovalNeeded", "ApprovalVoid", Fault::NOT_PERMITTED];
+
+/// What it is called that an ask is closed before anyone answered it.
+const WITHDRAW: &str = "ask.withdraw";
 
 /// The entry of an event that this session has not applied yet, if a decision is behind it; with
 /// the keyed digest of arguments.
@@ -84,6 +87,7 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
                 ..Entry::new(at, who.clone(), Act::Answer.name(), object)
             })
         }
+        Fact::AskWithdrawn { ask } => withdrawn(session, event, *ask),
         Fact::RunPaused { run, by: who }
         | Fact::RunClosing { run, why: Closing::Cancelled(who) } => {
             Some(by(who, Act::Cancel, *run))
@@ -174,6 +178,23 @@ fn called(
     let object = Object::new("tool", tool.as_str());
     let entry = Entry::new(event.at, run.subject().clone(), Act::Call.name(), object);
     Some(of_run(run, Entry { arguments: Some(digested(arguments, digest)), ..entry }))
+}
+
+/// An ask that nobody can answer any more: who cancelled its run did that, else the run itself.
+fn withdrawn(session: &Session, event: &Event, ask: AskId) -> Option<Entry> {
+    let open = &session.asks.get(&ask)?.ask;
+    let run = session.runs.get(&open.run)?;
+    let object = Object::new("ask", open.body.kind());
+    let entry = match &run.closing {
+        Some(Closing::Cancelled(who)) => {
+            let entry = Entry::new(event.at, who.clone(), WITHDRAW, object);
+            Entry { run: Some(run.id), trace: run.trace, ..entry }
+        }
+        Some(Closing::Failed(_)) | None => {
+            of_run(run, Entry::new(event.at, run.subject().clone(), WITHDRAW, object))
+        }
+    };
+    Some(Entry { ask: Some(ask), ..entry })
 }
 
 fn deny(entry: &mut Entry, fault: &Fault) {
