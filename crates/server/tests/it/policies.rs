@@ -140,6 +140,23 @@ async fn only_administrators_ask_about_others() {
 }
 
 #[tokio::test]
+async fn no_role_brings_what_the_realm_does_not_enable() {
+    let settings = format!("{OPEN}[realms.default]\nenabled_agents = [\"desk\"]\n");
+    let guarded = Guarded::with_policies(&settings, Some(FILE)).await;
+    let admin = guarded.key(Role::Admin).await;
+    for (agent, expected) in
+        [("desk", words("ALLOW", "EXACT")), ("other", words("DENY", "DEFAULT"))]
+    {
+        for roles in [json!(["operator"]), Value::Null] {
+            let body = json!({"functionalDomain": "Agent", "action": "talk", "resourceId": agent,
+                "roles": roles});
+            let answer = guarded.post_as(&admin, CHECK, body).await;
+            assert_eq!(decided(&answer.body), expected, "{agent} {roles}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn all_acts_are_evaluated_at_both_paths() {
     let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
     let viewer = guarded.key(Role::Viewer).await;

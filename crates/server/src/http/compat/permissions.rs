@@ -9,6 +9,7 @@ use crate::request::body::{Maybe, Posted};
 use crate::request::doors::{Doors, Who};
 use axum::Json;
 use axum::http::StatusCode;
+use identity::realm_policy::not_enabled;
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::identity::roles::Roles;
 use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Verdict, Yields};
@@ -158,7 +159,11 @@ impl About {
         let request = Request { act, subject: &self.subject, resource, context };
         match &doors.policies {
             Some(files) if !self.more.is_empty() && doors.entrance.base().is_some() => {
-                files.decide_with(&request, &self.more)
+                // Other roles do not bring what the realm does not have.
+                let directory = doors.identity.directory();
+                let settings = directory.realms.restricting(&self.subject.realm);
+                let denied = settings.and_then(|settings| not_enabled(settings, &request));
+                denied.unwrap_or_else(|| files.decide_with(&request, &self.more))
             }
             // In local mode everybody may do everything, with whatever roles.
             _ => doors.engine.admin().foresee(&request),
