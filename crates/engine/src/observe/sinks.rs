@@ -38,9 +38,7 @@ pub struct SinkState {
     /// The row of the feed up to which everything is delivered or has failed: after a crash it
     /// resumes there.
     pub place: u64,
-    /// The newest row of the feed.
-    pub feed_end: u64,
-    /// How many rows are between the two, those of other realms included.
+    /// How many rows of its realm are after that, counted up to 10,000.
     pub lag: u64,
     /// Events that it took since the start.
     pub delivered: u64,
@@ -133,22 +131,21 @@ impl Outbox {
         lock(&self.standing)
     }
 
-    /// The same for a caller, with the feed's newest row.
-    pub(crate) fn state(&self, feed_end: u64) -> SinkState {
-        SinkState::of(&self.name, self.sink.kind(), self.standing().clone(), feed_end)
+    /// The same for a caller, with how many rows are ahead of it.
+    pub(crate) fn state(&self, standing: Standing, lag: u64) -> SinkState {
+        SinkState::of(&self.name, self.sink.kind(), standing, lag)
     }
 }
 
 impl SinkState {
     /// How a sink stands that is configured.
-    fn of(name: &str, kind: &str, standing: Standing, feed_end: u64) -> Self {
+    fn of(name: &str, kind: &str, standing: Standing, lag: u64) -> Self {
         let Standing { place, delivered, failed, retrying, gone, last_error } = standing;
         Self {
             name: name.to_owned(),
             kind: kind.to_owned(),
             place,
-            feed_end,
-            lag: feed_end.saturating_sub(place),
+            lag,
             delivered,
             failed,
             retrying,
@@ -159,9 +156,9 @@ impl SinkState {
     }
 
     /// How a sink stands that only has a place.
-    pub(crate) fn unconfigured(name: &str, place: u64, feed_end: u64) -> Self {
+    pub(crate) fn unconfigured(name: &str, place: u64, lag: u64) -> Self {
         let standing = Standing { place, ..Standing::default() };
-        Self { configured: false, ..Self::of(name, "unknown", standing, feed_end) }
+        Self { configured: false, ..Self::of(name, "unknown", standing, lag) }
     }
 }
 

@@ -23,6 +23,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The rows ahead of a sink are counted up to this: of one that is far behind more need not be
+/// known, and they are counted whenever someone looks.
+const LAG_MAX: usize = 10_000;
+
 impl Feed<'_> {
     /// Sends a realm's events to a sink until the engine stops. Its place is in the store when this
     /// returns: whatever is recorded from then on gets there.
@@ -72,25 +76,39 @@ impl Feed<'_> {
     /// too.
     pub async fn sinks(self, caller: &Caller) -> Result<Vec<SinkState>> {
         let mut states = self.unconfigured_sinks(&caller.realm).await?;
-        let feed_end = self.shared.store.feed_end().await?;
-        let all = self.shared.outboxes.list();
-        let ours = all.iter().filter(|outbox| outbox.realm == caller.realm);
-        states.extend(ours.map(|outbox| outbox.state(feed_end)));
+        let mut all = self.shared.outboxes.list();
+        all.retain(|outbox| outbox.realm == caller.realm);
+        for outbox in all {
+            states.push(self.state(&outbox).await?);
+        }
         states.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(self.shared.gate.readable(caller, states, |state| Resource::Sink(&state.name)))
     }
 
     /// The sinks of a realm that have a place and are not configured, by name.
     pub async fn unconfigured_sinks(self, realm: &RealmId) -> Result<Vec<SinkState>> {
-        let (store, outboxes) = (&self.shared.store, &self.shared.outboxes);
-        let places = store.consumers(realm, SINKS).await?;
-        let feed_end = store.feed_end().await?;
-        let states = places.into_iter().filter_map(|(consumer, place)| {
-            let name = consumer.strip_prefix(SINKS)?;
-            let is_left = !outboxes.is_configured(realm, name);
-            is_left.then(|| SinkState::unconfigured(name, place, feed_end))
-        });
-        Ok(states.collect())
+        let mut states = Vec::new();
+        for (consumer, place) in self.shared.store.consumers(realm, SINKS).await? {
+            let name = consumer.strip_prefix(SINKS).unwrap_or(&consumer);
+            if !self.shared.outboxes.is_configured(realm, name) {
+                let lag = self.lag(realm, place).await?;
+                states.push(SinkState::unconfigured(name, place, lag));
+            }
+        }
+        Ok(states)
+    }
+
+    /// How a sink stands.
+    async fn state(self, outbox: &Outbox) -> Result<SinkState> {
+        let standing = outbox.standing().clone();
+        let lag = self.lag(&outbox.realm, standing.place).await?;
+        Ok(outbox.state(standing, lag))
+    }
+
+    /// How many rows are ahead of who is at this place: those of its own realm alone, since no one
+    /// is to learn from it how much other realms do.
+    async fn lag(self, realm: &RealmId, place: u64) -> Result<u64> {
+        Ok(self.shared.store.feed_ahead(realm, place, LAG_MAX).await?)
     }
 
     /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
@@ -117,9 +135,8 @@ impl Feed<'_> {
     pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState> {
         self.may_operate(caller, sink)?;
         let outbox = self.outbox(caller, sink)?;
-        let feed_end = self.shared.store.feed_end().await?;
         outbox.resume();
-        Ok(outbox.state(feed_end))
+        self.state(&outbox).await
     }
 
     /// The log of deliveries of the caller's realm, newest first.

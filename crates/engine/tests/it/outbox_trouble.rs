@@ -11,6 +11,7 @@ use kernel::contracts::SessionRef;
 use kernel::contracts::cloud::CloudEvent;
 use kernel::contracts::sink::DeliveryStatus;
 use kernel::limits::Limits;
+use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,6 +122,11 @@ async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
     runs(&world, &["x"], 1).await;
     let rests = state(&world, "a").await;
     assert!(rests.gone && rests.lag > 0, "{rests:?}");
+    let (before, elsewhere) = (world.store.feed_end().await, Caller::new("other", "ann"));
+    world.engine.sessions().create(&elsewhere, Some("x".to_owned())).await.unwrap();
+    assert_ne!(world.store.feed_end().await, before);
+    let lag = state(&world, "a").await.lag;
+    assert_eq!(lag, rests.lag, "what other realms do is not ahead of it");
     assert_eq!((rests.delivered, rests.failed, rests.retrying), (0, 0, 1));
     assert_eq!(sink.tries(), 1, "it was left alone");
     // Somebody hopes in vain.

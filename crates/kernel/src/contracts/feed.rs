@@ -10,6 +10,9 @@ pub trait Feed: Send + Sync {
     /// none only at its end.
     fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>>;
 
+    /// How many rows the feed of a realm has after a cursor, counted up to this many.
+    fn feed_ahead<'a>(&'a self, realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64>;
+
     /// The cursor of the newest committed row, of any realm, or of the newest row that was removed
     /// if that is further: it never goes back. 0 before the first. No row shows up later that is
     /// not after it.

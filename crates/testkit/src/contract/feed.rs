@@ -25,6 +25,10 @@ pub fn the_feed_skips_nothing_and_never_goes_back(scene: Scene) {
     assert!(rows.is_sorted_by(|one, next| one.cursor < next.cursor));
     assert_eq!(feed(0, 1), rows[..1]);
     assert_eq!(feed(rows[0].cursor, 10), rows[1..]);
+    // Rows of other realms are not ahead of anyone here.
+    let ahead = |after: u64, max: usize| got(scene.store().feed_ahead(&realm(), after, max));
+    assert_eq!((ahead(0, 10), ahead(0, 2), ahead(rows[0].cursor, 10)), (3, 2, 2));
+    assert_eq!(ahead(rows[2].cursor, 10), 0);
     // The newest row goes, and its number with it; the end stays where it was.
     got(scene.store().remove(a.key(), a.row.known()));
     assert_eq!(block_on(scene.store().feed_end()), Ok(rows[2].cursor));

@@ -165,6 +165,10 @@ impl Feed for ModelStore {
         Box::pin(self.read(move |tables| Ok(tables.feed(realm, after, limit))))
     }
 
+    fn feed_ahead<'a>(&'a self, realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64> {
+        Box::pin(self.read(move |tables| Ok(tables.feed(realm, after, max).len() as u64)))
+    }
+
     fn feed_end(&self) -> Read<'_, u64> {
         Box::pin(self.read(|tables| Ok(tables.feed_end())))
     }

@@ -179,6 +179,10 @@ impl Feed for SimStore {
         })
     }
 
+    fn feed_ahead<'a>(&'a self, realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64> {
+        self.inner.feed_ahead(realm, after, max)
+    }
+
     fn feed_end(&self) -> Read<'_, u64> {
         self.inner.feed_end()
     }

@@ -25,7 +25,7 @@ pub struct Sink {
     pub types: Option<Vec<String>>,
     /// How far it came in the feed, opaque: `after` for what is ahead of it.
     pub place: String,
-    /// How many rows of the feed are still ahead of it.
+    /// How many rows of its realm's feed are still ahead of it, counted up to 10,000.
     pub lag: u64,
     /// How many events it took since the server started.
     pub delivered: u64,

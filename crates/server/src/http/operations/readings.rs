@@ -326,7 +326,6 @@ mod tests {
             name: "hook".to_owned(),
             kind: "webhook".to_owned(),
             place: 1,
-            feed_end: 3,
             lag: 2,
             delivered: 5,
             failed: 1,

@@ -15,6 +15,11 @@ const FEED: &str = "SELECT j.row, s.id, j.body, s.realm, s.space, s.key, s.owner
      CROSS JOIN sessions AS s ON s.pk = j.session \
      WHERE j.row > ?1 AND s.realm = ?2 ORDER BY j.row LIMIT ?3";
 
+/// The same rows, counted.
+const FEED_AHEAD: &str = "SELECT count(*) FROM (SELECT 1 FROM journal AS j \
+     CROSS JOIN sessions AS s ON s.pk = j.session \
+     WHERE j.row > ?1 AND s.realm = ?2 LIMIT ?3)";
+
 /// A read of the feed ends with the row that reaches this: rows may be large.
 const FEED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -37,6 +42,14 @@ impl Feed for SqliteStore {
                 feed.push(FeedRow { cursor, session, key, owner, plan, body });
             }
             Ok(feed)
+        })
+    }
+
+    fn feed_ahead<'a>(&'a self, realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| {
+            let params = params![integer(after), realm.as_str(), limit_of(max)];
+            Ok(one(connection, FEED_AHEAD, params, |row| count(row, 0))?.unwrap_or(0))
         })
     }
 
