@@ -62,6 +62,13 @@ pub(crate) struct TokenClaims {
     pub(crate) is_for_mcp_only: bool,
 }
 
+impl TokenClaims {
+    /// Whom a request with it is of: its subject, and who really calls.
+    pub(crate) fn people(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.subject).chain(&self.actor)
+    }
+}
+
 /// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {

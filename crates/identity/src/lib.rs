@@ -267,7 +267,7 @@ impl Identity {
             return Err("the token is for `/mcp` only");
         }
         let directory = self.directory();
-        if directory.is_disabled(&claims.subject) {
+        if claims.people().any(|one| directory.is_disabled(one)) {
             return Err("the principal of the token is disabled");
         }
         let realms = token.realms(&directory);
@@ -328,12 +328,14 @@ impl Identity {
                 Ok(Holder { until, .. }) => Standing::Good { until },
                 Err(_) => Standing::Ended,
             },
-            Some(Proof::Token(token))
-                if token.is_good(now) && !self.directory().is_disabled(&token.claims.subject) =>
-            {
-                Standing::Good { until: Some(token.claims.until) }
+            Some(Proof::Token(token)) => {
+                let (claims, directory) = (&token.claims, self.directory());
+                let is_disabled = claims.people().any(|one| directory.is_disabled(one));
+                match token.is_good(now) && !is_disabled {
+                    true => Standing::Good { until: Some(claims.until) },
+                    false => Standing::Ended,
+                }
             }
-            Some(Proof::Token(_)) => Standing::Ended,
         }
     }
 

@@ -387,6 +387,27 @@ async fn roles_of_claims_stay_for_their_time() {
 }
 
 #[tokio::test]
+async fn a_token_of_a_disabled_actor_is_refused() {
+    let signer = Signer::ed25519();
+    let fake = Fake::open(&[signer.listed("a")]).await;
+    let identities = [Arc::<str>::from("corp:bot")].into_iter().collect();
+    let bot = Principal { identities, ..Principal::new("bot", Grants::default()) };
+    let issuers = vec![fake.entry()];
+    let stage = Stage::knowing(Arc::default(), Arc::default(), issuers, vec![bot]).await;
+    let token = signer.token("a", &with(claims(&fake.url), "act", json!({"sub": "bot"})));
+    let verified = stage.shows(&token).await.unwrap();
+    assert_eq!((&*verified.subject, verified.actor.as_deref()), ("corp:ann", Some("bot")));
+
+    stage.identity.disable_principal(&root(), "bot").await.unwrap();
+    assert_eq!(stage.refuses(&token).await, "the principal of the token is disabled");
+    assert_eq!(stage.identity.standing(&verified), Standing::Ended);
+    let own = signer.token("a", &claims(&fake.url));
+    assert_eq!(&*stage.shows(&own).await.unwrap().subject, "corp:ann", "its subject is not");
+    stage.identity.enable_principal(&root(), "bot").await.unwrap();
+    assert!(stage.shows(&token).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_token_is_the_principal_s_that_lists_its_identity() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
