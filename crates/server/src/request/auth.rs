@@ -14,7 +14,7 @@ use identity::sent::{Malformed, Sent};
 use identity::{Denied, Door, Identity, Verified};
 use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
-use kernel::values::caller::{Scope, Via};
+use kernel::values::caller::{Scope, Scopes, Via};
 use kernel::values::percent::decoded;
 use project::config::{AdminRule, ServerConfig};
 use project::public_url::{CALLBACK_PATH, CLIENT_PATH};
@@ -268,11 +268,15 @@ impl Entrance {
         }
     }
 
-    /// What a client of `/mcp` is told that needs a credential with this scope.
-    pub(crate) fn step_up(&self, scope: Scope) -> Option<HeaderValue> {
-        let (base, name) = (self.base()?, scope.name());
+    /// What a client of `/mcp` is told that needs a credential with this scope as well: clients ask
+    /// for exactly what they are told, so what theirs has is named too.
+    pub(crate) fn step_up(&self, scope: Scope, has: Option<Scopes>) -> Option<HeaderValue> {
+        let base = self.base()?;
+        let all: Scopes = has.into_iter().flat_map(Scopes::iter).chain([scope]).collect();
+        let names: Vec<&str> = all.iter().map(Scope::name).collect();
+        let names = names.join(" ");
         let text = format!(
-            "Bearer error=\"insufficient_scope\", scope=\"{name}\", \
+            "Bearer error=\"insufficient_scope\", scope=\"{names}\", \
              resource_metadata=\"{base}{MCP_METADATA_PATH}\""
         );
         HeaderValue::try_from(text).ok()

@@ -289,7 +289,7 @@ async fn a_client_of_mcp_learns_which_scope_it_lacks() {
     assert_eq!(answer.status, 403, "{answer:?}");
     let challenge = answer.header("www-authenticate");
     assert!(
-        challenge.starts_with("Bearer error=\"insufficient_scope\", scope=\"use\""),
+        challenge.starts_with("Bearer error=\"insufficient_scope\", scope=\"read use\""),
         "{challenge}"
     );
     let mut request = modern("tools/list", json!({}));

@@ -179,7 +179,7 @@ impl Arrival<'_> {
     }
 
     fn out_of_scope(&self, scope: Scope) -> Refused {
-        let challenge = self.door.doors.entrance.step_up(scope);
+        let challenge = self.door.doors.entrance.step_up(scope, self.caller.scopes);
         Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, out_of_scope(scope)) }
     }
 

@@ -185,10 +185,20 @@ async fn a_challenge_says_what_a_client_can_do() {
         let told: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().collect();
         assert_eq!(told, [challenge.as_str()], "{path}");
     }
-    let step_up = entrance.step_up(Scope::Use).unwrap();
-    let expected = format!(
-        "Bearer error=\"insufficient_scope\", scope=\"use\", resource_metadata=\"{metadata}\""
-    );
-    assert_eq!(step_up, expected.as_str());
+    let (reads, answers) = (Scopes::from_iter([Scope::Read]), Scopes::from_iter([Scope::Answer]));
+    for (has, scope) in [
+        (None, "use"),
+        (Some(Scopes::default()), "use"),
+        (Some(reads), "read use"),
+        // What the credential has is not lost by who asks for just this.
+        (Some(answers), "use answer"),
+    ] {
+        let step_up = entrance.step_up(Scope::Use, has).unwrap();
+        let expected = format!(
+            "Bearer error=\"insufficient_scope\", scope=\"{scope}\", \
+             resource_metadata=\"{metadata}\""
+        );
+        assert_eq!(step_up, expected.as_str());
+    }
     assembled.stopper().stop().await;
 }
