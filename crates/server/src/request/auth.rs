@@ -297,7 +297,7 @@ impl Entrance {
 }
 
 /// `?verbose`, in whatever form.
-fn asks_for_more(uri: &Uri) -> bool {
+pub(crate) fn asks_for_more(uri: &Uri) -> bool {
     let mut parts = uri.query().unwrap_or_default().split('&');
     parts.any(|part| decoded(part.split('=').next().unwrap_or_default()) == "verbose")
 }

@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz`, `/metrics`.
 
-use crate::api_keys::{ADMIN, Key, asking};
+use crate::api_keys::{ADMIN, Key, asking, get};
 use crate::house::{ADDRESS, House, refused};
 use axum::body::Body;
 use axum::http::Request;
@@ -20,6 +20,26 @@ async fn health_follows_the_engine() {
     assert_eq!(house.get("/livez").await.status, 200);
     let refusal = house.post("/api/v1/runs", json!({"planId": "interaction::greeting"})).await;
     assert_eq!(refusal.refusal(), refused(503, "stopping", &[]));
+}
+
+#[tokio::test]
+async fn only_who_reads_in_all_realms_learns_more_of_what_is_ready() {
+    let house = asking("").await;
+    let body = json!({"name": "ann", "realms": {"default": ["admin"]}});
+    let ann = Key::created(&house, ADMIN, body).await;
+    let plain = json!({"status": "ready"});
+    let more = json!({"status": "ready", "reloadRefused": false});
+    for (credential, path, expected) in [
+        (ann.text.as_str(), "/readyz", &plain),
+        (ann.text.as_str(), "/readyz?verbose", &plain),
+        (ADMIN, "/readyz", &plain),
+        (ADMIN, "/readyz?verbose", &more),
+    ] {
+        let answer = get(&house, credential, path).await;
+        assert_eq!((answer.status, &answer.body), (200, expected), "{path}");
+    }
+    let stranger = house.get("/readyz?verbose").await;
+    assert_eq!(stranger.status, 401, "{stranger:?}");
 }
 
 #[tokio::test]

@@ -295,6 +295,10 @@ pub struct Health {
     /// Which server it is; `/livez` says so to a client that sends a challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
+    /// Whether what the project's files say now is wrong and not served; `/readyz?verbose` says so
+    /// to who reads in all realms.
+    #[serde(rename = "reloadRefused", default, skip_serializing_if = "Option::is_none")]
+    pub reload_refused: Option<bool>,
 }
 
 /// Which server answers, for a client that sends a challenge.

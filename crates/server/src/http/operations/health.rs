@@ -2,12 +2,12 @@
 
 use super::readings::Reading;
 use crate::problem::{Failure, Result};
-use crate::request::auth::Visitor;
+use crate::request::auth::{Visitor, asks_for_more};
 use crate::request::doors::{Shared, Who};
 use crate::secrets::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use kernel::identity::roles::Role;
@@ -40,13 +40,21 @@ pub(crate) async fn livez(
             data: is_told.then(|| doors.data.display().to_string()),
         }
     });
-    Json(Health { status: "live".to_owned(), instance })
+    Json(Health { instance, ..is("live") })
 }
 
-/// `GET /readyz`: work can be taken.
-pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>> {
+/// `GET /readyz`: work can be taken. With `?verbose`, who reads in all realms learns whether what
+/// the files say is served: they are every realm's.
+pub(crate) async fn readyz(
+    State(doors): State<Shared>,
+    visitor: Option<Extension<Visitor>>,
+    uri: Uri,
+) -> Result<Json<Health>> {
+    let reads_all = |visitor: &Extension<Visitor>| visitor.is_everywhere(&READERS);
+    let is_told = asks_for_more(&uri) && visitor.as_ref().is_some_and(reads_all);
+    let reload_refused = is_told.then(|| doors.reloads.is_broken());
     match doors.engine.healthy() {
-        Ok(()) => Ok(Json(Health { status: "ready".to_owned(), instance: None })),
+        Ok(()) => Ok(Json(Health { reload_refused, ..is("ready") })),
         // Whatever the reason, a load balancer must hear 503.
         Err(refusal) => Err(Failure::with_status(StatusCode::SERVICE_UNAVAILABLE, refusal)),
     }
@@ -54,7 +62,11 @@ pub(crate) async fn readyz(State(doors): State<Shared>) -> Result<Json<Health>> 
 
 /// `GET /health`: the same as `/livez`, in the words that clients of pipelines know.
 pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "UP".to_owned(), instance: None })
+    Json(is("UP"))
+}
+
+fn is(status: &str) -> Health {
+    Health { status: status.to_owned(), instance: None, reload_refused: None }
 }
 
 /// `GET /metrics`: what is counted over all realms, with names in them, is for who reads in all of
