@@ -208,6 +208,8 @@ mod tests {
     fn seen(space: Space, what: What) -> Seen {
         Seen {
             realm: "r".into(),
+            subject: None,
+            actor: None,
             session: Some(SessionKey::new("r", space, "s")),
             run: None,
             at: None,

@@ -31,6 +31,8 @@ pub(crate) mod key {
     pub(crate) const SDK_LANGUAGE: &str = "telemetry.sdk.language";
     pub(crate) const SDK_VERSION: &str = "telemetry.sdk.version";
     pub(crate) const OUR_REALM: &str = "waypost.realm";
+    pub(crate) const OUR_SUBJECT: &str = "waypost.subject";
+    pub(crate) const OUR_ACTOR: &str = "waypost.actor";
     pub(crate) const OUR_RUN: &str = "waypost.run";
     pub(crate) const OUR_STATUS: &str = "waypost.run.status";
     pub(crate) const OUR_SESSION: &str = "waypost.session";

@@ -157,9 +157,11 @@ fn turn(what: &What) -> (String, i32, Vec<KeyValue>) {
     (format!("{} {asked}", operation::CHAT), CLIENT, attributes)
 }
 
-/// Where it happened.
+/// Where it happened, and for whom.
 fn placed(seen: &Seen) -> Vec<KeyValue> {
     let mut attributes = vec![text(key::OUR_REALM, seen.realm.as_str())];
+    attributes.extend(seen.subject.as_deref().map(|subject| text(key::OUR_SUBJECT, subject)));
+    attributes.extend(seen.actor.as_deref().map(|actor| text(key::OUR_ACTOR, actor)));
     attributes.extend(seen.run.map(|run| text(key::OUR_RUN, run.to_string())));
     if let Some(StepPlace { plan, step }) = &seen.at {
         attributes.extend([text(key::OUR_PLAN, plan.as_str()), text(key::OUR_STEP, step.as_str())]);

@@ -191,8 +191,7 @@ impl Tools<'_> {
             consent: Consent::Unasked,
         };
         let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
-        let (realm, listed) = (&caller.realm, sent.listed);
-        let came = Came { realm, listed, arguments: &arguments, call };
+        let came = Came { caller, listed: sent.listed, arguments: &arguments, call };
         self.shared.call_ended(watched, came, sent.reach, &result);
         match (result, retry_ms) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),

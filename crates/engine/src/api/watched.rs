@@ -6,7 +6,7 @@ use crate::observe::captured::called;
 use crate::observe::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
 use kernel::contracts::observe::{Seen, What};
-use kernel::tool::call::{Reach, ToolError, ToolOutput, Upstream};
+use kernel::tool::call::{Caller, Reach, ToolError, ToolOutput, Upstream};
 use kernel::values::ids::{CallId, Millis, RealmId, ToolName};
 use kernel::values::trace::TraceParent;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(crate) struct Watched {
 
 /// Which call came back.
 pub(crate) struct Came<'a> {
-    pub(crate) realm: &'a RealmId,
+    pub(crate) caller: &'a Caller,
     /// Its tool, as it was when the call was admitted.
     pub(crate) listed: &'a Listed,
     pub(crate) arguments: &'a Value,
@@ -76,7 +76,9 @@ impl Shared {
         };
         let trace = watched.span.filter(|span| span.sampled);
         self.observers.see(&Seen {
-            realm: came.realm.clone(),
+            realm: came.caller.realm.clone(),
+            subject: came.caller.owner(),
+            actor: came.caller.actor.clone(),
             session: None,
             run: None,
             at: None,

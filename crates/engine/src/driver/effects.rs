@@ -384,48 +384,60 @@ impl Driver {
         let counters = &self.shared.counters;
         let (realm, session) = (&self.key.realm, &self.key.id);
         let plan = self.session.as_ref().and_then(|s| s.latest_run()).map(|run| run.plan.as_str());
+        let subject = self.subject();
         match fact {
-            Fact::RunStarted { run, plan, .. } => {
+            Fact::RunStarted { run, plan, by, subject, .. } => {
                 count(&counters.runs_started);
-                tracing::debug!(%realm, %session, %run, %plan, "run started");
+                let subject = subject.as_ref().unwrap_or(by);
+                tracing::debug!(%realm, %session, %subject, %run, %plan, "run started");
             }
             Fact::RunEnded { run, outcome } => {
                 let status = kernel::session::ending(outcome);
                 counters.ended(status);
-                tracing::debug!(%realm, %session, %run, plan, status = status.name(), "run ended");
+                let status = status.name();
+                tracing::debug!(%realm, %session, subject, %run, plan, status, "run ended");
             }
             Fact::CallStarted { call, .. } | Fact::CallResumed { call, .. } => {
                 let step = self.step_of(*call);
-                tracing::debug!(%realm, %session, plan, step, %call, "call started");
+                tracing::debug!(%realm, %session, subject, plan, step, %call, "call started");
             }
             Fact::CallWants { call, inputs, .. } => {
                 let (step, wants) = (self.step_of(*call), inputs.len());
-                tracing::debug!(%realm, %session, plan, step, %call, wants, "call wants more");
+                tracing::debug!(%realm, %session, subject, plan, step, %call, wants,
+                    "call wants more");
             }
             Fact::CallFinished { call, .. } => {
                 let step = self.last_step();
-                tracing::debug!(%realm, %session, plan, step, %call, "call finished");
+                tracing::debug!(%realm, %session, subject, plan, step, %call, "call finished");
             }
             Fact::CallFailed { call, how, fault, .. } => {
-                let step = self.step_of(*call);
-                tracing::info!(%realm, %session, plan, step, %call, ?how, name = fault.name,
+                let (step, name) = (self.step_of(*call), &fault.name);
+                tracing::info!(%realm, %session, subject, plan, step, %call, ?how, name,
                     "call failed");
             }
             Fact::AskOpened(ask) => {
                 count(&counters.asks_opened);
                 let (step, kind) = (&ask.step, ask.body.kind());
-                tracing::info!(%realm, %session, plan, %step, ask = %ask.id, kind, "ask opened");
+                tracing::info!(%realm, %session, subject, plan, %step, ask = %ask.id, kind,
+                    "ask opened");
             }
-            Fact::AskDecided { ask, .. } => {
+            Fact::AskDecided { ask, decision } => {
                 count(&counters.asks_decided);
-                tracing::info!(%realm, %session, plan, %ask, "ask decided");
+                let by = &decision.by;
+                tracing::info!(%realm, %session, subject, plan, %ask, %by, "ask decided");
             }
             Fact::RunClaimed { run, attempt, .. } => {
                 count(&counters.recoveries);
-                tracing::info!(%realm, %session, plan, %run, attempt, "run claimed");
+                tracing::info!(%realm, %session, subject, plan, %run, attempt, "run claimed");
             }
             _ => self.note_turn(fact),
         }
+    }
+
+    /// For whom the latest run acts.
+    pub(super) fn subject(&self) -> Option<&str> {
+        let run = self.session.as_ref().and_then(|session| session.latest_run());
+        run.map(|run| &**run.subject())
     }
 
     /// The step of the newest finished call.

@@ -234,6 +234,8 @@ impl Driver {
     fn seen(&self, run: &Run, began: Millis, ended: Millis, what: What, traced: Traced) -> Seen {
         Seen {
             realm: self.key.realm.clone(),
+            subject: run.acts_for().cloned(),
+            actor: run.behalf.actor.clone(),
             session: Some(self.key.clone()),
             run: Some(run.id),
             at: None,

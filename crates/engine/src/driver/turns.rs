@@ -277,17 +277,18 @@ impl Driver {
     /// Counts and logs turns; never what was said.
     pub(super) fn note_turn(&self, fact: &Fact) {
         let counters = &self.shared.counters;
-        let (realm, session) = (&self.key.realm, &self.key.id);
+        let (realm, session, subject) = (&self.key.realm, &self.key.id, self.subject());
         match fact {
             Fact::TurnStarted(start) => {
                 count(&counters.turns_started);
                 let TurnStart { turn, attempt, kind, model, .. } = &**start;
-                tracing::debug!(%realm, %session, turn, attempt, ?kind, %model, "turn started");
+                tracing::debug!(%realm, %session, subject, turn, attempt, ?kind, %model,
+                    "turn started");
             }
             Fact::TurnFailed { turn, attempt, fault, again_at, .. } => {
                 count(&counters.turns_failed);
                 let again = again_at.is_some();
-                tracing::info!(%realm, %session, turn, attempt, name = fault.name, again,
+                tracing::info!(%realm, %session, subject, turn, attempt, name = fault.name, again,
                     "turn failed");
             }
             Fact::TurnFinished(end) | Fact::TalkCompacted { turn: end, .. } => {
@@ -296,7 +297,7 @@ impl Driver {
                 add(&counters.tokens_written, end.usage.output);
                 add(&counters.cost_micros, end.cost_micros.unwrap_or(0));
                 let (turn, calls) = (end.turn, end.calls.len());
-                tracing::debug!(%realm, %session, turn, calls, "turn finished");
+                tracing::debug!(%realm, %session, subject, turn, calls, "turn finished");
             }
             _ => {}
         }

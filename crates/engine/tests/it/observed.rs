@@ -134,6 +134,7 @@ async fn a_run_is_one_trace_across_a_restart() {
         let trace = seen.trace.unwrap();
         assert_eq!((trace.trace, trace.sampled), (done.run.id.0, true), "{seen:?}");
         assert_eq!(seen.run, Some(done.run.id));
+        assert_eq!((seen.subject.as_deref(), &seen.actor), (Some("ann"), &None), "{seen:?}");
         assert!(seen.began <= seen.ended, "{seen:?}");
     }
     let (agent, run) = (&late[3], &late[4]);
@@ -211,6 +212,7 @@ async fn a_direct_read_is_a_call_of_its_own() {
     let expected = ["call slow::read ok", "call slow::read ok", "call slow::read failed Boom"];
     assert_eq!(names(&all), expected);
     assert!(all.iter().all(|seen| seen.session.is_none() && seen.run.is_none()));
+    assert!(all.iter().all(|seen| seen.subject.as_deref() == Some("ann")), "{all:?}");
     let sent = world.ledger.1.lock().unwrap().clone();
     assert_eq!((all[0].trace, all[0].parent), (sent[0], Some(parent.span)));
     assert_eq!(sent[0].map(|span| span.trace), Some(parent.trace));

@@ -38,6 +38,10 @@ pub trait Observer: Send + Sync {
 pub struct Seen {
     /// Whose it is.
     pub realm: RealmId,
+    /// For whom it was done; no one in local mode.
+    pub subject: Option<Arc<str>>,
+    /// Who really called, where that is another one.
+    pub actor: Option<Arc<str>>,
     /// Where; none for a direct call that is not kept.
     pub session: Option<SessionKey>,
     /// Of which run.

@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::future::{Either, ready, select};
 use identity::Verified;
+use kernel::values::caller::Caller;
 use kernel::values::ids::RealmId;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
@@ -88,7 +89,7 @@ async fn checked<F: Future<Output = Response>>(
     handler: impl FnOnce(Request, Option<Visitor>) -> F,
 ) -> Response {
     let entrance = own.unwrap_or(&doors.entrance);
-    let (page, caller) = (entrance.page(request.headers()), trace::of(request.headers()));
+    let (page, trace) = (entrance.page(request.headers()), trace::of(request.headers()));
     let arrival = Arrival {
         method: request.method(),
         uri: request.uri(),
@@ -105,15 +106,16 @@ async fn checked<F: Future<Output = Response>>(
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
     let admitted = entrance.admit(&arrival).await;
     let is_own = own.is_some();
-    let visitor = match admitted.and_then(|who| entered(doors, &request, who, is_own, caller)) {
+    let visitor = match admitted.and_then(|who| entered(doors, &request, who, is_own, trace)) {
         Ok(visitor) => visitor,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
             let is_plain = may_be_pipeline(doors, entrance, &request);
             let shape = if is_plain { Shape::Plain } else { shape };
-            return sent(doors, page, told(doors, failure, shape, caller));
+            return sent(doors, page, told(doors, failure, shape, Asker { trace, who: None }));
         }
     };
+    let who = visitor.as_ref().map(|visitor| visitor.caller.clone());
     let checked = visitor.as_ref().and_then(|visitor| {
         let realm = visitor.caller.realm.clone();
         visitor.verified.clone().map(|verified| (verified, realm))
@@ -134,7 +136,7 @@ async fn checked<F: Future<Output = Response>>(
         Box::pin(audits.settled()).await;
     }
     let response = match response.extensions_mut().remove::<Failure>() {
-        Some(failure) => told(doors, failure, shape, caller),
+        Some(failure) => told(doors, failure, shape, Asker { trace, who: who.as_deref() }),
         None => response,
     };
     sent(doors, page, response)
@@ -236,22 +238,34 @@ fn a2a_shape(rest: &str) -> Shape {
     }
 }
 
-fn told(doors: &Doors, failure: Failure, shape: Shape, caller: Option<TraceParent>) -> Response {
-    let trace_id = traced(doors, &failure, caller);
+/// Who asked for what failed, as far as that is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// The span that its request is a part of.
+    pub(crate) trace: Option<TraceParent>,
+    /// None where no one was let in.
+    pub(crate) who: Option<&'a Caller>,
+}
+
+fn told(doors: &Doors, failure: Failure, shape: Shape, asker: Asker<'_>) -> Response {
+    let trace_id = traced(doors, &failure, asker);
     let shape = failure.shape().unwrap_or(shape);
     failure.render(shape, trace_id)
 }
 
 /// Gives a failure its trace id and notes it in the log: that of its caller's trace, so that one
 /// search finds both, else a new one.
-pub(crate) fn traced(doors: &Doors, failure: &Failure, caller: Option<TraceParent>) -> String {
-    let trace = caller.map_or_else(|| doors.engine.entropy().bits(), |caller| caller.trace);
+pub(crate) fn traced(doors: &Doors, failure: &Failure, asker: Asker<'_>) -> String {
+    let Asker { trace, who } = asker;
+    let trace = trace.map_or_else(|| doors.engine.entropy().bits(), |caller| caller.trace);
     let trace_id = format!("{trace:032x}");
-    if failure.status().is_server_error() {
-        let (code, message) = (failure.code(), failure.message());
-        tracing::error!(trace_id, code, status = failure.status().as_u16(), "{message}");
+    let (realm, subject) = (who.map(|who| who.realm.as_str()), who.map(|who| &*who.subject));
+    let (code, status) = (failure.code(), failure.status());
+    if status.is_server_error() {
+        let (status, message) = (status.as_u16(), failure.message());
+        tracing::error!(trace_id, realm, subject, code, status, "{message}");
     } else {
-        tracing::debug!(trace_id, code = failure.code(), status = failure.status().as_u16());
+        tracing::debug!(trace_id, realm, subject, code, status = status.as_u16());
     }
     trace_id
 }

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 fn seen(what: What) -> Seen {
     Seen {
         realm: "default".into(),
+        subject: Some("ann".into()),
+        actor: Some("bot".into()),
         session: Some(SessionKey::new("default", Space::thread(), "t-1")),
         run: Some(RunId(7)),
         at: None,
@@ -82,11 +84,16 @@ fn a_run_is_a_workflow() {
         ("session.id", "t-1"),
         ("waypost.session", "t-1"),
         ("waypost.realm", "default"),
+        ("waypost.subject", "ann"),
+        ("waypost.actor", "bot"),
         ("waypost.run", "run_00000000000000000000000000000007"),
         ("waypost.run.status", "failed"),
     ] {
         assert_eq!(attributes.get(name), Some(&words(value)), "{name}");
     }
+    let nobody = Seen { subject: None, actor: None, ..seen(run.clone()) };
+    let (_, attributes) = read(&nobody);
+    assert!(!attributes.contains_key("waypost.subject"), "{attributes:?}");
     let (begins, _) = read(&Seen { parent: None, ..seen(run) });
     assert_eq!((begins.parent_span_id, begins.flags, begins.status), (Vec::new(), 0x101, None));
 }

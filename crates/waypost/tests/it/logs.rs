@@ -5,12 +5,13 @@ use crate::process::Server;
 use serde_json::Value;
 
 /// What lines of this kind say beside realm, session and plan.
-const MORE: [(&str, &[&str]); 5] = [
-    ("run started", &["run"]),
-    ("run ended", &["run", "status"]),
-    ("call started", &["step", "call"]),
-    ("call finished", &["call"]),
-    ("ask opened", &["step", "ask"]),
+const MORE: [(&str, &[&str]); 6] = [
+    ("run started", &["subject", "run"]),
+    ("run ended", &["subject", "run", "status"]),
+    ("call started", &["subject", "step", "call"]),
+    ("call finished", &["subject", "call"]),
+    ("ask opened", &["subject", "step", "ask"]),
+    ("ask decided", &["subject", "ask", "by"]),
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use crate::http::runs::location;
 use crate::http::streams::stream::{Look, Source, answer, permit, told};
 use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared};
-use crate::request::frame::traced;
+use crate::request::frame::{Asker, traced};
 use crate::request::key::replayed;
 use crate::views::threads;
 use axum::http::header::LOCATION;
@@ -94,7 +94,8 @@ impl Source for Telling {
     }
 
     fn broken(&self, doors: &Doors, failure: Failure) -> Event {
-        let trace_id = traced(doors, &failure, None);
+        let asker = Asker { trace: None, who: Some(&self.caller) };
+        let trace_id = traced(doors, &failure, asker);
         told("result", &failure.thread(trace_id))
     }
 }
