@@ -7,6 +7,7 @@ use crate::entities::{Names, Stated, context};
 use crate::files::{self, Effect, FilePolicy, error};
 use crate::fit::{Fits, Fitted, validate};
 use crate::index::Index;
+use crate::reads::Reads;
 use crate::schema::identity;
 use crate::tally::{Outcome, Tally};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
@@ -243,7 +244,8 @@ impl Policies {
         tally.decision(request.act, prepared.role)
     }
 
-    /// What these policies say, where neither arguments nor time change it.
+    /// What these policies say, where neither arguments, nor where they came from, nor time change
+    /// it.
     fn settled(
         &self,
         candidates: Vec<usize>,
@@ -252,11 +254,12 @@ impl Policies {
     ) -> Vec<(usize, Option<Outcome>)> {
         let trigger = request.context.trigger;
         let tool = self.own_tool(request).map(|spec| spec.name.as_str());
-        let own = tool.and_then(|_| context(trigger, None, None));
-        let view = View::new(stated, context(trigger, None, None), own);
+        let plain = || context(trigger, None, None, None);
+        let view = View::new(stated, plain(), tool.and_then(|_| plain()));
         let outcome = |place: usize| {
             let policy = self.policies.get(place)?;
-            let changes = policy.reads.arguments || policy.reads.time;
+            let Reads { arguments, sources, time } = policy.reads;
+            let changes = arguments || sources || time;
             let names_tool = tool.is_some_and(|tool| policy.actions.tools.contains(tool));
             Some((place, (!changes).then(|| view.said(&policy.whole, names_tool))))
         };
@@ -349,6 +352,8 @@ enum Arguments {
 struct Moment<'p> {
     view: View<'p>,
     tool: Option<CalledTool>,
+    /// It is only asked whether some call could be allowed.
+    is_any_call: bool,
 }
 
 /// The tool that is called, where a policy names its own action.
@@ -366,26 +371,33 @@ impl<'p> Moment<'p> {
         now: Millis,
     ) -> Self {
         let open = prepared.outcomes.iter().filter(|(_, outcome)| outcome.is_none());
-        let mut open = open.filter_map(|(place, _)| policies.policies.get(*place));
-        let now = open.any(|policy| policy.reads.time).then_some(now);
-        let trigger = request.context.trigger;
+        let open = open.filter_map(|(place, _)| policies.policies.get(*place));
+        let (mut reads_sources, mut reads_time) = (false, false);
+        for Reads { sources, time, .. } in open.map(|policy| policy.reads) {
+            (reads_sources, reads_time) = (reads_sources || sources, reads_time || time);
+        }
+        let asked = &request.context;
+        let (trigger, now) = (asked.trigger, reads_time.then_some(now));
+        let sources = asked.sources.filter(|_| reads_sources);
         let (mut tool, mut own) = (None, None);
         if let Some(spec) = policies.own_tool(request) {
-            let (called, expression) = CalledTool::new(policies, spec, request.context.arguments);
-            (tool, own) = (Some(called), context(trigger, now, expression));
+            let (called, expression) = CalledTool::new(policies, spec, asked.arguments);
+            (tool, own) = (Some(called), context(trigger, now, sources, expression));
         }
         // A policy that reads arguments names the tool's own action.
-        let plain = now.and_then(|now| context(trigger, Some(now), None));
-        Self { view: View::new(prepared.stated.as_ref(), plain, own), tool }
+        let is_plain = reads_sources || reads_time;
+        let plain = is_plain.then(|| context(trigger, now, sources, None)).flatten();
+        let is_any_call = request.act == Act::Call && asked.arguments.is_none();
+        Self { view: View::new(prepared.stated.as_ref(), plain, own), tool, is_any_call }
     }
 
     fn outcome(&self, place: usize, policy: &FilePolicy) -> Outcome {
         let named = |tool: &&CalledTool| policy.actions.tools.contains(&tool.name);
         let Some(tool) = self.tool.as_ref().filter(named) else {
-            return self.view.said(&policy.whole, false);
+            return self.view.said(self.read_of(policy), false);
         };
         if !policy.reads.arguments {
-            return self.view.said(&policy.whole, true);
+            return self.view.said(self.read_of(policy), true);
         }
         let could_hold = || match &policy.bare {
             Some(bare) => !matches!(self.view.said(bare, true), Outcome::DoesNot),
@@ -409,6 +421,13 @@ impl<'p> Moment<'p> {
             }
             Arguments::Inexpressible(_) => Outcome::DoesNot,
         }
+    }
+
+    /// What is evaluated of a policy that reads no arguments. While there are none, a permit that
+    /// reads where they came from is taken without that: a list shows what it could permit.
+    fn read_of<'f>(&self, policy: &'f FilePolicy) -> &'f PolicySet {
+        let is_shown = self.is_any_call && policy.reads.sources && policy.effect == Effect::Permit;
+        policy.bare.as_ref().filter(|_| is_shown).unwrap_or(&policy.whole)
     }
 }
 

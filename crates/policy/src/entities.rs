@@ -1,6 +1,6 @@
 //! A question in the words of Cedar: who asks, what is done, to what, and what else is known.
 
-use crate::reads::{ARGUMENTS, NOW};
+use crate::reads::{ARGUMENTS, NOW, SOURCES};
 use crate::schema::{Kind, TOOL_ACTION, identity};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, ParseErrors, Request,
@@ -10,8 +10,9 @@ use kernel::contracts::policy::{Request as Asked, Resource, SessionFacts, Trigge
 use kernel::identity::roles::Roles;
 use kernel::tool::call::{Reach, ToolSpec};
 use kernel::values::caller::Act;
+use kernel::values::datum::Sources;
 use kernel::values::ids::Millis;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Attributes of an entity.
 type Attributes = HashMap<String, RestrictedExpression>;
@@ -134,10 +135,11 @@ impl Names {
     }
 }
 
-/// What else is known of a question. Time is there only where a policy reads it.
+/// What else is known of a question. Time and sources are there only where a policy reads them.
 pub(crate) fn context(
     trigger: Trigger,
     now: Option<Millis>,
+    sources: Option<&Sources>,
     arguments: Option<RestrictedExpression>,
 ) -> Option<Context> {
     let word = match trigger {
@@ -148,6 +150,12 @@ pub(crate) fn context(
     if let Some(now) = now {
         let moment = RestrictedExpression::new_datetime(now.rfc3339());
         members.push((NOW.to_owned(), moment));
+    }
+    // Of arguments without sources no one knows where they came from.
+    if let Some(sources) = sources.filter(|sources| !sources.is_empty()) {
+        let words: BTreeSet<&str> = sources.values().flatten().map(|one| one.from.word()).collect();
+        let words = RestrictedExpression::new_set(words.into_iter().map(text));
+        members.push((SOURCES.to_owned(), words));
     }
     if let Some(arguments) = arguments {
         members.push((ARGUMENTS.to_owned(), arguments));

@@ -41,8 +41,8 @@ pub(crate) struct FilePolicy {
     pub(crate) arguments: Vec<Vec<String>>,
     /// The policy alone.
     pub(crate) whole: PolicySet,
-    /// The same without the clauses that read arguments: to whom it could apply with some
-    /// arguments. Only where it reads any.
+    /// The same without the clauses that read arguments, or where they came from: to whom it could
+    /// apply with some arguments. Only where it reads any of that.
     pub(crate) bare: Option<PolicySet>,
 }
 
@@ -272,7 +272,8 @@ impl<'t> Draft<'t> {
         let arguments = named_arguments(clauses);
         self.check_reads(reads, &actions, clauses);
         let policy = self.policy.new_id(PolicyId::new(&id));
-        let bare = if reads.arguments { without_arguments(&policy, json) } else { None };
+        let is_of_calls = reads.arguments || reads.sources;
+        let bare = if is_of_calls { without_arguments(&policy, json) } else { None };
         let whole = PolicySet::from_policies([policy]).unwrap_or_else(|error| {
             self.mistakes.push(self.source.place(Mistake::error(error.to_string()), 0));
             PolicySet::new()
@@ -468,9 +469,13 @@ fn answerers(text: &str) -> Option<Vec<Answerer>> {
     text.split(',').map(one).collect()
 }
 
-/// A policy without the clauses that read arguments.
+/// A policy without the clauses that read arguments, or where they came from.
 fn without_arguments(policy: &Policy, mut json: Value) -> Option<PolicySet> {
-    json.get_mut("conditions")?.as_array_mut()?.retain(|clause| !reads(clause).arguments);
+    let is_of_call = |clause: &Value| {
+        let Reads { arguments, sources, .. } = reads(clause);
+        arguments || sources
+    };
+    json.get_mut("conditions")?.as_array_mut()?.retain(|clause| !is_of_call(clause));
     let bare = Policy::from_json(Some(policy.id().clone()), json).ok()?;
     PolicySet::from_policies([bare]).ok()
 }

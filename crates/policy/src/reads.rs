@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// The member of the context that holds the arguments of a call.
 pub(crate) const ARGUMENTS: &str = "arguments";
+/// The member of the context that says where the arguments came from.
+pub(crate) const SOURCES: &str = "sources";
 /// The member of the context that is the present moment.
 pub(crate) const NOW: &str = "now";
 
@@ -13,6 +15,7 @@ pub(crate) const NOW: &str = "now";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Reads {
     pub(crate) arguments: bool,
+    pub(crate) sources: bool,
     pub(crate) time: bool,
 }
 
@@ -26,11 +29,12 @@ pub(crate) fn reads(expression: &Value) -> Reads {
             Value::Array(items) => left.extend(items),
             Value::Object(fields) => {
                 if is_context(value) {
-                    found = Reads { arguments: true, time: true };
+                    found = Reads { arguments: true, sources: true, time: true };
                 }
                 for (operator, operands) in fields {
                     match member_of_context(operator, operands) {
                         Some(ARGUMENTS) => found.arguments = true,
+                        Some(SOURCES) => found.sources = true,
                         Some(NOW) => found.time = true,
                         Some(_) => {}
                         None => left.push(operands),
@@ -128,9 +132,12 @@ mod tests {
     #[test]
     fn what_is_read_of_the_context_is_found() {
         let read = |condition: &str| {
-            let Reads { arguments, time } = reads(&clauses(condition));
+            let Reads { arguments, time, .. } = reads(&clauses(condition));
             (arguments, time)
         };
+        let reads_sources = |condition: &str| reads(&clauses(condition)).sources;
+        assert!(reads_sources("context has sources && context.sources.contains(\"turn\")"));
+        assert!(reads_sources("context == {}") && !reads_sources("context.arguments.sources"));
         assert_eq!(read("context.trigger == \"run\""), (false, false));
         assert_eq!(read("principal has arguments && resource.now"), (false, false));
         assert_eq!(read("context.arguments.a"), (true, false));

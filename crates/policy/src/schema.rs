@@ -4,7 +4,7 @@
 //! not grow with the catalog.
 
 use crate::arguments::Record;
-use crate::reads::{ARGUMENTS, NOW};
+use crate::reads::{ARGUMENTS, NOW, SOURCES};
 use cedar_policy::Schema;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::Act;
@@ -190,6 +190,7 @@ fn applies_to(resources: &[Kind], arguments: Option<&Record>) -> Value {
     let mut context = json!({
         "trigger": {"type": "String"},
         NOW: {"type": "Extension", "name": "datetime"},
+        SOURCES: {"type": "Set", "element": {"type": "String"}, "required": false},
     });
     if let (Some(record), Some(members)) = (arguments, context.as_object_mut()) {
         members.insert(ARGUMENTS.to_owned(), record.to_cedar());

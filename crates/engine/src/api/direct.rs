@@ -15,7 +15,7 @@ use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
-use kernel::contracts::policy::Trigger;
+use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::definition::plan::flow::read_made;
 use kernel::session::RunStatus;
@@ -23,6 +23,7 @@ use kernel::tool::call::{
     Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
 use kernel::values::caller::Act;
+use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ impl Tools<'_> {
         };
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
         let unrecorded = listed.tool.spec().unrecorded;
-        match gate.judge(caller, &listed, arguments, Trigger::Door) {
+        match gate.judge(caller, &listed, arguments, Context::default()) {
             Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
             Judgement::Admitted { verdict: Verdict::Deny(why), pins, policy, policies, .. } => {
                 let refusal = denied(caller, tool, &why);
@@ -183,6 +184,7 @@ impl Tools<'_> {
             call,
             tool: tool.clone(),
             arguments: arguments.clone(),
+            sources: Sources::new(),
             reach: sent.reach,
             given: Arc::new(given),
             can: Abilities { later, ..request.can },

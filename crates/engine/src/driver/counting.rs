@@ -6,7 +6,7 @@ use crate::gate::noted::DeniedCall;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::reply::{BadReply, check, wordless};
 use kernel::ask::{Ask, AskBody, Reply};
-use kernel::contracts::policy::Trigger;
+use kernel::contracts::policy::{Context, Trigger};
 use kernel::tool::call::{Caller, HowFar, Judgement, Verdict};
 use kernel::values::caller::Act;
 
@@ -67,7 +67,7 @@ impl Driver {
         let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
         for who in std::iter::once(&starter).chain(editor) {
             for (tool, arguments) in &edits {
-                let refused = match gate.admit(who, tool, arguments).0 {
+                let refused = match gate.admit(who, tool, arguments, None).0 {
                     Judgement::Refused(fault) => fault.message,
                     Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
                         let policies = &policies;
@@ -98,7 +98,8 @@ impl Driver {
         };
         let (shared, tool) = (&self.shared, &call.tool);
         let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
-        match shared.gate.judge(who, &listed, &call.arguments, Trigger::Run) {
+        let context = Context { trigger: Trigger::Run, ..Context::default() };
+        match shared.gate.judge(who, &listed, &call.arguments, context) {
             Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
                 let (arguments, policies) = (&call.arguments, &policies);
                 let denied = DeniedCall { tool, arguments, why: &why, policies };

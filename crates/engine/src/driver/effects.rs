@@ -11,7 +11,7 @@ use crate::waiting::attending::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::Published;
-use kernel::event::Fact;
+use kernel::event::{CallRequest, Fact};
 use kernel::expression::pointer::Want;
 use kernel::journal::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall, Run};
@@ -55,9 +55,8 @@ impl Driver {
         let Some(open) = session.calls.get(&call) else { return Ok(()) };
         let Some(run) = session.runs.get(&open.run) else { return Ok(()) };
         let caller = run.caller(&self.key.realm);
-        let request = &open.request;
-        let (judgement, listed) =
-            self.shared.gate.admit(&caller, &request.tool, &request.arguments);
+        let CallRequest { tool, arguments, sources, .. } = &open.request;
+        let (judgement, listed) = self.shared.gate.admit(&caller, tool, arguments, Some(sources));
         let judgement = match is_denial(&judgement) {
             true => self.not_any_more(run).map_or(judgement, Judgement::Refused),
             false => judgement,
@@ -110,6 +109,7 @@ impl Driver {
             call: id,
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
+            sources: open.request.sources.clone(),
             reach,
             given,
             can,

@@ -42,6 +42,7 @@ use kernel::tool::call::{
     ToolOutput, Verdict,
 };
 use kernel::tool::schema::{Misfit, Schemas, sentence};
+use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, RealmId, ToolName};
 use outputs::{narrowed, not_as_promised};
@@ -79,6 +80,8 @@ pub(crate) struct Sending {
     pub(crate) call: CallId,
     pub(crate) tool: ToolName,
     pub(crate) arguments: Arc<Value>,
+    /// Where the arguments came from; empty where no one knows.
+    pub(crate) sources: Sources,
     pub(crate) reach: Reach,
     /// What came of what it wanted before.
     pub(crate) given: Arc<Given>,
@@ -185,24 +188,26 @@ impl Gate {
         caller: &Caller,
         tool: &ToolName,
         arguments: &Value,
+        sources: Option<&Sources>,
     ) -> (Judgement, Option<Arc<Listed>>) {
+        let context = Context { arguments: Some(arguments), sources, trigger: Trigger::Run };
         match self.well_formed(caller, tool, arguments) {
-            Ok(listed) => (self.judge(caller, &listed, arguments, Trigger::Run), Some(listed)),
+            Ok(listed) => (self.judge(caller, &listed, arguments, context), Some(listed)),
             Err(misfit) => (Judgement::Refused(misfit.fault), None),
         }
     }
 
-    /// What policy says of a call that is well-formed.
+    /// What policy says of a call that is well-formed, with what else is known of it.
     pub(crate) fn judge(
         &self,
         caller: &Caller,
         listed: &Listed,
         arguments: &Value,
-        trigger: Trigger,
+        context: Context<'_>,
     ) -> Judgement {
         let (reach, idempotent) = listed.tool.reach(arguments);
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
-        let context = Context { arguments: Some(arguments), trigger };
+        let context = Context { arguments: Some(arguments), ..context };
         let decision = match is_on(Switch::JudgementSkipped) {
             true => Decision::allow(),
             false => self.decide_call(caller, listed.tool.spec(), context),
@@ -320,7 +325,8 @@ impl Gate {
     fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
         let spec = listed.tool.spec();
         let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
-        let context = Context { arguments: Some(&sending.arguments), trigger };
+        let (arguments, sources) = (Some(&*sending.arguments), Some(&sending.sources));
+        let context = Context { arguments, sources, trigger };
         let decision = self.decide_call(&sending.caller, spec, context);
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(sending, &decision);

@@ -1,18 +1,24 @@
 //! The gate: what is not listed cannot be called, calls end in time, outputs are as promised.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::CallReport;
+use engine::{CallReport, Parts};
 use kernel::ask::AskBody;
-use kernel::contracts::Loaded;
+use kernel::contracts::policy::{Context, Decision, Request};
+use kernel::contracts::{Loaded, Policy};
 use kernel::limits::Limits;
 use kernel::tool::call::{Caller, HowFar};
+use kernel::values::caller::Act;
 use kernel::values::ids::{ContentHash, SessionKey, Space};
 use serde_json::json;
+use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "planId: secret\nsteps: [{id: call, type: tool_call, toolId: 'secret::write', \
     arguments: {}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
     arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const GIVEN: &str = "planId: given\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {n: {jsonPath: $.promptInput.n}}, nextStepId: end}, \
+    {id: end, type: final_response, message: ok}]";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
@@ -44,6 +50,40 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
         .await
         .unwrap();
     assert!(matches!(done, CallReport::Done(_)));
+}
+
+/// Keeps where the arguments of calls came from, as policy is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Vec<&'static str>>>);
+
+impl Policy for Told {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let Context { arguments, sources, .. } = request.context;
+        if request.act == Act::Call && arguments.is_some() {
+            let sources = sources.into_iter().flat_map(|sources| sources.values().flatten());
+            self.0.lock().unwrap().push(sources.map(|one| one.from.word()).collect());
+        }
+        Decision::allow()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_is_told_where_the_arguments_of_a_step_came_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = Arc::new(Told::default());
+    let policy = told.clone();
+    let watched = |parts: Parts| Parts { policy, ..parts };
+    let world = World::changed(folder.path(), &[GIVEN], watched).await;
+    world.permits.add_permits(2);
+    let report = world.run("given", json!({"n": 1}), "s").await;
+    assert_eq!(report.run.status.name(), "completed", "{:?}", report.run.last_error);
+    let of_run = std::mem::take(&mut *told.0.lock().unwrap());
+    assert!(of_run.len() > 1, "it is judged, and again when it starts");
+    assert!(of_run.iter().all(|sources| *sources == ["input"]), "{of_run:?}");
+    let tools = world.engine.tools();
+    tools.call(&caller(), &"slow::read".into(), json!({"n": 1}), WAIT_MS).await.unwrap();
+    let direct = std::mem::take(&mut *told.0.lock().unwrap());
+    assert!(!direct.is_empty() && direct.iter().all(Vec::is_empty), "{direct:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

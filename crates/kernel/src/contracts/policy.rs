@@ -6,6 +6,7 @@ use crate::identity::realm::RealmSettings;
 use crate::identity::roles::Target;
 use crate::tool::call::{ToolSpec, Verdict};
 use crate::values::caller::{Act, Answerers, Caller};
+use crate::values::datum::Sources;
 use crate::values::ids::RealmId;
 use serde_json::Value;
 use std::fmt;
@@ -154,6 +155,9 @@ pub struct Context<'a> {
     /// The arguments of a call or the input of a run; none where it is only asked whether it could
     /// be allowed at all, with some arguments.
     pub arguments: Option<&'a Value>,
+    /// Where the arguments came from, where that is known: a step of a plan knows it, and neither a
+    /// direct call nor a model's.
+    pub sources: Option<&'a Sources>,
     /// What led to it.
     pub trigger: Trigger,
 }

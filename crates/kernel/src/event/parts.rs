@@ -4,7 +4,7 @@ use crate::ask::Decision;
 use crate::ask::held::{Does, Found};
 use crate::conversation::llm::{Native, Stop, Usage};
 use crate::conversation::talk::Asked;
-use crate::values::datum::{Datum, Source};
+use crate::values::datum::{Datum, Sources};
 use crate::values::fault::Fault;
 use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
@@ -117,7 +117,7 @@ pub struct CallRequest {
     pub arguments: Arc<Value>,
     /// For each argument, by JSON Pointer, what it was built from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sources: BTreeMap<String, Vec<Source>>,
+    pub sources: Sources,
     /// The context key for the output.
     pub save_as: ContextKey,
     /// Where the frame goes then.

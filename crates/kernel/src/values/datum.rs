@@ -69,6 +69,20 @@ pub enum Origin {
     Join,
 }
 
+impl Origin {
+    /// What kind of origin it is, in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Plan => "plan",
+            Self::Call(_) => "call",
+            Self::Reply(_) => "reply",
+            Self::Turn(_) => "turn",
+            Self::Join => "join",
+        }
+    }
+}
+
 impl Datum {
     /// A small value.
     pub fn inline(value: Value, from: Origin) -> Self {
@@ -204,6 +218,9 @@ pub struct Source {
     /// The pointer that selected it, as the plan spells it.
     pub path: String,
 }
+
+/// For arguments, by JSON Pointer, what each was built from.
+pub type Sources = BTreeMap<String, Vec<Source>>;
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, Roster};
 use kernel::identity::roles::Roles;
 use kernel::values::caller::{Act, Caller};
+use kernel::values::datum::{Origin, Source, Sources};
 use kernel::values::ids::Millis;
 use serde_json::json;
 use std::collections::HashMap;
@@ -200,6 +201,26 @@ fn what_a_policy_says_by_the_arguments_is_not_remembered() {
         said(&stage.policy.decide(&request))
     };
     assert_eq!([call(1), call(100), call(2)], ["allow a", "deny", "allow a"]);
+}
+
+#[test]
+fn what_a_policy_says_by_the_sources_is_not_remembered() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource)\n\
+                when { context has sources && context.sources.contains(\"input\") };";
+    let stage = Stage::new(text, &[], true);
+    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let call = |from: Origin| {
+        let source = Source { from, path: "$.x".to_owned() };
+        let sources = Sources::from([("/amount".to_owned(), vec![source])]);
+        let arguments = json!({"amount": 1});
+        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let context = Context { arguments, sources, ..Context::default() };
+        let resource = Resource::Tool(&spec);
+        let request = Request { act: Act::Call, subject: &subject, resource, context };
+        said(&stage.policy.decide(&request))
+    };
+    let answers = [call(Origin::Input), call(Origin::Turn(1)), call(Origin::Input)];
+    assert_eq!(answers, ["allow a", "deny", "allow a"]);
 }
 
 #[test]

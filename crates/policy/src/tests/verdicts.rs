@@ -5,6 +5,7 @@ use crate::decide::Policies;
 use kernel::contracts::policy::{Answerer, Context, Obligation, Resource, SessionFacts, Trigger};
 use kernel::tool::call::Verdict;
 use kernel::values::caller::Act;
+use kernel::values::datum::{Origin, Source, Sources};
 use serde_json::json;
 
 fn session(owner: Option<&str>) -> Resource<'_> {
@@ -164,6 +165,43 @@ fn what_led_to_a_request_and_the_moment_are_known() {
     assert_eq!(said(&ann.does(&read, Act::Read, Resource::Server)), "allow day");
     assert_eq!(said(&ann.does(&read, Act::Operate, Resource::Server)), "deny");
     assert!(read.read_time());
+}
+
+#[test]
+fn where_arguments_came_from_is_known_of_some_calls() {
+    let read = policies(
+        "@id(\"all\") permit(principal, action == Action::\"call\", resource);\n\
+         @id(\"model\") forbid(principal, action == Action::\"call\", resource)\n\
+         when { context has sources && context.sources.contains(\"turn\") };",
+    );
+    let only_input = policies(
+        "@id(\"input\") permit(principal, action == Action::\"call:pay\", resource)\n\
+         when { context has sources && context.sources == [\"input\"] };\n\
+         @id(\"any\") permit(principal, action == Action::\"read\", resource)\n\
+         when { context has sources };",
+    );
+    let (spec, ann, arguments) = (pay(), Ann(&[]), json!({"amount": 1}));
+    let tool = Resource::Tool(&spec);
+    let called = |policies: &Policies, origins: &[Origin]| {
+        let source = |from: &Origin| Source { from: from.clone(), path: "$.x".to_owned() };
+        let of_amount: Vec<Source> = origins.iter().map(source).collect();
+        let known = (!of_amount.is_empty()).then(|| ("/amount".to_owned(), of_amount));
+        let sources: Sources = known.into_iter().collect();
+        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let context = Context { arguments, sources, trigger: Trigger::Run };
+        said(&ann.asks(policies, Act::Call, tool, context))
+    };
+    let (input, turn) = (Origin::Input, Origin::Turn(1));
+    assert_eq!(called(&read, std::slice::from_ref(&input)), "allow all");
+    assert_eq!(called(&read, &[input.clone(), turn.clone()]), "deny model");
+    assert_eq!(called(&read, &[]), "allow all");
+    assert_eq!(said(&ann.does(&read, Act::Call, tool)), "allow all");
+
+    assert_eq!(called(&only_input, std::slice::from_ref(&input)), "allow input");
+    assert_eq!(called(&only_input, &[input, turn]), "deny");
+    assert_eq!(called(&only_input, &[]), "deny", "nobody knows where they came from");
+    assert!(ann.sees(&only_input, &spec), "some call is permitted");
+    assert_eq!(said(&ann.does(&only_input, Act::Read, Resource::Server)), "deny", "no call");
 }
 
 #[test]
