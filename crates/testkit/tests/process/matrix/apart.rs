@@ -180,7 +180,7 @@ fn word(text: &str, begin: &str) -> String {
     text[at..].chars().take_while(is_part).collect()
 }
 
-fn resumed(site: &mut Site, key: &Key, thread: &str, call: &str) -> Answer {
+pub(super) fn resumed(site: &mut Site, key: &Key, thread: &str, call: &str) -> Answer {
     let approvals = json!([{"call_id": call, "approved": true}]);
     let body = json!({"thread_id": thread, "approvals": approvals}).to_string();
     let (key, headers, method, path) = (Some(key), Vec::new(), "POST", "/resume");
@@ -188,7 +188,7 @@ fn resumed(site: &mut Site, key: &Key, thread: &str, call: &str) -> Answer {
 }
 
 /// A stateless request of MCP.
-fn asked(site: &mut Site, key: &Key, method: &str, params: &Value) -> Answer {
+pub(super) fn asked(site: &mut Site, key: &Key, method: &str, params: &Value) -> Answer {
     let mut headers = Vec::new();
     let body = site.message(Era::Modern, method, &params.to_string(), key, &mut headers);
     let (key, method, path) = (Some(key), "POST", "/mcp");

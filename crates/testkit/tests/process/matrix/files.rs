@@ -6,7 +6,7 @@ use std::path::Path;
 use testkit::harness::Project;
 
 /// The server is behind a proxy, so that everybody needs a credential.
-const SETTINGS: &str = r#"[server.tls]
+pub(super) const SETTINGS: &str = r#"[server.tls]
 by = "proxy"
 
 [tools]
@@ -85,19 +85,27 @@ fallback:
   say: there is nothing to add
 "#;
 
+/// What a realm can have files of its own for.
+pub(super) const DEFINITIONS: [(&str, &str); 5] = [
+    ("plans/matrix/echo.yaml", ECHO),
+    ("plans/matrix/ask.yaml", ASK),
+    ("plans/matrix/stuck.yaml", STUCK),
+    ("agents/clerk.yaml", AGENT),
+    ("pipelines/desk.yaml", PIPELINE),
+];
+
 /// Writes the project into this folder.
 pub(super) fn written(folder: &Path) -> Project {
-    let plans =
-        [("matrix/echo.yaml", ECHO), ("matrix/ask.yaml", ASK), ("matrix/stuck.yaml", STUCK)];
-    let project = Project::write(folder, &plans, SETTINGS);
-    for (path, text) in [
-        ("agents/clerk.yaml", AGENT),
-        ("rules/clerk.yaml", RULES),
-        ("pipelines/desk.yaml", PIPELINE),
-    ] {
-        let path = project.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+    let project = Project::write(folder, &[], SETTINGS);
+    for (path, text) in DEFINITIONS.iter().chain(&[("rules/clerk.yaml", RULES)]) {
+        put(folder, path, text);
     }
     project
+}
+
+/// Writes a file below this folder.
+pub(super) fn put(folder: &Path, path: &str, text: &str) {
+    let path = folder.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
 }

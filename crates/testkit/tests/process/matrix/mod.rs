@@ -11,6 +11,9 @@ mod site;
 mod page;
 mod pipe;
 mod apart;
+mod neighbours;
+mod foreign;
+mod equal;
 
 use doors::{Door, Kind, Thing};
 use page::{Cells, Line};

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::caller::Era;
-use testkit::harness::{Server, StartOptions, wait_for, waypost};
+use testkit::harness::{Project, Server, StartOptions, wait_for, waypost};
 use testkit::http::{Answer, Client};
 use wire::mcp::{LEGACY, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, TASKS};
 
@@ -56,7 +56,7 @@ pub(super) struct Site {
     own: Client,
     pub(super) keys: Keys,
     /// What stands for the words in angle brackets.
-    facts: Vec<(&'static str, String)>,
+    facts: Facts,
     /// The sessions of MCP, by the key that began them.
     sessions: BTreeMap<String, String>,
     pub(super) project: PathBuf,
@@ -67,8 +67,13 @@ pub(super) struct Site {
 impl Site {
     /// Starts the server and lets the first ones in.
     pub(super) fn start() -> Self {
+        Self::of(files::written)
+    }
+
+    /// The same with the project that is written into the given folder.
+    pub(super) fn of(write: impl FnOnce(&Path) -> Project) -> Self {
         let folder = tempfile::Builder::new().prefix("waypost-matrix-").tempdir().unwrap();
-        let project = files::written(&folder.path().join("project"));
+        let project = write(&folder.path().join("project"));
         let data = folder.path().join("data");
         let root = first_key(folder.path(), &data);
         let options = StartOptions { project: project.path(), data: &data, args: &[] };
@@ -122,39 +127,55 @@ impl Site {
     }
 
     fn made(&mut self, role: &str, scopes: &[&str]) -> Key {
+        self.made_in("default", role, scopes)
+    }
+
+    /// A key for one realm, made there.
+    pub(super) fn made_in(&mut self, realm: &str, role: &str, scopes: &[&str]) -> Key {
         let root = self.keys.root.clone();
         let mut body = json!({"name": role, "roles": [role]});
         if !scopes.is_empty() {
             body["scopes"] = json!(scopes);
         }
-        let made = self.done(&root, "POST", "/api/v1/keys", &body);
+        let path = format!("/api/v1/keys?realm={realm}");
+        let made = self.done(&root, "POST", &path, &body);
         Key { id: text(&made["key"]["id"]), text: text(&made["text"]) }
     }
 
     /// Makes one of everything that doors name, all of it the owner's.
     pub(super) fn furnish(&mut self) {
-        let (root, owner) = (self.keys.root.clone(), self.keys.owner.clone());
-        let said = json!({"text": CANARY});
-        let asks = self.run(&owner, "matrix::ask", Some("matrix-asks"), &said);
-        let paused = self.run(&owner, "matrix::ask", None, &said);
-        let stuck = self.run(&owner, "matrix::stuck", None, &said);
-        self.run(&owner, "matrix::echo", Some("matrix-old"), &said);
-        let letters = format!("{CANARY}{}", "x".repeat(BLOB_LETTERS));
-        let large = self.run(&owner, "matrix::echo", None, &json!({"text": letters}));
+        let (admin, owner) = (self.keys.root.clone(), self.keys.owner.clone());
+        let (realm, canary) = ("default", CANARY);
+        self.facts = self.furnished(&Home { realm, admin: &admin, owner: &owner, canary });
+    }
+
+    /// The same in any realm; what stands for the words in angle brackets there.
+    pub(super) fn furnished(&mut self, home: &Home<'_>) -> Facts {
+        let Home { realm, admin, owner, canary } = *home;
+        let said = json!({"text": canary});
+        let asks = self.run(owner, "matrix::ask", Some("matrix-asks"), &said);
+        let paused = self.run(owner, "matrix::ask", None, &said);
+        let stuck = self.run(owner, "matrix::stuck", None, &said);
+        self.run(owner, "matrix::echo", Some("matrix-old"), &said);
+        let letters = format!("{canary}{}", "x".repeat(BLOB_LETTERS));
+        let large = self.run(owner, "matrix::echo", None, &json!({"text": letters}));
         let session = text(&large["session"]["id"]);
         let plain = json!({"sessionId": "matrix-plain"});
-        self.done(&owner, "POST", "/sessions", &plain);
+        self.done(owner, "POST", "/sessions", &plain);
         let agent = json!({"llmConfigRef": "rules", "enabledTools": ["math::add"]});
         for name in ["matrix-one", "matrix-two", "matrix-three"] {
-            self.done(&root, "PUT", &format!("/api/v1/agents/{name}"), &agent);
+            self.done(admin, "PUT", &format!("/api/v1/agents/{name}"), &agent);
         }
-        let third = "/api/agent/config/matrix-three?realm=default";
-        let third = self.done(&root, "GET", third, &Value::Null);
+        let third = format!("/api/agent/config/matrix-three?realm={realm}");
+        let third = self.done(admin, "GET", &third, &Value::Null);
         let provider = json!({"providerType": "mcp", "baseUrl": "http://127.0.0.1:1/mcp"});
-        self.done(&root, "PUT", "/api/v1/providers/shelf", &provider);
-        let spare = self.made("member", &[]);
-        let call = self.said(&owner, "matrix", CANARY).call;
-        self.facts = vec![
+        // An address of this machine is for who administers every realm.
+        let root = self.keys.root.clone();
+        let shelf = format!("/api/v1/providers/shelf?realm={realm}");
+        self.done(&root, "PUT", &shelf, &provider);
+        let spare = self.made_in(realm, "member", &[]);
+        let call = self.said(owner, "matrix", canary).call;
+        vec![
             ("<ask>", text(&asks["run"]["asks"][0]["id"])),
             ("<run>", text(&asks["run"]["id"])),
             ("<paused>", text(&paused["run"]["id"])),
@@ -166,7 +187,7 @@ impl Site {
             ("<key>", spare.id),
             ("<call>", call),
             ("<backup>", self.folder.path().join("backup").display().to_string()),
-        ];
+        ]
     }
 
     /// Runs a plan until it is over or waits.
@@ -275,7 +296,12 @@ impl Site {
         self.answer_at(door, true, &sending)
     }
 
-    fn answer_at(&mut self, door: &Door, is_served: bool, sending: &Sending<'_>) -> Answer {
+    pub(super) fn answer_at(
+        &mut self,
+        door: &Door,
+        is_served: bool,
+        sending: &Sending<'_>,
+    ) -> Answer {
         match door.kind {
             Kind::OwnPort => answered(&mut self.own, sending),
             // A stream that begins does not end; one that is refused is a whole answer.
@@ -335,7 +361,7 @@ impl Site {
     }
 
     /// The session of MCP that this key has; it begins one.
-    fn session_of(&mut self, key: &Key) -> String {
+    pub(super) fn session_of(&mut self, key: &Key) -> String {
         if let Some(session) = self.sessions.get(&key.text) {
             return session.clone();
         }
@@ -350,11 +376,11 @@ impl Site {
     }
 
     fn filled(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (word, fact) in &self.facts {
-            text = text.replace(word, fact);
-        }
-        text
+        filled(text, &self.facts)
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     /// Sends more wrong keys from this address than are answered as what they are.
@@ -379,6 +405,27 @@ impl Site {
         let what = format!("the feed to tell of `{word}`");
         heard(self.server.address(), &sending, &what, |heard| heard.contains(word))
     }
+}
+
+/// What stands for the words in angle brackets.
+pub(super) type Facts = Vec<(&'static str, String)>;
+
+/// Where things are made, by whom, and what they say.
+#[derive(Clone, Copy)]
+pub(super) struct Home<'a> {
+    pub(super) realm: &'a str,
+    pub(super) admin: &'a Key,
+    pub(super) owner: &'a Key,
+    pub(super) canary: &'a str,
+}
+
+/// The text with these facts for the words in angle brackets.
+pub(super) fn filled(text: &str, facts: &[(&'static str, String)]) -> String {
+    let mut text = text.to_owned();
+    for (word, fact) in facts {
+        text = text.replace(word, fact);
+    }
+    text
 }
 
 /// What is left of a server that ended.
