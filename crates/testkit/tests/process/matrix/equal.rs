@@ -1,5 +1,5 @@
 //! What a realm is answered does not depend on its neighbour: the same script has the same answers,
-//! byte by byte, whether the other realm is not there, idle, busy or failing. Ids, times and cursors
+//! byte by byte, whether the other realm is absent, idle, busy or failing. Ids, times and cursors
 //! are left out of the comparison, and so are the places of sinks, which follow in their own time.
 
 use super::neighbours::two_written;
@@ -89,7 +89,7 @@ const METHODS: [(&str, &str); 5] = [
 const BUSY: &[Line] = &[
     ("POST", "/api/v1/runs", r#"{"planId": "matrix::echo", "input": {"a": 2}}"#),
     ("POST", "/api/v1/runs", r#"{"planId": "matrix::ask"}"#),
-    ("POST", "/run", r#"{"thread_id": "t", "user_request": "add it", "agent": "clerk"}"#),
+    ("POST", "/run", r#"{"thread_id": "t", "user_request": "hello", "agent": "clerk"}"#),
     ("POST", "/desk/cases", r#"{"tradeId": "T-1", "reason": "Missing ISIN"}"#),
     ("PUT", "/api/v1/agents/spare", r#"{"llmConfigRef": "rules", "description": "changed"}"#),
     ("GET", "/api/v1/tools", ""),
@@ -199,7 +199,7 @@ impl Stir {
                     let (key, headers) = (Some(&key), Vec::new());
                     let answer =
                         answered(&mut client, &Sending { key, headers, method, path, body });
-                    assert!(answer.status < 500 || answer.status == 502, "{path}: {answer:?}");
+                    assert_ne!(answer.status, 500, "{path}: {answer:?}");
                 }
                 counted.fetch_add(1, Ordering::Relaxed);
             }
@@ -264,7 +264,7 @@ fn end_of_word(letters: &[char], begin: usize) -> usize {
 /// Whether a word is an id, a time, a cursor or, by the name before it, a duration or a port.
 fn is_of_the_moment(word: &str, before: &str) -> bool {
     let has_digit = word.contains(|letter: char| letter.is_ascii_digit());
-    let is_long = word.len() >= 20 && has_digit;
+    let is_long = word.len() >= 32 || (word.len() >= 20 && has_digit);
     let is_time = word.len() >= 12 && word.starts_with("20") && word.contains('T');
     let is_moment = word.len() >= 12 && word.bytes().all(|byte| byte.is_ascii_digit());
     let is_named = ["Ms\":", "port\":"].iter().any(|name| before.ends_with(name));

@@ -1,7 +1,7 @@
 //! Each of two realms with the same names tries everything of the other: ids, cursors, states and
 //! sessions of MCP, tasks and places of streams, at every route of `/openapi.json` and with every
-//! method of MCP. Nothing of the other is in any answer, stream, hint, event or span of its own, and
-//! nothing of either in the log. What was tried changed nothing.
+//! method of MCP. Nothing of the other is in any answer, stream, hint, event or span of its own,
+//! and nothing that is said in either of them is in the log. What was tried changed nothing.
 
 use super::apart::resumed;
 use super::doors::{self, Door, Kind, Thing};
@@ -20,6 +20,7 @@ use testkit::harness::wait_for;
 use testkit::http::Answer;
 use testkit::servers::otlp::{Collector, Span};
 use testkit::upstream::Upstream;
+use wire::mcp::LEGACY;
 
 /// What a realm keeps, whatever others try.
 const KEPT: [&str; 9] = [
@@ -144,9 +145,9 @@ fn lists_are_apart(site: &mut Site, own: &Realm, other: &Realm, doors: &[Door]) 
 
 /// What the things of a realm are like for who administers it.
 fn kept(site: &mut Site, realm: &Realm) -> Vec<String> {
-    let paths = KEPT.map(|path| filled(path, &realm.facts));
+    let principal = format!("/api/v1/principals/{}", realm.bird);
     let mut shown = Vec::new();
-    for path in paths {
+    for path in KEPT.map(|path| filled(path, &realm.facts)).into_iter().chain([principal]) {
         let answer = site.get(&realm.key, &path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         shown.push(answer.body);
@@ -242,6 +243,7 @@ fn places_lead_nowhere(site: &mut Site, own: &Realm, other: &Realm) {
     for method in ["GET", "DELETE"] {
         let headers = vec![
             ("mcp-session-id", session.clone()),
+            ("mcp-protocol-version", LEGACY[0].to_owned()),
             ("accept", "text/event-stream".to_owned()),
             ("last-event-id", "0-1".to_owned()),
         ];

@@ -151,8 +151,7 @@ impl Realm {
 }
 
 /// Calls a tool that asks for a name, as a client that can show a form and knows no tasks.
-pub(super) fn call_that_asks(site: &mut Site, key: &Key, reply: Value) -> Answer {
-    let mut params = reply;
+pub(super) fn call_that_asks(site: &mut Site, key: &Key, mut params: Value) -> Answer {
     params["name"] = json!("matrix__ask");
     params["arguments"] = json!({});
     let mut headers = Vec::new();
