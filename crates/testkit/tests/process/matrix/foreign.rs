@@ -176,6 +176,9 @@ fn door_is_tried(site: &mut Site, door: &Door, own: &Realm, other: &Realm) {
     let is_indifferent = matches!(door.kind, Kind::Mcp(_, "resources/unsubscribe"));
     let is_right = is_refusal || is_indifferent || !names_foreign;
     assert!(is_right, "`{}`, {}: {answer:?}", own.name, door.name());
+    // That a name is taken elsewhere is not told either.
+    let is_missing = !door.path.contains("/sinks/file") || told(&answer) == "404 not_found";
+    assert!(is_missing, "`{}`, {}: {answer:?}", own.name, door.name());
     let entered = attempted(site, door, Attempt { realm: other.name, ..plain });
     let is_open = door.thing == Thing::Open || door.kind == Kind::Token;
     let told_of_realm = told(&entered);
