@@ -254,6 +254,7 @@ pub fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result
         spawn,
         limits,
         session_ttls: BTreeMap::new(),
+        realms: None,
     })
 }
 

@@ -115,6 +115,25 @@ pub(crate) struct StartRun {
 }
 
 impl Command {
+    /// Who gives it, where that is known.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        match self {
+            Command::Create { by, .. } | Command::Adopt { by, .. } | Command::Change { by, .. } => {
+                Some(by)
+            }
+            Command::Run { start, .. } => Some(&start.caller),
+            Command::Reply { by, .. }
+            | Command::Resume { by, .. }
+            | Command::Replies { by, .. }
+            | Command::Give { by, .. } => Some(&by.caller),
+            Command::GiveUpLogin { .. }
+            | Command::Report { .. }
+            | Command::Await { .. }
+            | Command::Wake
+            | Command::Look(_) => None,
+        }
+    }
+
     /// Refuses the command.
     pub(crate) fn refuse(self, refusal: Refusal) {
         match self {

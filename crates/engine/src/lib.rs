@@ -3,6 +3,7 @@
 
 pub mod system;
 pub mod refusal;
+mod shares;
 pub mod request;
 mod idempotency;
 pub mod waiting;
@@ -53,6 +54,7 @@ pub use request::{
 };
 pub use retention::Pruned;
 pub use shared::{Engine, Parts};
+pub use shares::RealmsNow;
 pub use system::clock::timeout;
 pub use system::zones::Utc;
 pub use waiting::attending::{Attendance, Attendant};

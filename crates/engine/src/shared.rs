@@ -17,6 +17,7 @@ use crate::observe::observers::Observers;
 use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rest;
+use crate::shares::{RealmsNow, Shares};
 use crate::suspects::Suspects;
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
@@ -32,6 +33,7 @@ use kernel::contracts::{
 };
 use kernel::definition::plan::Closure;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::shares::SharedLimit;
 use kernel::limits::Limits;
 use kernel::tool::rules::ToolRules;
 use kernel::tool::schema::Schemas;
@@ -87,6 +89,8 @@ pub struct Parts {
     pub limits: Arc<Limits>,
     /// `session_ttl_ms` of realms that have one of their own.
     pub session_ttls: BTreeMap<RealmId, u64>,
+    /// The realms whose callers share the limits; none in local mode, where nothing is shared.
+    pub realms: Option<RealmsNow>,
 }
 
 /// The engine. Cheap to clone; all clones are one engine.
@@ -118,6 +122,9 @@ pub(crate) struct Shared {
     models: RwLock<Arc<Models>>,
     /// One permit for each turn of a model that runs.
     pub(crate) turns: Semaphore,
+    pub(crate) turn_shares: Shares,
+    /// Those of sessions that are being driven.
+    pub(crate) run_shares: Shares,
     pub(crate) counters: Counters,
     /// The sinks that events go to.
     pub(crate) outboxes: Arc<Outboxes>,
@@ -155,7 +162,8 @@ impl Engine {
     /// An engine over these parts, or all that is wrong with its tools. It drives nothing until
     /// someone calls.
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
-        let limits = parts.limits;
+        let (limits, realms) = (parts.limits, parts.realms);
+        let shares = |limit| Shares::new(limit, limits.clone(), realms.clone());
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
         let (tools, rules, off) = (parts.tools, parts.rules, parts.switched_off);
         let registry = Registry::new(tools, rules, parts.awaited, off, parts.schemas.as_ref())?;
@@ -168,6 +176,7 @@ impl Engine {
             clock: parts.clock.clone(),
             limits: limits.clone(),
             calls: Arc::new(Semaphore::new(limits.calls_active_max)),
+            call_shares: shares(SharedLimit::Calls),
             rates: Rates::new(CALL_RATES_MAX),
             breakers: Breakers::default(),
             arrivals,
@@ -199,6 +208,8 @@ impl Engine {
                 observers: Observers::new(parts.observers),
                 models: RwLock::new(Arc::new(parts.models)),
                 turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
+                turn_shares: shares(SharedLimit::Turns),
+                run_shares: shares(SharedLimit::Runs),
                 counters: Counters::default(),
                 outboxes: Arc::default(),
                 rest: Rest::default(),

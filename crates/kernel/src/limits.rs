@@ -314,6 +314,12 @@ limits! {
         calls_active_max: usize = 1_024, 1..=100_000;
         /// How many sessions move at the same time.
         runs_active_max: usize = 4_096, 1..=1_000_000;
+        /// Which part of `runs_active_max`, `turns_active_max` and `calls_active_max` one realm may
+        /// use, in percent, where credentials are required and there are several realms.
+        realm_share_percent: u32 = 50, 1..=100;
+        /// Which part of what its realm may use one caller may use, in percent, where credentials
+        /// are required.
+        caller_share_percent: u32 = 25, 1..=100;
         /// How many commands wait for one session.
         session_queue_max: usize = 64, 1..=65_536;
         /// How many requests wait for one case of a pipeline.

@@ -8,6 +8,7 @@ use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::identity::grants::check_realm;
 use kernel::identity::principal::check_id;
 use kernel::identity::realm::RealmSettings;
+use kernel::identity::shares::SharedLimit;
 use kernel::limits::Limits;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, RealmId};
@@ -43,6 +44,7 @@ pub(crate) struct RealmKeys {
     default_agent: Option<Text>,
     #[serde(deserialize_with = "variables")]
     variables: Option<Vec<Pattern>>,
+    limits: Each<u64>,
     /// What it says is read with the project's own rules.
     #[serde(rename = "supervisor")]
     _supervisor: Option<SupervisorKeys>,
@@ -74,6 +76,7 @@ fn settings(keys: RealmKeys) -> Result<RealmSettings, Mistake> {
         run_as: keys.run_as_user_id.map(|id| id.text.into()),
         default_agent: default.as_ref().map(|name| AgentName::from(name.text.as_str())),
         variables: keys.variables,
+        limits: own_limits(keys.limits)?,
     };
     match default.filter(|name| !set.enables_agent(&name.text)) {
         None => Ok(set),
@@ -83,6 +86,25 @@ fn settings(keys: RealmKeys) -> Result<RealmSettings, Mistake> {
             Err(name.mistake(Mistake::error(what).hint(hint)))
         }
     }
+}
+
+/// What a realm may use of shared limits.
+fn own_limits(written: Each<u64>) -> Result<BTreeMap<SharedLimit, usize>, Mistake> {
+    let own = written.0.into_iter().map(|(name, Located { value, .. })| {
+        let limit = SharedLimit::ALL.into_iter().find(|limit| limit.setting() == name.text);
+        let limit = limit.ok_or_else(|| {
+            let names = SharedLimit::ALL.map(SharedLimit::setting);
+            let hint = meant(&name.text, names);
+            let hint = hint.unwrap_or_else(|| format!("one of {}", names.join(", ")));
+            let what = format!("a realm has no limit `{}` of its own", name.text);
+            name.mistake(Mistake::error(what).hint(hint))
+        })?;
+        if let Some(bad) = Limits::check_one(limit.setting(), value) {
+            return Err(name.mistake(Mistake::error(bad.to_string()).hint(bad.hint())));
+        }
+        Ok((limit, usize::try_from(value).unwrap_or(usize::MAX)))
+    });
+    own.collect()
 }
 
 fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pattern>>, D::Error> {
@@ -218,8 +240,9 @@ mod tests {
                     run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
                     variables = [\"ACME_*\", \"SHARED\"]\n\
                     enabled_agents = [\"desk*\"]\nenabled_pipelines = [\"trades\"]\n\
-                    enabled_models = [\"fast\"]\n\
-                    [realms.none]\nenabled_tools = []\n[realms.bare]\n";
+                    enabled_models = [\"fast\"]\nlimits = { turns_active_max = 8 }\n\
+                    [realms.none]\nenabled_tools = []\n[realms.bare]\n\
+                    [realms.small.limits]\nruns_active_max = 1\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         let acme = RealmSettings {
             enabled_tools: patterns(&["math::*"]),
@@ -230,10 +253,12 @@ mod tests {
             run_as: Some("agent-service-user".into()),
             default_agent: Some("desk".into()),
             variables: patterns(&["ACME_*", "SHARED"]),
+            limits: BTreeMap::from([(SharedLimit::Turns, 8)]),
         };
         assert_eq!(config.realms["acme"], acme);
         assert_eq!(config.realms["none"].enabled_tools, Some(Vec::new()));
         assert_eq!(config.realms["bare"], RealmSettings::default());
+        assert_eq!(config.realms["small"].limits, [(SharedLimit::Runs, 1)].into());
     }
 
     #[test]
@@ -251,6 +276,14 @@ mod tests {
             (
                 "[realms.a]\nenabled_agents = [\"x\"]\ndefault_agent = \"desk\"\n",
                 "waypost.toml:3:17: error: `enabled_agents` leaves out the default agent `desk`",
+            ),
+            (
+                "[realms.a.limits]\nturns_max = 1\n",
+                "waypost.toml:2:1: error: a realm has no limit `turns_max` of its own",
+            ),
+            (
+                "[realms.a.limits]\nturns_active_max = 0\n",
+                "`turns_active_max` = 0 is out of range: it can be 1 to 100000",
             ),
         ] {
             let found = Config::parse("waypost.toml", text).unwrap_err();
@@ -281,7 +314,7 @@ mod tests {
             max_find_limit: Some(100),
             run_as: Some("agent-service-user".into()),
             default_agent: Some("desk".into()),
-            variables: None,
+            ..RealmSettings::default()
         };
         assert_eq!(session_ttls, BTreeMap::from([("acme".into(), 60_000)]));
         assert_eq!(realms["acme"], acme);

@@ -7,7 +7,7 @@ use crate::system::zones::here;
 use kernel::conversation::llm::{
     LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage,
 };
-use kernel::values::ids::RealmId;
+use kernel::values::caller::Caller;
 use std::sync::Arc;
 
 /// How much of an answer a model is shown again.
@@ -16,8 +16,8 @@ const SHOWN_CHARS_MAX: usize = 60_000;
 /// A model, and what was said.
 pub(crate) struct Asking<'a> {
     pub(crate) shared: &'a Arc<Shared>,
-    /// The realm that it is asked for.
-    realm: RealmId,
+    /// Whose turns they are.
+    caller: &'a Caller,
     pub(crate) model: String,
     messages: Vec<Message>,
     pub(crate) took: Took,
@@ -55,11 +55,11 @@ impl Took {
 impl<'a> Asking<'a> {
     pub(crate) fn new(
         shared: &'a Arc<Shared>,
-        realm: &RealmId,
+        caller: &'a Caller,
         model: String,
         messages: Vec<Message>,
     ) -> Self {
-        Self { shared, realm: realm.clone(), model, messages, took: Took::default() }
+        Self { shared, caller, model, messages, took: Took::default() }
     }
 
     /// One turn. A model that cannot answer, or refuses, is not asked again.
@@ -79,7 +79,7 @@ impl<'a> Asking<'a> {
         let counters = &self.shared.counters;
         count(&counters.turns_started);
         self.took.turns += 1;
-        let asked = self.shared.one_turn(&self.realm, &self.model, &prompt, &Unheard).await;
+        let asked = self.shared.one_turn(self.caller, &self.model, &prompt, &Unheard).await;
         let turn = asked.result.map_err(|error| {
             count(&counters.turns_failed);
             model_failed(&self.model, &error)

@@ -111,7 +111,7 @@ async fn arguments(shared: &Arc<Shared>, failed: &FailedStep, model: String) -> 
     let Some(messages) = opening(&shown) else {
         return Proposal::nothing(no_proposal("the call is too large to be shown to a model"));
     };
-    let mut asking = Asking::new(shared, &failed.caller.realm, model, messages);
+    let mut asking = Asking::new(shared, &failed.caller, model, messages);
     let found = rounds(&mut asking, failed, &shown).await;
     Proposal { found: found.unwrap_or_else(Found::nothing), took: asking.took }
 }
@@ -192,7 +192,7 @@ async fn correction(
     };
     let id = PlanId::from(format!("{DRAFTED}{}", failed.ask).as_str());
     let mut drafting = Drafting {
-        asking: Asking::new(shared, &failed.caller.realm, model, messages),
+        asking: Asking::new(shared, &failed.caller, model, messages),
         caller: &failed.caller,
         tools,
         purpose: Purpose::ToCorrect(id.clone()),

@@ -67,7 +67,7 @@ impl Catalog<'_> {
         tools.retain(|spec| is_among(only.as_deref(), spec));
         let shown = best_first(&tools, goal, self.shared.limits.draft_tools_max);
         let messages = opening(goal, &shown);
-        let asking = Asking::new(self.shared, &caller.realm, model, messages);
+        let asking = Asking::new(self.shared, caller, model, messages);
         let purpose = Purpose::ToKeep;
         let draft = Some(Drafting { asking, caller, tools, purpose }.run().await?);
         Ok(Drafted { existing: Vec::new(), draft })

@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::driver::drive;
 use crate::shared::{Shared, lock};
+use crate::shares::Share;
 use kernel::values::ids::SessionKey;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -37,7 +38,7 @@ impl Drop for Hold {
         if commands.is_empty() {
             driven.remove(&self.key);
         } else {
-            let driver = drive(self.shared.clone(), self.key.clone(), commands);
+            let driver = drive(self.shared.clone(), self.key.clone(), commands, Share::default());
             self.shared.spawn.task("session", Box::pin(driver));
         }
     }

@@ -4,6 +4,7 @@
 use crate::command::Command;
 use crate::refusal::{Refusal, Result};
 use crate::shared::{Shared, lock};
+use crate::shares::Share;
 use crate::suspects::Probation;
 use crate::system::clock::yield_now;
 use crate::system::panics::caught;
@@ -53,9 +54,14 @@ const APPENDS_AHEAD_MAX: u32 = 4;
 const PANICS_MAX: u32 = 6;
 
 /// Drives one session until nothing moves and no one asks.
-pub(crate) async fn drive(shared: Arc<Shared>, key: SessionKey, commands: mpsc::Receiver<Command>) {
+pub(crate) async fn drive(
+    shared: Arc<Shared>,
+    key: SessionKey,
+    commands: mpsc::Receiver<Command>,
+    share: Share,
+) {
     let probation = Arc::<Probation>::default();
-    let seat = Seat { shared: shared.clone(), key, commands };
+    let seat = Seat { shared: shared.clone(), key, commands, _share: share };
     let mut driving = pin!(seat.drive(probation.clone()));
     // Each stretch of work is noted while the session is on probation, so that a process that dies
     // of it leaves its name.
@@ -68,6 +74,7 @@ struct Seat {
     shared: Arc<Shared>,
     key: SessionKey,
     commands: mpsc::Receiver<Command>,
+    _share: Share,
 }
 
 impl Drop for Seat {

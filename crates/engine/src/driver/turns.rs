@@ -20,15 +20,17 @@ use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::{Cards, SeenTools};
 use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
 use kernel::session::AgentPhase;
+use kernel::values::caller::Caller;
 use kernel::values::canonical;
 use kernel::values::fault::Fault;
-use kernel::values::ids::{FrameId, Millis, RealmId, RunId};
+use kernel::values::ids::{FrameId, Millis, RunId};
 use serde_json::json;
 use std::sync::OnceLock;
 
 /// A turn that is ready to be asked.
 struct Asking {
     run: RunId,
+    caller: Caller,
     start: TurnStart,
     prompt: Prompt,
     tools: SeenTools,
@@ -144,12 +146,13 @@ impl Driver {
             renderer: RENDERER,
             reserved: agent.limits.tokens.map(|max| max.saturating_sub(spent)),
         };
-        Some(Ok(Asking { run: run.id, start, prompt, tools }))
+        let caller = run.caller(&self.key.realm);
+        Some(Ok(Asking { run: run.id, caller, start, prompt, tools }))
     }
 
     /// Records the start, and asks once that is durable: from there on it may cost money.
     async fn ask_model(&mut self, asking: Asking) -> Result<()> {
-        let Asking { run, start, prompt, tools } = asking;
+        let Asking { run, caller, start, prompt, tools } = asking;
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         let model = start.model.clone();
         self.turn_begins(&start, &prompt);
@@ -162,7 +165,7 @@ impl Driver {
             at: TurnPlace { run, frame, turn, attempt },
             open: kind == TurnKind::Act,
         };
-        let (number, realm) = (TurnNumber { turn, attempt }, self.key.realm.clone());
+        let number = TurnNumber { turn, attempt };
         let asking = async move {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
@@ -170,7 +173,7 @@ impl Driver {
                 return Done::Kept(Err(error));
             }
             ear.begin();
-            let asked = shared.one_turn(&realm, &model, &prompt, &ear).await;
+            let asked = shared.one_turn(&caller, &model, &prompt, &ear).await;
             Done::Turned(frame, number, Some(Box::new(Answered { asked, tools })))
         };
         let (asking, abort) = abortable(asking);
@@ -305,19 +308,20 @@ impl Driver {
 }
 
 impl Shared {
-    /// One turn of a model of a realm, within its time and among not too many others.
+    /// One turn of a model for a caller, within its time and among not too many others.
     pub(crate) async fn one_turn(
         &self,
-        realm: &RealmId,
+        caller: &Caller,
         name: &str,
         prompt: &Prompt,
         sink: &dyn DeltaSink,
     ) -> Asked {
         let models = self.models();
-        let is_enabled = self.gate.policy.settings(realm).enables_model(name);
+        let is_enabled = self.gate.policy.settings(&caller.realm).enables_model(name);
         let Some(model) = models.get(name).filter(|_| is_enabled) else {
             return Asked::failed(no_such_model(name, models.get(name).is_some()));
         };
+        let _share = self.turn_shares.take(caller).await;
         let Ok(_place) = self.turns.acquire().await else {
             let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
             return Asked::failed(error);

@@ -3,6 +3,7 @@
 
 use super::{RATE_LIMITED, TOO_MANY_CALLS};
 use crate::catalog::registry::Listed;
+use crate::shares::Full;
 use kernel::tool::call::ToolError;
 use kernel::values::ids::ToolName;
 use std::num::NonZeroU32;
@@ -46,6 +47,12 @@ pub(super) fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
     let error = ToolError::not_sent(TOO_MANY_CALLS, message)
         .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
         .passing();
+    Held { error: Box::new(error), retry_ms: Some(PLACE_RETRY_MS) }
+}
+
+/// Its caller has as many calls as it may, or all places of its realm are taken.
+pub(super) fn over_share(full: &Full) -> Held {
+    let error = ToolError::not_sent(TOO_MANY_CALLS, full.message()).hint(full.hint()).passing();
     Held { error: Box::new(error), retry_ms: Some(PLACE_RETRY_MS) }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod noted;
 pub(crate) mod rights;
 pub(crate) mod consent;
 mod pages;
+mod places;
 
 use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};
@@ -26,11 +27,11 @@ use crate::gate::judged::JudgedLists;
 use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
-use crate::system::clock::timeout;
+use crate::shares::Shares;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use held::{Held, PLACE_RETRY_MS, crowded, stopping, too_soon};
+use held::{Held, PLACE_RETRY_MS, too_soon};
 use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
@@ -46,11 +47,12 @@ use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, RealmId, ToolName};
 use outputs::{narrowed, not_as_promised};
+use places::Places;
 use serde_json::Value;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 /// The gate.
 pub(crate) struct Gate {
@@ -61,6 +63,7 @@ pub(crate) struct Gate {
     pub(crate) limits: Arc<Limits>,
     /// One permit for each call that runs.
     pub(crate) calls: Arc<Semaphore>,
+    pub(crate) call_shares: Shares,
     /// How often callers may call.
     pub(crate) rates: Rates,
     /// What failed in a row, and is refused for a while.
@@ -141,14 +144,6 @@ struct Pass {
     /// What counts its failures.
     guard: Option<Guard>,
     _places: Places,
-}
-
-/// The places of one call.
-struct Places {
-    /// Among the calls of its tool, if they are counted.
-    _own: Option<OwnedSemaphorePermit>,
-    /// Among all calls.
-    _shared: OwnedSemaphorePermit,
 }
 
 impl Gate {
@@ -307,10 +302,10 @@ impl Gate {
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
         let most = self.limits.call_output_bytes_max;
         let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
-        let places = match self.free_places(&listed) {
+        let places = match self.free_places(&sending.caller, &listed) {
             Some(places) => places,
             None => {
-                let places = Box::pin(self.await_places(&listed, timeout_ms)).await?;
+                let places = Box::pin(self.await_places(sending, &listed, timeout_ms)).await?;
                 // It may be gone by now, or denied: the call is sent at the end of that wait.
                 listed = self.still_there(sending)?;
                 self.heed_policy(sending, &listed)?;
@@ -347,35 +342,6 @@ impl Gate {
             false => format!("policy refuses `{}`", sending.tool),
         };
         Err(ToolError::not_sent(POLICY_DENIED, message))
-    }
-
-    /// The places of a call, if they are free: most often they are, and that needs no timer.
-    fn free_places(&self, listed: &Listed) -> Option<Places> {
-        let own = match &listed.places {
-            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
-            None => None,
-        };
-        let shared = self.calls.clone().try_acquire_owned().ok()?;
-        Some(Places { _own: own, _shared: shared })
-    }
-
-    /// Waits for the places of a call. The one among the calls of its tool comes first: a call that
-    /// waits for that must not keep other tools from running. It is waited for as long as a call
-    /// may take; the call itself has its whole time after that, for one that is cut short may have
-    /// happened.
-    async fn await_places(&self, listed: &Listed, timeout_ms: u64) -> Result<Places, Held> {
-        let own = match &listed.places {
-            Some(places) => {
-                let waiting = places.clone().acquire_owned();
-                match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
-                    Some(place) => Some(place.map_err(|_| stopping())?),
-                    None => return Err(crowded(listed, timeout_ms)),
-                }
-            }
-            None => None,
-        };
-        let shared = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
-        Ok(Places { _own: own, _shared: shared })
     }
 
     /// Whether a call could begin now as far as its rate and its breaker go, without counting it;

@@ -222,6 +222,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         spawn,
         limits,
         session_ttls: BTreeMap::new(),
+        realms: None,
     }
 }
 

@@ -3,6 +3,8 @@
 
 use crate::identity::grants::Grants;
 use crate::identity::principal::Principal;
+use crate::identity::shares::{Portion, SharedLimit};
+use crate::limits::Limits;
 use crate::tool::rules::Pattern;
 use crate::values::ids::{AgentName, RealmId};
 use std::collections::BTreeMap;
@@ -27,13 +29,18 @@ pub struct RealmSettings {
     pub default_agent: Option<AgentName>,
     /// The variables of the environment that stored providers may name.
     pub variables: Option<Vec<Pattern>>,
+    /// What it may use of shared limits, where that is not the usual part.
+    pub limits: BTreeMap<SharedLimit, usize>,
 }
 
 impl RealmSettings {
     /// What is said here, and what the other says where nothing is.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
+        let mut limits = other.limits;
+        limits.extend(self.limits);
         Self {
+            limits,
             enabled_tools: self.enabled_tools.or(other.enabled_tools),
             enabled_agents: self.enabled_agents.or(other.enabled_agents),
             enabled_pipelines: self.enabled_pipelines.or(other.enabled_pipelines),
@@ -121,6 +128,12 @@ impl Realms {
     /// What is set for a realm, where something may be refused because of it.
     pub fn restricting(&self, realm: &RealmId) -> Option<&RealmSettings> {
         self.0.get(realm).filter(|settings| settings.restricts())
+    }
+
+    /// What a realm and each of its callers may use of a shared limit.
+    pub fn portion(&self, realm: &RealmId, limit: SharedLimit, limits: &Limits) -> Portion {
+        let own = self.0.get(realm).and_then(|settings| settings.limits.get(&limit)).copied();
+        Portion::of(limit, limits, own, self.0.len() <= 1)
     }
 
     /// Whether something may be refused in any realm because of what is set.
@@ -225,5 +238,26 @@ mod tests {
         assert!(models.narrows() && limited.narrows() && agents.narrows());
         let realms = Realms(BTreeMap::from([("a".into(), limited)]));
         assert!(realms.narrow() && !realms.restrict());
+    }
+
+    #[test]
+    fn several_realms_have_a_share_each() {
+        let limits = Limits { turns_active_max: 100, ..Limits::default() };
+        let turns = |realms: &Realms, realm: &str| {
+            let Portion { realm, caller } =
+                realms.portion(&realm.into(), SharedLimit::Turns, &limits);
+            (realm, caller)
+        };
+        let own = RealmSettings {
+            limits: BTreeMap::from([(SharedLimit::Turns, 8)]),
+            ..RealmSettings::default()
+        };
+        let mut realms = Realms(BTreeMap::from([("usual".into(), RealmSettings::default())]));
+        assert_eq!(turns(&realms, "usual"), (100, 25));
+        realms.0.insert("acme".into(), own.clone());
+        assert_eq!((turns(&realms, "usual"), turns(&realms, "acme")), ((50, 12), (8, 2)));
+        let other = BTreeMap::from([(SharedLimit::Turns, 9), (SharedLimit::Runs, 3)]);
+        let both = own.or(RealmSettings { limits: other, ..RealmSettings::default() });
+        assert_eq!(both.limits, [(SharedLimit::Runs, 3), (SharedLimit::Turns, 8)].into());
     }
 }

@@ -47,7 +47,7 @@ use project::upstream_entries::{Entry, Upstreams};
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use told::{Told, audit_parts, engine_parts, observing, upstream_realms, with_extra};
+use told::{Told, audit_parts, engine_parts, observing, sharing, upstream_realms, with_extra};
 use upstreams::{LoginPlaces, RemoteParts, Scope};
 
 pub(crate) use behind::opened;
@@ -160,6 +160,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
         audit: audit_parts(&ground, kept, &entrance),
+        realms: sharing(&identity, &entrance),
     };
     let parts = engine_parts(&setup, &ground, told);
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;

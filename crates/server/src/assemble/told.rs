@@ -9,7 +9,10 @@ use crate::request::auth::Entrance;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
 use engine::catalog::schema::JsonSchemas;
-use engine::{AuditParts, AuditRules, Model, Models, SwitchedOff, ToolSource, UpstreamRealms};
+use engine::{
+    AuditParts, AuditRules, Model, Models, RealmsNow, SwitchedOff, ToolSource, UpstreamRealms,
+};
+use identity::Identity;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Policy, Tool};
 use kernel::values::ids::RealmId;
@@ -36,11 +39,13 @@ pub(super) struct Told {
     pub(super) policy: Arc<dyn Policy>,
     /// The audit, which has its keys.
     pub(super) audit: AuditParts,
+    /// The realms whose callers share the limits; none in local mode.
+    pub(super) realms: Option<RealmsNow>,
 }
 
 /// What the engine is made of.
 pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine::Parts {
-    let Told { tools, awaited, upstreams_of, models, observers, policy, audit } = told;
+    let Told { tools, awaited, upstreams_of, models, observers, policy, audit, realms } = told;
     let Opened { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
     let System { clock, entropy, spawn } = ground.system.clone();
     let (config, built_in) = (&setup.project.config, setup.project.built_in());
@@ -66,6 +71,7 @@ pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine
         spawn,
         limits: ground.limits.clone(),
         session_ttls: config.session_ttls.clone(),
+        realms,
     }
 }
 
@@ -125,4 +131,11 @@ pub(super) fn audit_parts(ground: &Ground, kept: AuditConfig, entrance: &Entranc
     let (audit, keys) = (ground.opened.audit.clone(), Arc::new(AuditKeys::new(&ground.keys)));
     audit.begin(keys.clone());
     AuditParts { audit, keys, rules: AuditRules { unjournaled: !is_local, reads, strict } }
+}
+
+/// The realms whose callers share the limits. In local mode there is one, and nothing is shared.
+pub(super) fn sharing(identity: &Arc<Identity>, entrance: &Entrance) -> Option<RealmsNow> {
+    entrance.base()?;
+    let identity = identity.clone();
+    Some(Arc::new(move || identity.directory().realms.clone()))
 }

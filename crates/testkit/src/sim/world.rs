@@ -338,6 +338,7 @@ impl Machine {
             spawn,
             limits: self.limits.clone(),
             session_ttls: BTreeMap::new(),
+            realms: None,
         })
         .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
         let (Knobs { talks, heals, .. }, are_admitted) = (self.knobs, admit_plans(&self.limits));

@@ -467,6 +467,7 @@ mod tests {
             spawn,
             limits,
             session_ttls: BTreeMap::new(),
+            realms: None,
         })
         .unwrap();
         let plan = |id: &str| PlanFile {

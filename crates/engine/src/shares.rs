@@ -1,0 +1,340 @@
+//! The shares of one limit: how much of it each realm and each caller uses at this moment, and who
+//! waits for more of its own. The limit over all callers is kept where it always was; a share is
+//! taken before it, so that who waits for its own share keeps nothing from anyone else. In local
+//! mode nothing is shared.
+
+use crate::system::locks::lock;
+use kernel::identity::realm::Realms;
+use kernel::identity::shares::{Portion, SharedLimit};
+use kernel::limits::Limits;
+use kernel::tool::call::Caller;
+use kernel::values::ids::RealmId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The realms as they are now.
+pub type RealmsNow = Arc<dyn Fn() -> Arc<Realms> + Send + Sync>;
+
+/// How many shares are remembered before those that no one uses are looked for.
+const UNUSED_MIN: usize = 64;
+
+/// The shares of one limit.
+pub(crate) struct Shares {
+    limit: SharedLimit,
+    limits: Arc<Limits>,
+    /// None in local mode.
+    realms: Option<RealmsNow>,
+    used: Mutex<Used>,
+}
+
+/// What a caller took of its share and of its realm's. It is free again when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    _own: Option<OwnedSemaphorePermit>,
+    _realm: Option<OwnedSemaphorePermit>,
+}
+
+/// There is no more for a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Full {
+    limit: SharedLimit,
+    /// How much the caller may have.
+    max: usize,
+    /// Whether the caller itself uses it up.
+    is_own: bool,
+}
+
+/// Who uses it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Holder {
+    realm: RealmId,
+    /// None for all of the realm.
+    subject: Option<Arc<str>>,
+    /// Who really calls, where that is not the subject.
+    actor: Option<Arc<str>>,
+}
+
+/// The shares that are in use.
+#[derive(Default)]
+struct Used {
+    parts: HashMap<Holder, Part>,
+    /// With how many of them those are looked for that no one uses.
+    unused_at: usize,
+}
+
+/// One share.
+struct Part {
+    max: usize,
+    free: Arc<Semaphore>,
+}
+
+/// The shares of one caller.
+struct Parts {
+    own: Arc<Semaphore>,
+    realm: Arc<Semaphore>,
+    portion: Portion,
+}
+
+impl Shares {
+    /// The shares of this limit; none where no realms are given.
+    pub(crate) fn new(limit: SharedLimit, limits: Arc<Limits>, realms: Option<RealmsNow>) -> Self {
+        Self { limit, limits, realms, used: Mutex::default() }
+    }
+
+    /// What a realm and each of its callers may use; none where nothing is shared.
+    fn portion(&self, realm: &RealmId) -> Option<Portion> {
+        let realms = self.realms.as_ref()?;
+        Some(realms().portion(realm, self.limit, &self.limits))
+    }
+
+    /// Takes one for a caller, at once or not at all.
+    pub(crate) fn try_take(&self, caller: &Caller) -> Result<Share, Full> {
+        let Some(parts) = self.parts(caller) else { return Ok(Share::default()) };
+        let own = parts.own.clone().try_acquire_owned();
+        let own = own.map_err(|_| self.full(&parts, true))?;
+        match parts.realm.clone().try_acquire_owned() {
+            Ok(realm) => Ok(Share { _own: Some(own), _realm: Some(realm) }),
+            Err(_) => {
+                drop(own);
+                Err(self.full(&parts, false))
+            }
+        }
+    }
+
+    /// Waits until there is one for a caller. Who comes first gets it first, among those of one
+    /// caller and among those of one realm.
+    pub(crate) async fn take(&self, caller: &Caller) -> Share {
+        let Some(parts) = self.parts(caller) else { return Share::default() };
+        // They are never closed.
+        let own = parts.own.acquire_owned().await.ok();
+        let realm = parts.realm.acquire_owned().await.ok();
+        Share { _own: own, _realm: realm }
+    }
+
+    /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.
+    /// None where nothing is shared, so that the whole limit may be told.
+    pub(crate) fn crowded(&self, caller: &Caller) -> Option<Full> {
+        self.parts(caller).map(|parts| self.full(&parts, false))
+    }
+
+    fn full(&self, parts: &Parts, is_own: bool) -> Full {
+        Full { limit: self.limit, max: parts.portion.caller, is_own }
+    }
+
+    fn parts(&self, caller: &Caller) -> Option<Parts> {
+        let portion = self.portion(&caller.realm)?;
+        let mut used = lock(&self.used);
+        let own = used.part(Holder::caller(caller), portion.caller);
+        let realm = used.part(Holder::realm(&caller.realm), portion.realm);
+        Some(Parts { own, realm, portion })
+    }
+}
+
+impl Full {
+    /// Who may have how much, for the caller. Only its own numbers are told: those of its realm and
+    /// of all would tell what others do.
+    pub(crate) fn message(&self) -> String {
+        let things = self.limit.things();
+        match self.is_own {
+            true => {
+                format!("this caller may have {} {things} at the same time", self.max)
+            }
+            false => format!("no more {things} are possible at this moment"),
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self.is_own {
+            true => "let some of them end first, or ask an operator for a larger share",
+            false => "send it again in a moment",
+        }
+    }
+}
+
+impl Holder {
+    fn caller(caller: &Caller) -> Self {
+        let Caller { realm, subject, actor, .. } = caller;
+        Self { realm: realm.clone(), subject: Some(subject.clone()), actor: actor.clone() }
+    }
+
+    fn realm(realm: &RealmId) -> Self {
+        Self { realm: realm.clone(), subject: None, actor: None }
+    }
+}
+
+impl Used {
+    fn part(&mut self, holder: Holder, max: usize) -> Arc<Semaphore> {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        if let Some(part) = self.parts.get_mut(&holder) {
+            part.resize(max);
+            return part.free.clone();
+        }
+        if self.parts.len() >= self.unused_at {
+            // Who holds or awaits something of a share holds the share.
+            self.parts.retain(|_, part| Arc::strong_count(&part.free) > 1);
+            self.unused_at = (2 * self.parts.len()).max(UNUSED_MIN);
+        }
+        let free = Arc::new(Semaphore::new(max));
+        self.parts.insert(holder, Part { max, free: free.clone() });
+        free
+    }
+}
+
+impl Part {
+    /// So much from now on. What is in use beyond that is taken away as it comes back.
+    fn resize(&mut self, max: usize) {
+        if max > self.max {
+            self.free.add_permits(max - self.max);
+            self.max = max;
+        } else if max < self.max {
+            self.max -= self.free.forget_permits(self.max - max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use kernel::identity::realm::RealmSettings;
+
+    /// The realms of a test, which can change.
+    #[derive(Clone, Default)]
+    struct Changing(Arc<Mutex<Arc<Realms>>>);
+
+    impl Changing {
+        fn set(&self, names: &[&str]) {
+            let realms = names.iter().map(|name| ((*name).into(), RealmSettings::default()));
+            let realms = Arc::new(Realms(realms.collect()));
+            *lock(&self.0) = realms;
+        }
+
+        /// Shares of calls of these realms: so many calls run over all of them.
+        fn shares(&self, calls_active_max: usize) -> Shares {
+            let realms = self.0.clone();
+            let now: RealmsNow = Arc::new(move || lock(&realms).clone());
+            let limits = Limits { calls_active_max, ..Limits::default() };
+            Shares::new(SharedLimit::Calls, Arc::new(limits), Some(now))
+        }
+    }
+
+    /// Two realms of which each may have 8 calls, and each caller 2.
+    fn shares() -> Shares {
+        let realms = Changing::default();
+        realms.set(&["red", "blue"]);
+        realms.shares(16)
+    }
+
+    fn caller(subject: &str) -> Caller {
+        Caller::new("red", subject)
+    }
+
+    fn taken(shares: &Shares, caller: &Caller, count: usize) -> Vec<Share> {
+        (0..count).map(|_| shares.try_take(caller).unwrap()).collect()
+    }
+
+    #[test]
+    fn who_uses_up_its_share_takes_nothing_from_others() {
+        let (shares, ann, bob) = (shares(), caller("ann"), caller("bob"));
+        let mut held = taken(&shares, &ann, 2);
+        let full = shares.try_take(&ann).unwrap_err();
+        assert_eq!(full.message(), "this caller may have 2 calls at the same time");
+        held.extend(taken(&shares, &bob, 2));
+        let through = Caller { actor: Some("bot".into()), ..ann.clone() };
+        held.extend(taken(&shares, &through, 2));
+        held.extend(taken(&shares, &Caller { realm: "blue".into(), ..ann.clone() }, 2));
+        assert!(shares.try_take(&ann).is_err());
+        held.truncate(1);
+        assert_eq!(taken(&shares, &ann, 1).len(), 1, "what is dropped is free again");
+    }
+
+    #[test]
+    fn a_realm_that_uses_up_its_share_shows_in_no_number() {
+        let shares = shares();
+        let names = ["a", "b", "c", "d"];
+        let held: Vec<_> = names.iter().flat_map(|name| taken(&shares, &caller(name), 2)).collect();
+        let full = shares.try_take(&caller("ann")).unwrap_err();
+        assert_eq!(full.message(), "no more calls are possible at this moment");
+        let other = Caller::new("blue", "ann");
+        assert_eq!(shares.crowded(&other).unwrap(), full, "whoever is full");
+        assert_eq!(taken(&shares, &other, 2).len(), 2);
+        drop(held);
+        assert_eq!(taken(&shares, &caller("ann"), 2).len(), 2);
+    }
+
+    #[test]
+    fn what_is_refused_is_taken_neither_from_the_caller_nor_from_its_realm() {
+        let (shares, ann) = (shares(), caller("ann"));
+        let held = taken(&shares, &ann, 2);
+        for _ in 0..20 {
+            assert!(shares.try_take(&ann).is_err());
+        }
+        drop(held);
+        let names = ["ann", "b", "c", "d"];
+        let all = names.iter().flat_map(|name| taken(&shares, &caller(name), 2));
+        assert_eq!(all.collect::<Vec<_>>().len(), 8, "all of the realm's share is there");
+    }
+
+    #[test]
+    fn who_waits_gets_its_own_share_in_turn_and_who_gives_up_leaves_nothing() {
+        let (shares, ann) = (shares(), caller("ann"));
+        let mut held = taken(&shares, &ann, 2);
+        let mut first = Box::pin(shares.take(&ann));
+        let mut given_up = Box::pin(shares.take(&ann));
+        let mut last = Box::pin(shares.take(&ann));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(given_up.as_mut().now_or_never().is_none());
+        assert!(last.as_mut().now_or_never().is_none());
+        assert!(shares.take(&caller("bob")).now_or_never().is_some(), "no one else waits");
+        drop(given_up);
+        held.pop();
+        assert!(last.as_mut().now_or_never().is_none(), "who came first is next");
+        let first = first.now_or_never();
+        assert!(first.is_some());
+        held.pop();
+        assert!(last.now_or_never().is_some());
+        drop(first);
+        assert_eq!(taken(&shares, &ann, 2).len(), 2);
+    }
+
+    #[test]
+    fn shares_change_with_the_realms() {
+        let realms = Changing::default();
+        realms.set(&["red"]);
+        let (shares, ann) = (realms.shares(16), caller("ann"));
+        let mut held = taken(&shares, &ann, 4);
+        realms.set(&["red", "blue"]);
+        assert_eq!(shares.crowded(&ann).map(|full| full.max), Some(2));
+        held.truncate(2);
+        assert!(shares.try_take(&ann).is_err(), "what came back is beyond the share");
+        held.truncate(1);
+        held.extend(taken(&shares, &ann, 1));
+        assert!(shares.try_take(&ann).is_err());
+        realms.set(&["red"]);
+        assert_eq!(taken(&shares, &ann, 2).len(), 2);
+    }
+
+    #[test]
+    fn shares_that_no_one_uses_are_forgotten() {
+        let (shares, ann) = (shares(), caller("ann"));
+        let held = taken(&shares, &ann, 2);
+        for number in 0..10 * UNUSED_MIN {
+            drop(taken(&shares, &caller(&number.to_string()), 1));
+        }
+        assert!(lock(&shares.used).parts.len() <= 2 * UNUSED_MIN);
+        assert!(shares.try_take(&ann).is_err(), "what is in use stays");
+        drop(held);
+    }
+
+    #[test]
+    fn in_local_mode_nothing_is_shared() {
+        let limits = Arc::new(Limits { calls_active_max: 1, ..Limits::default() });
+        let shares = Shares::new(SharedLimit::Calls, limits, None);
+        let ann = caller("ann");
+        assert_eq!(taken(&shares, &ann, 9).len(), 9);
+        assert!(shares.take(&ann).now_or_never().is_some() && shares.crowded(&ann).is_none());
+        assert!(lock(&shares.used).parts.is_empty());
+    }
+}

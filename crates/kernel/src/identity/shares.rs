@@ -1,0 +1,122 @@
+//! Which part of a limit over all callers one realm and one caller may use, so that no one takes
+//! the places of all others. Whoever keeps the limit counts.
+
+use crate::limits::Limits;
+
+/// The limits that realms and callers share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SharedLimit {
+    /// Sessions that move at the same time.
+    Runs,
+    /// Turns of models at the same time.
+    Turns,
+    /// Calls of tools at the same time.
+    Calls,
+}
+
+impl SharedLimit {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Runs, Self::Turns, Self::Calls];
+
+    /// Its name in the settings.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Runs => "runs_active_max",
+            Self::Turns => "turns_active_max",
+            Self::Calls => "calls_active_max",
+        }
+    }
+
+    /// What it counts, for callers.
+    pub fn things(self) -> &'static str {
+        match self {
+            Self::Runs => "moving sessions",
+            Self::Turns => "turns of models",
+            Self::Calls => "calls",
+        }
+    }
+
+    /// The limit over all callers.
+    pub fn whole(self, limits: &Limits) -> usize {
+        match self {
+            Self::Runs => limits.runs_active_max,
+            Self::Turns => limits.turns_active_max,
+            Self::Calls => limits.calls_active_max,
+        }
+    }
+}
+
+/// What one realm may use of a limit, and what one caller may use of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    /// All callers of the realm together.
+    pub realm: usize,
+    /// Each of them.
+    pub caller: usize,
+}
+
+impl Portion {
+    /// The parts of this limit: in a realm that has a limit of its own that much, in one that is
+    /// alone the whole, else the usual part.
+    pub fn of(
+        limit: SharedLimit,
+        limits: &Limits,
+        own: Option<usize>,
+        is_only_realm: bool,
+    ) -> Self {
+        let whole = limit.whole(limits);
+        let part = |of: usize, percent: u32| percent_of(of, percent).max(1).min(whole);
+        let realm = match own {
+            Some(own) => part(own, 100),
+            None if is_only_realm => whole,
+            None => part(whole, limits.realm_share_percent),
+        };
+        Self { realm, caller: part(realm, limits.caller_share_percent) }
+    }
+}
+
+fn percent_of(whole: usize, percent: u32) -> usize {
+    // The greatest limit is far from where this could saturate.
+    whole.saturating_mul(usize::try_from(percent).unwrap_or(usize::MAX)) / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn portion(limit: SharedLimit, own: Option<usize>, is_only_realm: bool) -> (usize, usize) {
+        let Portion { realm, caller } = Portion::of(limit, &Limits::default(), own, is_only_realm);
+        (realm, caller)
+    }
+
+    #[test]
+    fn a_realm_has_half_and_a_caller_a_quarter_of_that() {
+        assert_eq!(portion(SharedLimit::Runs, None, false), (2_048, 512));
+        assert_eq!(portion(SharedLimit::Turns, None, false), (128, 32));
+        assert_eq!(portion(SharedLimit::Runs, None, true), (4_096, 1_024), "the only realm");
+    }
+
+    #[test]
+    fn a_realm_can_have_a_limit_of_its_own_within_the_whole() {
+        assert_eq!(portion(SharedLimit::Turns, Some(8), false), (8, 2));
+        assert_eq!(portion(SharedLimit::Turns, Some(8), true), (8, 2), "also the only one");
+        assert_eq!(portion(SharedLimit::Turns, Some(999), false), (256, 64));
+    }
+
+    #[test]
+    fn a_share_is_large_enough_to_be_used_and_never_more_than_the_whole() {
+        let one = Limits { turns_active_max: 1, ..Limits::default() };
+        let Portion { realm, caller } = Portion::of(SharedLimit::Turns, &one, None, false);
+        assert_eq!((realm, caller), (1, 1));
+        let whole = Limits { realm_share_percent: 100, caller_share_percent: 100, ..one };
+        let all = Portion::of(SharedLimit::Calls, &whole, None, false);
+        assert_eq!((all.realm, all.caller), (1_024, 1_024));
+    }
+
+    #[test]
+    fn every_shared_limit_can_be_set() {
+        for limit in SharedLimit::ALL {
+            assert!(Limits::NAMES.contains(&limit.setting()), "{limit:?}");
+        }
+    }
+}
