@@ -134,6 +134,11 @@ impl Command {
         }
     }
 
+    /// Whether it begins something new, rather than going on with what was begun before.
+    pub(crate) fn begins(&self) -> bool {
+        matches!(self, Command::Create { .. } | Command::Adopt { .. } | Command::Run { .. })
+    }
+
     /// Refuses the command.
     pub(crate) fn refuse(self, refusal: Refusal) {
         match self {

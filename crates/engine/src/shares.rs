@@ -31,8 +31,15 @@ pub(crate) struct Shares {
 /// What a caller took of its share and of its realm's. It is free again when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    _own: Option<OwnedSemaphorePermit>,
+    own: Option<OwnedSemaphorePermit>,
     _realm: Option<OwnedSemaphorePermit>,
+}
+
+impl Share {
+    /// Whether something is taken.
+    pub(crate) fn is_held(&self) -> bool {
+        self.own.is_some()
+    }
 }
 
 /// There is no more for a caller.
@@ -94,7 +101,7 @@ impl Shares {
         let own = parts.own.clone().try_acquire_owned();
         let own = own.map_err(|_| self.full(&parts, true))?;
         match parts.realm.clone().try_acquire_owned() {
-            Ok(realm) => Ok(Share { _own: Some(own), _realm: Some(realm) }),
+            Ok(realm) => Ok(Share { own: Some(own), _realm: Some(realm) }),
             Err(_) => {
                 drop(own);
                 Err(self.full(&parts, false))
@@ -109,7 +116,7 @@ impl Shares {
         // They are never closed.
         let own = parts.own.acquire_owned().await.ok();
         let realm = parts.realm.acquire_owned().await.ok();
-        Share { _own: own, _realm: realm }
+        Share { own, _realm: realm }
     }
 
     /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.

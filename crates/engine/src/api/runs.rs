@@ -9,7 +9,6 @@ use crate::idempotency::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
-use crate::shares::{Full, Share};
 use crate::system::clock::timeout;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
@@ -436,41 +435,16 @@ impl Shared {
                 Err(TrySendError::Closed(returned)) => command = returned,
             }
         }
-        let share = self.share_of(key, &command, driven.len())?;
+        let share = self.run_share(key, &command)?;
+        if driven.len() >= self.limits.runs_active_max && !matches!(command, Command::Wake) {
+            return Err(self.too_many_driven(&command));
+        }
         let (sender, receiver) = mpsc::channel(self.limits.session_queue_max);
         if sender.try_send(command).is_ok() {
             driven.insert(key.clone(), sender);
             self.spawn.task("session", Box::pin(drive(self.clone(), key.clone(), receiver, share)));
         }
         Ok(())
-    }
-
-    /// What the driver of a session takes of the share of who asks for it, while so many are
-    /// driven. What was begun before always goes on.
-    fn share_of(&self, key: &SessionKey, command: &Command, driven: usize) -> Result<Share> {
-        let of_owner = || Some(Caller::new(key.realm.clone(), key.owner.clone()?));
-        let caller = command.caller().cloned().or_else(of_owner);
-        let share = caller.as_ref().map(|caller| self.run_shares.try_take(caller));
-        if matches!(command, Command::Wake) {
-            return Ok(share.and_then(|taken| taken.ok()).unwrap_or_default());
-        }
-        let refused = |full: &Full| {
-            Refusal::new(RefusalCode::RunsActiveMax, full.message()).hint(full.hint())
-        };
-        let share = share.transpose().map_err(|full| refused(&full))?.unwrap_or_default();
-        let max = self.limits.runs_active_max;
-        if driven < max {
-            return Ok(share);
-        }
-        let crowded = caller.and_then(|caller| self.run_shares.crowded(&caller));
-        Err(crowded.as_ref().map_or_else(
-            || {
-                let message = format!("{max} sessions move already");
-                Refusal::new(RefusalCode::RunsActiveMax, message)
-                    .hint("send it again in a moment, or raise `runs_active_max` in [limits]")
-            },
-            refused,
-        ))
     }
 
     fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>> {

@@ -6,6 +6,7 @@ use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::gate::rights::facts;
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Resume, RunReport};
+use crate::shares::Share;
 use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
@@ -23,25 +24,26 @@ use std::sync::Arc;
 impl Driver {
     /// Obeys one command. An error means that memory and store may differ: the session is dropped.
     pub(super) async fn obey(&mut self, command: Command) -> Result<()> {
-        let fresh = matches!(
-            &command,
-            Command::Run { start, .. } if start.presence == Presence::Fresh
-        );
-        if let Err(refusal) = self.prepare(fresh).await {
+        if let Err(refusal) = self.prepare(&command).await {
+            self.share = Share::default();
             command.refuse(refusal.clone());
             return Err(refusal);
+        }
+        if let Err(refusal) = self.take_share(&command) {
+            command.refuse(refusal);
+            return Ok(());
         }
         match command {
             Command::Create { id, owner, by, answer } => {
                 let made = self.create(id, owner, *by).await;
-                told(answer, made)
+                self.told(answer, made)
             }
             Command::Adopt { id, events, by, answer } => {
                 let made = match self.session {
                     Some(_) => Ok(Err(exists(&self.key.id))),
                     None => self.adopt(id, events, &by).await.map(Ok),
                 };
-                told(answer, made)
+                self.told(answer, made)
             }
             Command::Run { start, answer } => self.run(*start, answer).await,
             Command::Reply { ask, reply, by, answer } => {
@@ -52,8 +54,8 @@ impl Driver {
                         self.waiters.push(Waiter::Reply(run, shown, answer));
                         Ok(())
                     }
-                    Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
-                    Err(refusal) => told(answer, Err(refusal)),
+                    Ok(Err(refusal)) => self.told(answer, Ok(Err(refusal))),
+                    Err(refusal) => self.told(answer, Err(refusal)),
                 }
             }
             Command::Resume { resume, by, answer } => {
@@ -80,7 +82,7 @@ impl Driver {
                     Ok(()) => Ok(self.durable_report(run).await),
                     Err(refusal) => Err(refusal),
                 };
-                told(answer, report)
+                self.told(answer, report)
             }
             Command::Await { run, answer } => {
                 self.waiters.push(Waiter::Run(run, answer));
@@ -92,7 +94,11 @@ impl Driver {
     }
 
     /// What comes before every command: the session is there, and as old as the clock says.
-    async fn prepare(&mut self, fresh: bool) -> Result<()> {
+    async fn prepare(&mut self, command: &Command) -> Result<()> {
+        let fresh = matches!(
+            command,
+            Command::Run { start, .. } if start.presence == Presence::Fresh
+        );
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
             if refusal.kind() == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
@@ -112,8 +118,23 @@ impl Driver {
                 self.waiters.push(Waiter::Run(run, answer));
                 Ok(())
             }
-            Ok(Err(refusal)) => told(answer, Ok(Err(refusal))),
-            Err(refusal) => told(answer, Err(refusal)),
+            Ok(Err(refusal)) => self.told(answer, Ok(Err(refusal))),
+            Err(refusal) => self.told(answer, Err(refusal)),
+        }
+    }
+
+    /// Answers the caller; our own failure continues to drop the session.
+    fn told<T>(&mut self, answer: Answer<T>, obeyed: Obeyed<T>) -> Result<()> {
+        self.free_share();
+        match obeyed {
+            Ok(result) => {
+                drop(answer.send(result));
+                Ok(())
+            }
+            Err(refusal) => {
+                drop(answer.send(Err(refusal.clone())));
+                Err(refusal)
+            }
         }
     }
 
@@ -153,7 +174,7 @@ impl Driver {
         if let Some(refusal) = refusal {
             // A conflict is shown only once what it speaks of is durable.
             let durable = self.durable().await;
-            return told(answer, durable.map(|()| Err(refusal)));
+            return self.told(answer, durable.map(|()| Err(refusal)));
         }
         if self.session.is_none() {
             // The run's start says whose it is.
@@ -251,7 +272,7 @@ impl Driver {
                 let refusal = Refusal::new(RefusalCode::RunOver, message)
                     .hint("a run that ended stays as it is; start another");
                 let durable = self.durable().await;
-                told(answer, durable.map(|()| Err(refusal)))
+                self.told(answer, durable.map(|()| Err(refusal)))
             }
             // A run that is being closed already is on its way to where both want it.
             Some(active) if active.closing.is_some() => {
@@ -418,20 +439,6 @@ impl Driver {
 
 /// The inner error is the caller's and leaves everything as it was; the outer one is ours.
 pub(super) type Obeyed<T> = Result<Result<T>>;
-
-/// Answers the caller; our own failure continues to drop the session.
-fn told<T>(answer: Answer<T>, obeyed: Obeyed<T>) -> Result<()> {
-    match obeyed {
-        Ok(result) => {
-            drop(answer.send(result));
-            Ok(())
-        }
-        Err(refusal) => {
-            drop(answer.send(Err(refusal.clone())));
-            Err(refusal)
-        }
-    }
-}
 
 fn exists(key: &str) -> Refusal {
     Refusal::new(RefusalCode::SessionExists, format!("session `{key}` exists already"))

@@ -39,6 +39,7 @@ impl Driver {
             Effect::DropOrphans => self.drop_orphans(),
             Effect::EndRun => {
                 self.drop_orphans();
+                self.free_share();
                 self.flush();
             }
             Effect::None => {}

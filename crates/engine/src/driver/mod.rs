@@ -39,6 +39,7 @@ mod adopt;
 mod counting;
 mod commands;
 mod replies;
+mod share;
 pub(crate) mod hold;
 
 use parked::panicked_refusal;
@@ -61,8 +62,8 @@ pub(crate) async fn drive(
     share: Share,
 ) {
     let probation = Arc::<Probation>::default();
-    let seat = Seat { shared: shared.clone(), key, commands, _share: share };
-    let mut driving = pin!(seat.drive(probation.clone()));
+    let seat = Seat { shared: shared.clone(), key, commands };
+    let mut driving = pin!(seat.drive(probation.clone(), share));
     // Each stretch of work is noted while the session is on probation, so that a process that dies
     // of it leaves its name.
     poll_fn(|context| shared.suspects.watch(&probation, || driving.as_mut().poll(context))).await;
@@ -74,7 +75,6 @@ struct Seat {
     shared: Arc<Shared>,
     key: SessionKey,
     commands: mpsc::Receiver<Command>,
-    _share: Share,
 }
 
 impl Drop for Seat {
@@ -96,9 +96,9 @@ impl Seat {
         }
     }
 
-    async fn drive(mut self, probation: Arc<Probation>) {
+    async fn drive(mut self, probation: Arc<Probation>, share: Share) {
         let new = || Driver::new(self.shared.clone(), self.key.clone(), probation.clone());
-        let mut driver = new();
+        let mut driver = Driver { share, ..new() };
         let mut panics = 0;
         loop {
             if self.shared.closed.has(&self.key.realm) {
@@ -122,6 +122,7 @@ impl Seat {
                     let mut broken = std::mem::replace(&mut driver, new());
                     if panics < PANICS_MAX && broken.accuse(&panicked) {
                         driver.waiters = std::mem::take(&mut broken.waiters);
+                        driver.share = std::mem::take(&mut broken.share);
                         continue;
                     }
                     self.shared.park(&self.key, &panicked.0).await;
@@ -193,6 +194,9 @@ impl Driver {
                 Some(done) => self.finish(done).await?,
                 None => break,
             }
+        }
+        if self.session.is_some() {
+            self.free_share();
         }
         self.flush();
         self.tell().await

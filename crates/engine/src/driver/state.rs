@@ -11,6 +11,7 @@ use crate::refusal::{Refusal, Result};
 use crate::request::{ReplyReport, RunReport};
 use crate::session_cache::Rested;
 use crate::shared::Shared;
+use crate::shares::Share;
 use crate::suspects::Probation;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
@@ -289,6 +290,8 @@ pub(super) struct Driver {
     pub(super) probation: Arc<Probation>,
     /// Who waits for a run to end or pause.
     pub(super) waiters: Vec<Waiter>,
+    /// What it takes of what its caller may have, while the session moves.
+    pub(super) share: Share,
     /// Bytes of journal since the last snapshot, and that snapshot's size.
     pub(super) tail_bytes: usize,
     pub(super) snapshot_bytes: usize,
@@ -337,6 +340,7 @@ impl Driver {
             decisions: 0,
             probation,
             waiters: Vec::new(),
+            share: Share::default(),
             tail_bytes: 0,
             snapshot_bytes: 0,
             run_ended: false,
@@ -347,6 +351,7 @@ impl Driver {
     pub(super) fn fail(&mut self, refusal: &Refusal) {
         tracing::warn!(realm = %self.key.realm, session = %self.key.id, code = refusal.code.name(),
             "session dropped from memory: {}", refusal.message);
+        self.share = Share::default();
         for waiter in self.waiters.drain(..) {
             waiter.refuse(refusal.clone());
         }
