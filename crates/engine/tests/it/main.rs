@@ -20,6 +20,7 @@ mod removed_realms;
 mod registry;
 mod rights;
 mod rules;
+mod shares;
 mod expiry;
 mod files;
 mod follow;

@@ -1,0 +1,141 @@
+//! Shares: one caller cannot take another's place among runs, turns and calls, and is not kept from
+//! its own by what it finished.
+
+use crate::model::{Says, Scripted};
+use crate::world::{WAIT_MS, World, caller};
+use crate::{ASK, READ};
+use engine::{AgentFile, CallReport, Models, Parts, RealmsNow, Saying};
+use kernel::ask::Reply;
+use kernel::identity::realm::{RealmSettings, Realms};
+use kernel::identity::shares::SharedLimit;
+use kernel::limits::Limits;
+use kernel::tool::call::Caller;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const HELPER: &str = "refName: helper\nllmConfigRef: fast\n";
+
+/// With one realm that has four of this, and a share of one for each caller.
+async fn world(folder: &Path, limit: SharedLimit, models: Models) -> World {
+    let own = RealmSettings { limits: BTreeMap::from([(limit, 4)]), ..RealmSettings::default() };
+    let realms = Arc::new(Realms(BTreeMap::from([("default".into(), own)])));
+    let now: RealmsNow = Arc::new(move || realms.clone());
+    let limits = Limits { caller_share_percent: 25, stop_wait_ms: 0, ..Limits::default() };
+    let limits = Arc::new(limits);
+    let change = |parts| Parts { limits, models, realms: Some(now), ..parts };
+    let world = World::changed(folder, &[READ, ASK], change).await;
+    let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
+    world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();
+    world
+}
+
+fn bob() -> Caller {
+    Caller { subject: "bob".into(), ..caller() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_caller_cannot_take_the_runs_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), SharedLimit::Runs, Models::default()).await;
+    world.start("read", json!({}), "first").await;
+    world.until("the call of the first run", |world| world.sent() == 1).await;
+    for session in ["second", "third", "fourth", "fifth"] {
+        let request = world.request("read", json!({}), session);
+        let refusal = world.engine.runs().start(&caller(), request, 0).await.unwrap_err();
+        assert_eq!(refusal.code.name(), "runs_active_max");
+        assert!(refusal.message.contains("this caller may have 1 "), "{}", refusal.message);
+    }
+    let request = world.request("read", json!({}), "first");
+    world.engine.runs().start(&bob(), request, 0).await.unwrap();
+    world.until("the call of the other caller", |world| world.sent() == 2).await;
+    world.permits.add_permits(2);
+    world.at_rest().await;
+    world.permits.add_permits(1);
+    let report = world.run("read", json!({}), "second").await;
+    assert_eq!(report.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_share_of_one_takes_request_after_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), SharedLimit::Runs, Models::default()).await;
+    for number in 0..50 {
+        world.permits.add_permits(1);
+        let report = world.run("read", json!({}), &format!("read-{number}")).await;
+        assert_eq!(report.run.status.name(), "completed");
+        let report = world.run("ask", json!({}), &format!("ask-{number}")).await;
+        assert_eq!(report.run.status.name(), "waiting");
+        world.engine.sessions().create(&caller(), None).await.unwrap();
+        let request = world.request("read", json!({}), &format!("ask-{number}"));
+        let active = world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap_err();
+        assert_eq!(active.code.name(), "run_active");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_and_cancellations_are_not_refused_for_a_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), SharedLimit::Runs, Models::default()).await;
+    let answered = world.run("ask", json!({}), "answered").await;
+    let cancelled = world.run("ask", json!({}), "cancelled").await;
+    world.start("read", json!({}), "moving").await;
+    world.until("the call that uses the share up", |world| world.sent() == 1).await;
+    let refused = world.engine.sessions().create(&caller(), None).await.unwrap_err();
+    assert_eq!(refused.code.name(), "runs_active_max");
+    let (ask, reply) = (answered.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let replied = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(replied.run.run.status.name(), "completed");
+    let report = world.engine.runs().cancel(&caller(), cancelled.run.id).await.unwrap();
+    assert_eq!(report.run.status.name(), "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_caller_cannot_take_the_calls_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path(), SharedLimit::Calls, Models::default()).await;
+    let call = |who: Caller| {
+        let engine = world.engine.clone();
+        tokio::spawn(async move {
+            engine.tools().call(&who, &"slow::read".into(), json!({}), WAIT_MS).await
+        })
+    };
+    // Of a call by itself and of calls of runs.
+    let mut calls = vec![call(caller())];
+    world.until("the first call", |world| world.sent() == 1).await;
+    calls.extend((0..5).map(|_| call(caller())));
+    for session in ["one", "two", "three"] {
+        world.start("read", json!({}), session).await;
+    }
+    calls.push(call(bob()));
+    world.until("the call of the other caller", |world| world.sent() == 2).await;
+    world.permits.add_permits(10);
+    for call in calls {
+        let called = tokio::time::timeout(std::time::Duration::from_millis(WAIT_MS), call).await;
+        let called = called.expect("the call ends").unwrap().unwrap();
+        assert!(matches!(called, CallReport::Done(_)));
+    }
+    world.at_rest().await;
+    assert_eq!(world.sent(), 10, "those that waited were sent in the end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_caller_cannot_take_the_turns_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new((0..7).map(|_| Says::Hangs("well")));
+    let world = world(folder.path(), SharedLimit::Turns, model.models()).await;
+    let say = async |who: &Caller, thread: &str| {
+        let saying = Saying { thread, text: "hello", ..Saying::default() };
+        world.engine.threads().say(who, saying, 0).await.unwrap().run.id
+    };
+    let first = say(&caller(), "0").await;
+    world.until("the first turn", |_| model.asked() == 1).await;
+    for thread in ["1", "2", "3", "4", "5"] {
+        say(&caller(), thread).await;
+    }
+    say(&bob(), "0").await;
+    world.until("the turn of the other caller", |_| model.asked() == 2).await;
+    world.engine.runs().cancel(&caller(), first).await.unwrap();
+    world.until("the next turn, once one is given up", |_| model.asked() == 3).await;
+}
