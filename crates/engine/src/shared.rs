@@ -125,6 +125,8 @@ pub(crate) struct Shared {
     pub(crate) turn_shares: Shares,
     /// Those of sessions that are being driven.
     pub(crate) run_shares: Shares,
+    /// The realms whose callers share the limits, if they do.
+    realms: Option<RealmsNow>,
     pub(crate) counters: Counters,
     /// The sinks that events go to.
     pub(crate) outboxes: Arc<Outboxes>,
@@ -222,6 +224,7 @@ impl Engine {
                 closed: ClosedRealms::default(),
                 parked: Mutex::default(),
                 stopping: AtomicBool::new(false),
+                realms,
                 limits,
             }),
         })
@@ -240,6 +243,11 @@ impl Engine {
     /// The limits.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.shared.limits
+    }
+
+    /// Shares of a limit that is kept outside of the engine. Whoever asks counts by itself.
+    pub fn shares(&self, limit: SharedLimit) -> Shares {
+        Shares::new(limit, self.shared.limits.clone(), self.shared.realms.clone())
     }
 
     /// Whether work can be taken.

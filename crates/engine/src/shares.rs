@@ -20,7 +20,7 @@ pub type RealmsNow = Arc<dyn Fn() -> Arc<Realms> + Send + Sync>;
 const UNUSED_MIN: usize = 64;
 
 /// The shares of one limit.
-pub(crate) struct Shares {
+pub struct Shares {
     limit: SharedLimit,
     limits: Arc<Limits>,
     /// None in local mode.
@@ -30,7 +30,7 @@ pub(crate) struct Shares {
 
 /// What a caller took of its share and of its realm's. It is free again when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
+pub struct Share {
     own: Option<OwnedSemaphorePermit>,
     _realm: Option<OwnedSemaphorePermit>,
 }
@@ -44,7 +44,7 @@ impl Share {
 
 /// There is no more for a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Full {
+pub struct Full {
     limit: SharedLimit,
     /// How much the caller may have.
     max: usize,
@@ -90,13 +90,13 @@ impl Shares {
     }
 
     /// What a realm and each of its callers may use; none where nothing is shared.
-    fn portion(&self, realm: &RealmId) -> Option<Portion> {
+    pub fn portion(&self, realm: &RealmId) -> Option<Portion> {
         let realms = self.realms.as_ref()?;
         Some(realms().portion(realm, self.limit, &self.limits))
     }
 
     /// Takes one for a caller, at once or not at all.
-    pub(crate) fn try_take(&self, caller: &Caller) -> Result<Share, Full> {
+    pub fn try_take(&self, caller: &Caller) -> Result<Share, Full> {
         let Some(parts) = self.parts(caller) else { return Ok(Share::default()) };
         let own = parts.own.clone().try_acquire_owned();
         let own = own.map_err(|_| self.full(&parts, true))?;
@@ -121,7 +121,7 @@ impl Shares {
 
     /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.
     /// None where nothing is shared, so that the whole limit may be told.
-    pub(crate) fn crowded(&self, caller: &Caller) -> Option<Full> {
+    pub fn crowded(&self, caller: &Caller) -> Option<Full> {
         self.parts(caller).map(|parts| self.full(&parts, false))
     }
 
@@ -141,7 +141,7 @@ impl Shares {
 impl Full {
     /// Who may have how much, for the caller. Only its own numbers are told: those of its realm and
     /// of all would tell what others do.
-    pub(crate) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let things = self.limit.things();
         match self.is_own {
             true => {
@@ -152,7 +152,7 @@ impl Full {
     }
 
     /// What to do about it.
-    pub(crate) fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self.is_own {
             true => "let some of them end first, or ask an operator for a larger share",
             false => "send it again in a moment",

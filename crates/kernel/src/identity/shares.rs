@@ -12,11 +12,16 @@ pub enum SharedLimit {
     Turns,
     /// Calls of tools at the same time.
     Calls,
+    /// Event streams that are open.
+    Streams,
+    /// MCP sessions that are open.
+    McpSessions,
 }
 
 impl SharedLimit {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Runs, Self::Turns, Self::Calls];
+    pub const ALL: [Self; 5] =
+        [Self::Runs, Self::Turns, Self::Calls, Self::Streams, Self::McpSessions];
 
     /// Its name in the settings.
     pub fn setting(self) -> &'static str {
@@ -24,6 +29,8 @@ impl SharedLimit {
             Self::Runs => "runs_active_max",
             Self::Turns => "turns_active_max",
             Self::Calls => "calls_active_max",
+            Self::Streams => "streams_max",
+            Self::McpSessions => "mcp_sessions_max",
         }
     }
 
@@ -33,6 +40,8 @@ impl SharedLimit {
             Self::Runs => "moving sessions",
             Self::Turns => "turns of models",
             Self::Calls => "calls",
+            Self::Streams => "event streams",
+            Self::McpSessions => "MCP sessions",
         }
     }
 
@@ -42,6 +51,8 @@ impl SharedLimit {
             Self::Runs => limits.runs_active_max,
             Self::Turns => limits.turns_active_max,
             Self::Calls => limits.calls_active_max,
+            Self::Streams => limits.streams_max,
+            Self::McpSessions => limits.mcp_sessions_max,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::request::doors::Doors;
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Clock;
 use kernel::contracts::shelf::Changes;
+use kernel::identity::shares::{Portion, SharedLimit};
 use kernel::limits::Limits;
 use kernel::tool::call::{Caller, LogLevel};
 use serde::Deserialize;
@@ -37,9 +38,9 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// Adds a session. Those that no one used for long make room first; if that is not enough, the
     /// one that no one used for longest: most clients never say that they are done. A caller's own
-    /// go before those of others: who begins many ends nobody else's.
+    /// go before those of others: who begins many ends nobody else's. Who has used up its share, or
+    /// its realm's, makes room only among these.
     pub(crate) fn add(&self, session: &Arc<Session>) -> Result<(), RpcError> {
-        let max = session.limits.mcp_sessions_max;
         let mut open = lock(&self.open);
         open.retain(|_, known| {
             let kept = !known.is_forgotten();
@@ -48,13 +49,12 @@ impl Sessions {
             }
             kept
         });
-        if open.len() >= max {
-            let idle = open.values().filter(|known| !known.is_busy());
+        if let Some(full) = session.full(&open) {
+            let is_among = |known: &&Arc<Session>| !known.is_busy() && full.has(known, session);
+            let idle = open.values().filter(is_among);
             let order = |known: &&Arc<Session>| (!known.is_of(&session.caller), known.used_at());
             let Some(oldest) = idle.min_by_key(order).cloned() else {
-                let message = format!("{max} MCP sessions are open, and all of them are in use");
-                return Err(RpcError::new(INTERNAL_ERROR, message)
-                    .data(json!({"hint": "end one, or raise `mcp_sessions_max` in `[limits]`"})));
+                return Err(session.no_room(full));
             };
             open.remove(oldest.id());
             oldest.end();
@@ -89,6 +89,27 @@ impl Sessions {
     }
 }
 
+/// Among which sessions there is no room for one more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// Those of its caller.
+    Own,
+    /// Those of its realm.
+    Realm,
+    All,
+}
+
+impl Full {
+    /// Whether a known session is one of those among which a new one has no room.
+    fn has(self, known: &Session, new: &Session) -> bool {
+        match self {
+            Full::Own => known.is_of(&new.caller),
+            Full::Realm => known.caller.realm == new.caller.realm,
+            Full::All => true,
+        }
+    }
+}
+
 /// One client's session.
 pub(crate) struct Session {
     id: String,
@@ -109,6 +130,8 @@ pub(crate) struct Session {
     used_at: AtomicU64,
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
+    /// How many sessions its realm and its caller may have, where they have shares.
+    portion: Option<Portion>,
     state: Mutex<State>,
 }
 
@@ -157,6 +180,7 @@ impl Session {
             used_at: AtomicU64::new(elapsed_ms(engine.clock().as_ref())),
             clock: engine.clock().clone(),
             limits,
+            portion: engine.shares(SharedLimit::McpSessions).portion(&caller.realm),
             state: Mutex::default(),
         };
         (Arc::new(session), wished)
@@ -260,6 +284,46 @@ impl Session {
         drop(asks);
         self.standalone.end();
         streams.iter().for_each(|stream| stream.end());
+    }
+
+    /// Among which of the open sessions there is no room for this one.
+    fn full(&self, open: &HashMap<String, Arc<Session>>) -> Option<Full> {
+        let max = |full: Full| match (full, self.portion) {
+            (Full::All, _) => self.limits.mcp_sessions_max,
+            (Full::Own, Some(portion)) => portion.caller,
+            (Full::Realm, Some(portion)) => portion.realm,
+            (Full::Own | Full::Realm, None) => usize::MAX,
+        };
+        let count = |full: Full| open.values().filter(|known| full.has(known, self)).count();
+        [Full::Own, Full::Realm, Full::All].into_iter().find(|full| count(*full) >= max(*full))
+    }
+
+    /// Why it cannot begin: all sessions that could make room are in use. Where there are shares,
+    /// only the caller's own number is told.
+    fn no_room(&self, full: Full) -> RpcError {
+        let (message, hint) = match (full, self.portion) {
+            (Full::Own, Some(Portion { caller, .. })) => (
+                format!("this caller may have {caller} MCP sessions, and all of them are in use"),
+                "end one, or ask an operator for a larger share",
+            ),
+            (_, Some(_)) => (
+                "no more MCP sessions are possible at this moment".to_owned(),
+                "send it again in a moment",
+            ),
+            (_, None) => {
+                let max = self.limits.mcp_sessions_max;
+                (
+                    format!("{max} MCP sessions are open, and all of them are in use"),
+                    "end one, or raise `mcp_sessions_max` in `[limits]`",
+                )
+            }
+        };
+        RpcError::new(INTERNAL_ERROR, message).data(json!({"hint": hint}))
+    }
+
+    /// Whose it is.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     fn is_of(&self, caller: &Caller) -> bool {

@@ -11,13 +11,14 @@ use crate::request::rate::SharedRate;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use engine::Engine;
 use engine::refusal::{Refusal, RefusalCode};
+use engine::{Engine, Full, Share, Shares};
 use futures::future::{pending, select};
 use identity::{Identity, Standing, Verified};
 use kernel::contracts::backup::Backup;
 use kernel::definition::pipeline::Pipeline;
 use kernel::identity::roles::Role;
+use kernel::identity::shares::SharedLimit;
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
@@ -60,6 +61,7 @@ pub(crate) struct Doors {
     pub(crate) a2a_streams: Arc<Semaphore>,
     /// One permit for each event stream that is open.
     pub(crate) streams: Arc<Semaphore>,
+    stream_shares: Shares,
     /// One permit for each byte that bodies of requests may have together.
     pub(crate) bodies: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
@@ -79,6 +81,13 @@ pub(crate) struct Doors {
     /// When it all began.
     pub(crate) started: Millis,
     closing: watch::Sender<bool>,
+}
+
+/// The place of an open stream, among those of its caller and among all.
+#[derive(Debug)]
+pub(crate) struct StreamPlace {
+    _share: Share,
+    _place: OwnedSemaphorePermit,
 }
 
 /// What the settings say of a sink; how it is, the engine knows.
@@ -123,6 +132,7 @@ impl Doors {
             a2a: A2aServing::default(),
             a2a_streams: Arc::new(Semaphore::new(limits.a2a_streams_max)),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
+            stream_shares: engine.shares(SharedLimit::Streams),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
             logins_begun: logins(),
             logins_returned: logins(),
@@ -183,9 +193,14 @@ impl Doors {
         }
     }
 
-    /// Room for one more stream, if there is any.
-    pub(crate) fn free_stream(&self) -> Option<OwnedSemaphorePermit> {
-        self.streams.clone().try_acquire_owned().ok()
+    /// Room for one more stream of this caller; else why there is none, which says nothing where
+    /// all share one limit.
+    pub(crate) fn free_stream(&self, caller: &Caller) -> Result<StreamPlace, Option<Full>> {
+        let share = self.stream_shares.try_take(caller).map_err(Some)?;
+        match self.streams.clone().try_acquire_owned() {
+            Ok(place) => Ok(StreamPlace { _share: share, _place: place }),
+            Err(_) => Err(self.stream_shares.crowded(caller)),
+        }
     }
 
     /// Streams end: the server is closing.

@@ -40,7 +40,7 @@ pub(crate) async fn follow(
 ) -> Result<Response> {
     let of = Purpose::feed(&caller);
     let wanted = wanted(&doors, &of, query, &headers)?;
-    let permit = permit(&doors)?;
+    let permit = permit(&doors, &caller)?;
     // Before the first read: what is committed after it wakes us.
     let watch = doors.engine.feed().watch_all();
     let (gone, end) = doors.engine.feed().bounds(&caller).await?;

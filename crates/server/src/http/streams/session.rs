@@ -34,7 +34,7 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response> {
     let after = after(&query, &headers)?;
-    let permit = permit(&doors)?;
+    let permit = permit(&doors, &caller)?;
     let wanted = session_ref(&name, query.space.as_deref());
     // A place that is not kept any more is refused before the answer, not in a stream.
     let (row, events) = doors.engine.sessions().follow(&caller, &wanted, after).await?;

@@ -2,20 +2,20 @@
 //! wakes one.
 
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Closing, Doors, Shared};
+use crate::request::doors::{Closing, Doors, Shared, StreamPlace};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use engine::ListVersion;
 use futures::future::{Either, pending, select};
 use futures::stream;
+use kernel::tool::call::Caller;
 use serde::Serialize;
 use serde_json::json;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// A client that hears nothing for so long hears that we are still here.
 const HEARTBEAT_MS: u64 = 15_000;
@@ -54,7 +54,7 @@ pub(crate) enum Look {
 }
 
 /// A stream of events as an answer.
-pub(crate) fn answer(doors: Shared, source: impl Source, permit: OwnedSemaphorePermit) -> Response {
+pub(crate) fn answer(doors: Shared, source: impl Source, permit: StreamPlace) -> Response {
     let closing = doors.closing();
     let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
     let events = stream::unfold(tail, |mut tail| async move {
@@ -77,7 +77,7 @@ struct Tail<S> {
     source: S,
     stage: Stage,
     closing: Closing,
-    _permit: OwnedSemaphorePermit,
+    _permit: StreamPlace,
 }
 
 impl<S: Source> Tail<S> {
@@ -146,13 +146,18 @@ async fn judged_anew(doors: &Doors, before: Option<&ListVersion>) {
     }
 }
 
-/// Room for one more stream.
-pub(crate) fn permit(doors: &Doors) -> Result<OwnedSemaphorePermit> {
-    doors.free_stream().ok_or_else(|| {
-        let max = doors.limits().streams_max;
-        let message = format!("{max} event streams are open, and no more are allowed");
-        Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message)
-            .hint("close one, or raise `streams_max` in `[limits]`")
+/// Room for one more stream of this caller.
+pub(crate) fn permit(doors: &Doors, caller: &Caller) -> Result<StreamPlace> {
+    let refused = |message: String, hint: &str| {
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message).hint(hint)
+    };
+    doors.free_stream(caller).map_err(|full| match full {
+        Some(full) => refused(full.message(), full.hint()),
+        None => {
+            let max = doors.limits().streams_max;
+            let message = format!("{max} event streams are open, and no more are allowed");
+            refused(message, "close one, or raise `streams_max` in `[limits]`")
+        }
     })
 }
 

@@ -10,7 +10,7 @@ use crate::mcp::messages::pieces::Pieces;
 use crate::mcp::messages::replay::{Reader, Replay, STANDALONE};
 use crate::mcp::messages::requests::is_cancelled;
 use crate::mcp::sessions::{self, Session};
-use crate::request::doors::{Closing, Shared};
+use crate::request::doors::{Closing, Shared, StreamPlace};
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -18,13 +18,14 @@ use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, Either, ready, select};
 use futures::{Stream, StreamExt, stream};
 use kernel::contracts::Clock;
+use kernel::tool::call::Caller;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use wire::jsonrpc::{self, INTERNAL_ERROR, Id, RpcError};
 use wire::mcp::{HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
 
@@ -70,9 +71,9 @@ impl Accept {
         (accept.json || accept.events).then_some(accept)
     }
 
-    /// Room for one more stream, if the client takes one.
-    pub(crate) fn room(self, doors: &Shared) -> Option<OwnedSemaphorePermit> {
-        self.events.then(|| doors.free_stream()).flatten()
+    /// Room for one more stream of this caller, if its client takes one.
+    pub(crate) fn room(self, doors: &Shared, caller: &Caller) -> Option<StreamPlace> {
+        self.events.then(|| doors.free_stream(caller).ok()).flatten()
     }
 
     /// The response to a request as a whole answer.
@@ -248,9 +249,10 @@ impl Handling {
 /// Answers a stateless request. A client that goes away drops the work.
 pub(crate) async fn stateless(
     doors: &Shared,
+    caller: &Caller,
     mut handling: Handling,
     accept: Accept,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<StreamPlace>,
 ) -> Response {
     let clock = doors.engine.clock();
     let first = match handling.first(clock.as_ref(), doors.limits().mcp_quiet_ms).await {
@@ -260,7 +262,7 @@ pub(crate) async fn stateless(
         Some(Step::Told(message)) => event(None, &message),
         None => Bytes::from_static(STILL_HERE),
     };
-    let Some(permit) = permit.or_else(|| accept.room(doors)) else {
+    let Some(permit) = permit.or_else(|| accept.room(doors, caller)) else {
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, status_of(&answered));
     };
@@ -278,7 +280,7 @@ pub(crate) async fn resumable(
     session: &Arc<Session>,
     mut handling: Handling,
     accept: Accept,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<StreamPlace>,
 ) -> Response {
     let doors = &door.doors;
     let clock = doors.engine.clock().as_ref();
@@ -289,7 +291,7 @@ pub(crate) async fn resumable(
         Some(Step::Told(message)) => Some(message),
         None => None,
     };
-    let Some(permit) = permit.or_else(|| accept.room(doors)) else {
+    let Some(permit) = permit.or_else(|| accept.room(doors, session.caller())) else {
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, StatusCode::OK);
     };
@@ -334,7 +336,7 @@ pub(crate) fn follow(
     doors: &Shared,
     session: &Arc<Session>,
     reader: Reader,
-    permit: OwnedSemaphorePermit,
+    permit: StreamPlace,
 ) -> Response {
     let place = reader.place();
     // Older clients take an event without data for a broken message.
@@ -364,7 +366,7 @@ struct Telling {
     clock: Arc<dyn Clock>,
     first: Option<Bytes>,
     over: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: StreamPlace,
 }
 
 impl Telling {
@@ -394,7 +396,7 @@ struct Following {
     clock: Arc<dyn Clock>,
     closing: Option<Closing>,
     first: Option<Bytes>,
-    _permit: OwnedSemaphorePermit,
+    _permit: StreamPlace,
 }
 
 impl Following {

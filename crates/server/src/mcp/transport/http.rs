@@ -77,7 +77,7 @@ fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Respon
         }
     };
     let replay = session.stream(stream).ok_or_else(lost)?;
-    let Some(permit) = door.doors.free_stream() else {
+    let Ok(permit) = door.doors.free_stream(caller) else {
         return Err(Refused::too_many("there is no room for one more stream now"));
     };
     Ok(delivery::follow(&door.doors, &session, replay.reader(after), permit))

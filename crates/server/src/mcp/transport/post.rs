@@ -207,7 +207,8 @@ impl Arrival<'_> {
         }
         let hears = listens || client.progress.is_some() || client.log.is_some();
         let doors = &self.door.doors;
-        let permit = (hears && line.tells()).then(|| self.accept.room(doors)).flatten();
+        let permit =
+            (hears && line.tells()).then(|| self.accept.room(doors, self.caller)).flatten();
         if listens && permit.is_none() {
             return Err(Refused::too_many("there is no room for one more stream now"));
         }
@@ -216,7 +217,7 @@ impl Arrival<'_> {
         let exchange = Exchange { tool, ..self.exchange(asked, client, outbox) };
         let answering = (line.handler)(exchange);
         let handling = Handling::new(asked.id.clone(), version, answering, told);
-        Ok(delivery::stateless(doors, handling, self.accept, permit).await)
+        Ok(delivery::stateless(doors, self.caller, handling, self.accept, permit).await)
     }
 
     /// The client of a stateless request, once headers and body say the same, and the tool that the
@@ -270,7 +271,8 @@ impl Arrival<'_> {
     async fn in_session(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
         let session = session(self.door, self.caller, self.headers)?;
         let line = known(asked)?;
-        let permit = line.tells().then(|| self.accept.room(&self.door.doors)).flatten();
+        let permit =
+            line.tells().then(|| self.accept.room(&self.door.doors, self.caller)).flatten();
         let (outbox, told) = way_before_answer(permit.is_some(), Some(session.clone()));
         let answering = self.begin(&session, line, asked, outbox)?;
         let handling = Handling::new(asked.id.clone(), session.version, answering, told);

@@ -5,7 +5,7 @@
 use crate::http::runs::location;
 use crate::http::streams::stream::{Look, Source, answer, permit, told};
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Doors, Shared};
+use crate::request::doors::{Doors, Shared, StreamPlace};
 use crate::request::frame::{Asker, traced};
 use crate::request::key::replayed;
 use crate::views::threads;
@@ -23,20 +23,19 @@ use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 use wire::conversations::{ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
 
 /// Listens to a thread, from before something is said in it.
 pub(super) struct Ear {
     listening: Listening,
-    permit: OwnedSemaphorePermit,
+    permit: StreamPlace,
     caller: Arc<Caller>,
 }
 
 impl Ear {
     /// Begins to listen.
     pub(super) async fn open(doors: &Doors, caller: &Arc<Caller>, thread: &str) -> Result<Self> {
-        let permit = permit(doors)?;
+        let permit = permit(doors, caller)?;
         let listening = doors.engine.threads().listen(caller, thread).await;
         Ok(Self { listening, permit, caller: caller.clone() })
     }
