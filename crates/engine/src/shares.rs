@@ -3,6 +3,7 @@
 //! taken before it, so that who waits for its own share keeps nothing from anyone else. In local
 //! mode nothing is shared.
 
+use crate::refusal::Quota;
 use crate::system::locks::lock;
 use kernel::identity::realm::Realms;
 use kernel::identity::shares::{Portion, SharedLimit};
@@ -149,6 +150,12 @@ impl Full {
             }
             false => format!("no more {things} are possible at this moment"),
         }
+    }
+
+    /// What the caller has used up.
+    pub fn quota(&self) -> Quota {
+        let max = u64::try_from(self.max).unwrap_or(u64::MAX);
+        Quota { of: self.limit.word(), max, window_s: None }
     }
 
     /// What to do about it.

@@ -5,7 +5,7 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::{Refusal, RefusalCode, RefusalKind};
+use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -47,6 +47,8 @@ struct Told {
     detail: Option<Value>,
     /// When to try again, where that is known.
     retry_ms: Option<u64>,
+    /// What the client has used up, where it is known how much it may use.
+    quota: Option<Quota>,
 }
 
 /// How a door tells its errors.
@@ -76,8 +78,8 @@ impl Failure {
     /// A refusal whose status is not that of its kind.
     pub(crate) fn with_status(status: StatusCode, refusal: Refusal) -> Self {
         let Refusal { code, message, hint, errors } = refusal;
-        let (detail, retry_ms) = (code.detail(), code.retry_ms());
-        let told = Told { code: code.name(), message, hint, errors, detail, retry_ms };
+        let (detail, retry_ms, quota) = (code.detail(), code.retry_ms(), code.quota());
+        let told = Told { code: code.name(), message, hint, errors, detail, retry_ms, quota };
         Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
 
@@ -171,6 +173,13 @@ impl Failure {
         self.detail(json!({"retryAfterMs": retry_ms}))
     }
 
+    /// The same with what the client has used up.
+    #[must_use]
+    pub(crate) fn quota(mut self, quota: Quota) -> Self {
+        self.told.quota = Some(quota);
+        self
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -189,6 +198,7 @@ impl Failure {
     /// The whole answer in a door's shape.
     pub(crate) fn render(mut self, shape: Shape, trace_id: String) -> Response {
         let (status, extra) = (self.status, self.extra_header());
+        let used_up = self.told.quota.and_then(|quota| rate_limit(quota, self.told.retry_ms));
         let own = std::mem::take(&mut self.headers);
         // What a door says itself goes before what its status says.
         let extra = extra.filter(|(name, _)| own.iter().all(|(given, _)| given != name));
@@ -211,7 +221,7 @@ impl Failure {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        headers.extend(extra.into_iter().chain(own));
+        headers.extend(extra.into_iter().chain(own).chain(used_up.into_iter().flatten()));
         response
     }
 
@@ -332,6 +342,28 @@ impl IntoResponse for Failure {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// What a client has used up, as `RateLimit-Policy` and `RateLimit` say it: only in its own numbers.
+pub(crate) fn rate_limit(
+    quota: Quota,
+    retry_ms: Option<u64>,
+) -> Option<[(HeaderName, HeaderValue); 2]> {
+    let Quota { of, max, window_s } = quota;
+    let (policy, left) = match window_s {
+        Some(window) => {
+            let reset = retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1));
+            (format!("\"{of}\";q={max};w={window}"), format!("\"{of}\";r=0;t={reset}"))
+        }
+        None => {
+            let unit = "concurrent-requests";
+            (format!("\"{of}\";q={max};qu=\"{unit}\""), format!("\"{of}\";r=0"))
+        }
+    };
+    let (policy, left) = (HeaderValue::try_from(policy).ok()?, HeaderValue::try_from(left).ok()?);
+    let names = ["ratelimit-policy", "ratelimit"].map(HeaderName::from_static);
+    let [of_policy, of_left] = names;
+    Some([(of_policy, policy), (of_left, left)])
 }
 
 fn status_of(kind: RefusalKind) -> StatusCode {
@@ -470,9 +502,29 @@ mod tests {
     }
 
     #[test]
+    fn who_has_used_something_up_learns_its_own_numbers() {
+        let runs = Quota { of: "runs", max: 512, window_s: None };
+        let runs = Refusal::new(RefusalCode::RunsActiveMax(Box::new(runs)), "too many");
+        let calls = Some(Quota { of: "calls", max: 7, window_s: Some(60) });
+        let calls = Box::new(TryLater { quota: calls, ..TryLater::after(8_001) });
+        let calls = Refusal::new(RefusalCode::RateLimited(calls), "too soon");
+        for (refusal, policy, left) in [
+            (runs, "\"runs\";q=512;qu=\"concurrent-requests\"", "\"runs\";r=0"),
+            (calls, "\"calls\";q=7;w=60", "\"calls\";r=0;t=9"),
+        ] {
+            let response = Failure::from(refusal).render(Shape::Problem, String::new());
+            assert_eq!(response.headers()["ratelimit-policy"], policy);
+            assert_eq!(response.headers()["ratelimit"], left);
+        }
+        let busy = Failure::from(Refusal::new(RefusalCode::StoreBusy, "too soon"));
+        let response = busy.render(Shape::Problem, String::new());
+        assert!(!response.headers().contains_key("ratelimit"), "it is not the client's doing");
+    }
+
+    #[test]
     fn whoever_comes_too_soon_learns_when_to_come_back() {
         let later = |retry_ms| {
-            let later = Box::new(TryLater { retry_ms, run: None });
+            let later = Box::new(TryLater::after(retry_ms));
             Refusal::new(RefusalCode::RateLimited(later), "too soon")
         };
         for (failure, seconds) in [

@@ -134,7 +134,7 @@ impl Tools<'_> {
         };
         // A caller that comes too soon leaves no run behind, nor a key that was used up.
         let in_time = self.shared.gate.in_time(caller, &request.tool);
-        in_time.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
+        in_time.map_err(|held| crowded(held.fault, held.later))?;
         let direct = Direct { claim, as_task: request.as_task, sent: None };
         self.call_as_run(caller, request, direct).await
     }
@@ -150,7 +150,7 @@ impl Tools<'_> {
         let plan = PlanId::from(spec.name.as_str());
         self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
         let counted = self.shared.gate.count_plan(caller, &spec.name);
-        counted.map_err(|(fault, retry_ms)| too_many(fault, retry_ms))?;
+        counted.map_err(|held| crowded(held.fault, held.later))?;
         let run = RunRequest {
             target: RunTarget::Plan(plan),
             input: request.arguments,
@@ -192,10 +192,10 @@ impl Tools<'_> {
             place: CallPlace { trace: watched.span, ..CallPlace::default() },
             consent: Consent::Unasked,
         };
-        let Started { result, retry_ms, .. } = self.shared.gate.clone().start(sending).await;
+        let Started { result, later: not_now, .. } = self.shared.gate.clone().start(sending).await;
         let came = Came { caller, listed: sent.listed, arguments: &arguments, call };
         self.shared.call_ended(watched, came, sent.reach, &result);
-        match (result, retry_ms) {
+        match (result, not_now) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
             // It has no blobs, so the gate lets none through.
             (Ok(ToolOutput::Blob(blob)), _) => Ok(CallReport::Done(Value::String(blob.uri()))),
@@ -208,7 +208,7 @@ impl Tools<'_> {
                 Box::pin(self.call_as_run(caller, request, direct)).await
             }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
-            (Err(error), Some(retry_ms)) => Err(too_many(error.fault, retry_ms)),
+            (Err(error), Some(not_now)) => Err(crowded(error.fault, not_now)),
             (Err(error), None) => Err(tool_failed(error)),
         }
     }
@@ -320,12 +320,7 @@ fn tool_failed(error: ToolError) -> Refusal {
 }
 
 /// It may be sent later: there are too many calls, or those before it failed.
-fn too_many(fault: Fault, retry_ms: u64) -> Refusal {
-    crowded(fault, TryLater { retry_ms, run: None })
-}
-
-fn crowded(fault: Fault, later: TryLater) -> Refusal {
-    let later = Box::new(later);
+fn crowded(fault: Fault, later: Box<TryLater>) -> Refusal {
     let code = match fault.name.as_str() {
         RATE_LIMITED => RefusalCode::RateLimited(later),
         CIRCUIT_OPEN => RefusalCode::CircuitOpen(later),
@@ -356,7 +351,8 @@ fn called_alone(report: RunReport) -> Result<CallReport> {
     match report.run.last_error.as_ref().filter(|_| failed).filter(crowd) {
         None => Ok(called(report)),
         Some(fault) => {
-            let later = TryLater { retry_ms: CROWD_RETRY_MS, run: Some(report.run.id) };
+            let later = TryLater::after(CROWD_RETRY_MS);
+            let later = Box::new(TryLater { run: Some(report.run.id), ..later });
             Err(crowded(fault.clone(), later))
         }
     }

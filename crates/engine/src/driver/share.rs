@@ -4,9 +4,10 @@
 
 use super::state::Driver;
 use crate::command::Command;
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use crate::shares::{Full, Share};
+use kernel::identity::shares::SharedLimit;
 use kernel::session::Phase;
 use kernel::tool::call::Caller;
 use kernel::values::ids::SessionKey;
@@ -52,7 +53,9 @@ impl Shared {
         let Some(full) = crowded else {
             let max = self.limits.runs_active_max;
             let message = format!("{max} sessions move already");
-            return Refusal::new(RefusalCode::RunsActiveMax, message)
+            let whole = u64::try_from(max).unwrap_or(u64::MAX);
+            let quota = Quota { of: SharedLimit::Runs.word(), max: whole, window_s: None };
+            return Refusal::new(RefusalCode::RunsActiveMax(Box::new(quota)), message)
                 .hint("send it again in a moment, or raise `runs_active_max` in [limits]");
         };
         too_many(&full)
@@ -60,5 +63,6 @@ impl Shared {
 }
 
 fn too_many(full: &Full) -> Refusal {
-    Refusal::new(RefusalCode::RunsActiveMax, full.message()).hint(full.hint())
+    let code = RefusalCode::RunsActiveMax(Box::new(full.quota()));
+    Refusal::new(code, full.message()).hint(full.hint())
 }

@@ -4,6 +4,7 @@
 
 use super::{Gate, Held};
 use crate::catalog::registry::Listed;
+use crate::refusal::TryLater;
 use crate::system::locks::lock;
 use kernel::tool::breaker::{Breaker, BreakerRule, Guarded};
 use kernel::tool::call::{Caller, HowFar, ToolError, ToolOutput};
@@ -155,7 +156,7 @@ fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
     };
     let fault = Fault::new(CIRCUIT_OPEN, message).hint(hint).passing().refused_for(retry_ms);
     let error = ToolError::new(HowFar::NotSent, fault);
-    Held { error: Box::new(error), retry_ms: Some(retry_ms) }
+    Held::until(error, TryLater::after(retry_ms))
 }
 
 #[cfg(test)]

@@ -3,24 +3,45 @@
 
 use super::{RATE_LIMITED, TOO_MANY_CALLS};
 use crate::catalog::registry::Listed;
+use crate::refusal::{Quota, TryLater};
 use crate::shares::Full;
 use kernel::tool::call::ToolError;
+use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
 use std::num::NonZeroU32;
 
 /// When to come back where no one knows when a place will be free.
-pub(super) const PLACE_RETRY_MS: u64 = 1_000;
+const PLACE_RETRY_MS: u64 = 1_000;
 
 /// Why a call cannot start.
 pub(super) struct Held {
     pub(super) error: Box<ToolError>,
-    /// In how many milliseconds it may, if that is all that is wrong.
-    pub(super) retry_ms: Option<u64>,
+    /// When it may, if that is all that is wrong.
+    pub(super) later: Option<Box<TryLater>>,
+}
+
+/// Why a call may not begin now, and when it may.
+pub(crate) struct NotNow {
+    pub(crate) fault: Fault,
+    pub(crate) later: Box<TryLater>,
+}
+
+impl Held {
+    /// Nothing is wrong but that it comes too soon.
+    pub(super) fn until(error: ToolError, later: TryLater) -> Self {
+        Self { error: Box::new(error), later: Some(Box::new(later)) }
+    }
+
+    /// The same for who has sent nothing yet.
+    pub(super) fn not_now(self) -> NotNow {
+        let unknown = || Box::new(TryLater::after(PLACE_RETRY_MS));
+        NotNow { fault: self.error.fault, later: self.later.unwrap_or_else(unknown) }
+    }
 }
 
 impl From<ToolError> for Held {
     fn from(error: ToolError) -> Self {
-        Self { error: Box::new(error), retry_ms: None }
+        Self { error: Box::new(error), later: None }
     }
 }
 
@@ -33,7 +54,8 @@ pub(super) fn too_soon(tool: &ToolName, per_minute: NonZeroU32, retry_ms: u64) -
     let error = ToolError::not_sent(RATE_LIMITED, message)
         .hint("nothing was sent: come back then, or raise `per_minute` in [tools.limits]")
         .passing();
-    Held { error: Box::new(error), retry_ms: Some(retry_ms) }
+    let quota = Quota { of: "calls", max: per_minute.get().into(), window_s: Some(60) };
+    Held::until(error, TryLater { quota: Some(quota), ..TryLater::after(retry_ms) })
 }
 
 /// It found no place among the calls of its tool.
@@ -47,13 +69,14 @@ pub(super) fn crowded(listed: &Listed, timeout_ms: u64) -> Held {
     let error = ToolError::not_sent(TOO_MANY_CALLS, message)
         .hint("nothing was sent: come back later, or raise `concurrency` in [tools.limits]")
         .passing();
-    Held { error: Box::new(error), retry_ms: Some(PLACE_RETRY_MS) }
+    Held::until(error, TryLater::after(PLACE_RETRY_MS))
 }
 
 /// Its caller has as many calls as it may, or all places of its realm are taken.
 pub(super) fn over_share(full: &Full) -> Held {
     let error = ToolError::not_sent(TOO_MANY_CALLS, full.message()).hint(full.hint()).passing();
-    Held { error: Box::new(error), retry_ms: Some(PLACE_RETRY_MS) }
+    let quota = Some(full.quota());
+    Held::until(error, TryLater { quota, ..TryLater::after(PLACE_RETRY_MS) })
 }
 
 /// The server stops.

@@ -27,11 +27,12 @@ use crate::gate::judged::JudgedLists;
 use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
+use crate::refusal::TryLater;
 use crate::shares::Shares;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use held::{Held, PLACE_RETRY_MS, too_soon};
+use held::{Held, NotNow, too_soon};
 use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
@@ -103,8 +104,8 @@ pub(crate) struct Started {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
     pub(crate) late: Option<Late>,
-    /// Nothing was sent because there were too many calls: in how many milliseconds to come back.
-    pub(crate) retry_ms: Option<u64>,
+    /// Nothing was sent because there were too many calls: when to come back.
+    pub(crate) later: Option<Box<TryLater>>,
 }
 
 /// A call that took too long.
@@ -118,12 +119,12 @@ pub(crate) struct Late {
 impl Started {
     /// It answered this.
     pub(crate) fn answered(output: ToolOutput) -> Self {
-        Self { result: Ok(output), late: None, retry_ms: None }
+        Self { result: Ok(output), late: None, later: None }
     }
 
     /// It failed, and nothing will come of it.
     pub(crate) fn failed(error: ToolError) -> Self {
-        Self { result: Err(error), late: None, retry_ms: None }
+        Self { result: Err(error), late: None, later: None }
     }
 }
 
@@ -252,8 +253,8 @@ impl Gate {
     pub(crate) async fn start(self: Arc<Self>, sending: Sending) -> Started {
         let pass = match self.may_start(&sending).await {
             Ok(pass) => pass,
-            Err(Held { error, retry_ms }) => {
-                return Started { retry_ms, ..Started::failed(*error) };
+            Err(Held { error, later }) => {
+                return Started { later, ..Started::failed(*error) };
             }
         };
         let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);
@@ -266,7 +267,7 @@ impl Gate {
             })
         };
         let started = match select(calling.boxed(), deadline).await {
-            Either::Left((result, _)) => Started { result, late: None, retry_ms: None },
+            Either::Left((result, _)) => Started { result, late: None, later: None },
             Either::Right(((), coming)) => {
                 let late = Some(Late { coming, timeout_ms });
                 Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
@@ -345,24 +346,23 @@ impl Gate {
     }
 
     /// Whether a call could begin now as far as its rate and its breaker go, without counting it;
-    /// else in how many milliseconds.
-    pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), (Fault, u64)> {
+    /// else when.
+    pub(crate) fn in_time(&self, caller: &Caller, tool: &ToolName) -> Result<(), NotNow> {
         let listed = self.catalog.tool(&caller.realm, tool.as_str());
         let guard = listed.and_then(|listed| self.guard(caller, &listed));
         if let Some(Err(held)) = guard.map(|guard| self.check_breaker(&guard)) {
-            return Err((held.error.fault, held.retry_ms.unwrap_or(PLACE_RETRY_MS)));
+            return Err(held.not_now());
         }
         let Some(per_minute) = self.per_minute(&caller.realm, tool) else { return Ok(()) };
         let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
-        looked.map_err(|retry_ms| (too_soon(tool, per_minute, retry_ms).error.fault, retry_ms))
+        looked.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms).not_now())
     }
 
-    /// Counts a call of a plan, whose steps alone pass `start`; else in how many milliseconds it
-    /// may begin.
-    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), (Fault, u64)> {
+    /// Counts a call of a plan, whose steps alone pass `start`; else says when it may begin.
+    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), NotNow> {
         let Some(per_minute) = self.per_minute(&caller.realm, plan) else { return Ok(()) };
         let taken = self.rates.take(caller, plan, per_minute, self.clock.now());
-        taken.map_err(|retry_ms| (too_soon(plan, per_minute, retry_ms).error.fault, retry_ms))
+        taken.map_err(|retry_ms| too_soon(plan, per_minute, retry_ms).not_now())
     }
 
     fn per_minute(&self, realm: &RealmId, name: &ToolName) -> Option<NonZeroU32> {

@@ -244,7 +244,7 @@ fn full(caller: &Caller) -> Refusal {
         "more decisions about `{}` wait to be written to the audit than may wait",
         caller.subject
     );
-    let later = Box::new(TryLater { retry_ms: RETRY_MS, run: None });
+    let later = Box::new(TryLater::after(RETRY_MS));
     Refusal::new(RefusalCode::RateLimited(later), message)
         .hint("nothing was done: send it again a little later")
 }

@@ -105,7 +105,7 @@ codes! {
     /// Too many commands wait for the session.
     SessionBusy => "session_busy", TooMany;
     /// Too many sessions are driven at once.
-    RunsActiveMax => "runs_active_max", TooMany;
+    RunsActiveMax(Box<Quota>) => "runs_active_max", TooMany;
     /// Too many runs of the context are active.
     ContextRunsMax => "context_runs_max", TooMany;
     /// Too many requests wait for the case.
@@ -288,6 +288,28 @@ impl RefusalCode {
             _ => None,
         }
     }
+
+    /// What the caller has used up, where it is known how much it may use.
+    pub fn quota(&self) -> Option<Quota> {
+        match self {
+            Self::RunsActiveMax(quota) => Some(**quota),
+            Self::RateLimited(later) | Self::TooManyCalls(later) | Self::CircuitOpen(later) => {
+                later.quota
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How much a caller may use of something. It has used that up, or there is nothing left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Of what, as a word for programs.
+    pub of: &'static str,
+    /// How much, in the caller's own numbers: never what others use.
+    pub max: u64,
+    /// In how many seconds; none where it is how much is under way at the same time.
+    pub window_s: Option<u64>,
 }
 
 /// The run that keeps another one from starting.
@@ -331,9 +353,16 @@ pub struct TryLater {
     pub retry_ms: u64,
     /// The run that found no place, if there was one.
     pub run: Option<RunId>,
+    /// What was used up, where it is known how much the caller may use.
+    pub quota: Option<Quota>,
 }
 
 impl TryLater {
+    /// In so many milliseconds.
+    pub fn after(retry_ms: u64) -> Self {
+        Self { retry_ms, run: None, quota: None }
+    }
+
     fn detail(&self) -> Value {
         match self.run {
             Some(run) => json!({"retryAfterMs": self.retry_ms, "run": run}),
@@ -464,7 +493,7 @@ mod tests {
 
     #[test]
     fn what_came_too_soon_says_when_to_try_again() {
-        let later = |run| Box::new(TryLater { retry_ms: 7, run });
+        let later = |run| Box::new(TryLater { run, ..TryLater::after(7) });
         let alone = RefusalCode::RateLimited(later(None));
         assert_eq!(alone.detail(), Some(json!({"retryAfterMs": 7})));
         let run = RefusalCode::TooManyCalls(later(Some(RunId(2))));

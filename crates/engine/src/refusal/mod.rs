@@ -3,7 +3,7 @@
 
 mod code;
 
-pub use code::{ActiveRun, ClosedAsk, RefusalCode, RefusalKind, TryLater};
+pub use code::{ActiveRun, ClosedAsk, Quota, RefusalCode, RefusalKind, TryLater};
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::schema::Misfit;

@@ -34,6 +34,17 @@ impl SharedLimit {
         }
     }
 
+    /// What it counts, as a word for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Turns => "turns",
+            Self::Calls => "calls",
+            Self::Streams => "streams",
+            Self::McpSessions => "sessions",
+        }
+    }
+
     /// What it counts, for callers.
     pub fn things(self) -> &'static str {
         match self {

@@ -152,7 +152,7 @@ pub(crate) fn permit(doors: &Doors, caller: &Caller) -> Result<StreamPlace> {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message).hint(hint)
     };
     doors.free_stream(caller).map_err(|full| match full {
-        Some(full) => refused(full.message(), full.hint()),
+        Some(full) => refused(full.message(), full.hint()).quota(full.quota()),
         None => {
             let max = doors.limits().streams_max;
             let message = format!("{max} event streams are open, and no more are allowed");

@@ -1,6 +1,7 @@
 //! Results in every version, and where tasks stand.
 
 use super::*;
+use engine::refusal::Quota;
 use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunSpent;
 use kernel::tool::call::{Abilities, Pace, Reach};
@@ -136,7 +137,8 @@ fn a_refusal_that_helps_is_a_result() {
     assert_eq!(told["isError"], true);
     let text = "the input does not fit: at `/a`: is no number; look";
     assert_eq!(told["content"][0]["text"], text);
-    let busy = Refusal::new(RefusalCode::RunsActiveMax, "too many").hint("later");
+    let quota = Box::new(Quota { of: "runs", max: 1, window_s: None });
+    let busy = Refusal::new(RefusalCode::RunsActiveMax(quota), "too many").hint("later");
     let error = refused(busy, Version::June2025).unwrap_err();
     assert_eq!(error.code, INTERNAL_ERROR);
     assert_eq!(error.data, Some(json!({"code": "runs_active_max", "hint": "later"})));
