@@ -139,6 +139,11 @@ impl Command {
         matches!(self, Command::Create { .. } | Command::Adopt { .. } | Command::Run { .. })
     }
 
+    /// Whether it starts a run in a session that was made up just now.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self, Command::Run { start, .. } if start.presence == Presence::Fresh)
+    }
+
     /// Refuses the command.
     pub(crate) fn refuse(self, refusal: Refusal) {
         match self {

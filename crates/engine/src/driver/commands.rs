@@ -24,7 +24,7 @@ use std::sync::Arc;
 impl Driver {
     /// Obeys one command. An error means that memory and store may differ: the session is dropped.
     pub(super) async fn obey(&mut self, command: Command) -> Result<()> {
-        if let Err(refusal) = self.prepare(&command).await {
+        if let Err(refusal) = self.prepare(command.is_fresh()).await {
             self.share = Share::default();
             command.refuse(refusal.clone());
             return Err(refusal);
@@ -94,11 +94,7 @@ impl Driver {
     }
 
     /// What comes before every command: the session is there, and as old as the clock says.
-    async fn prepare(&mut self, command: &Command) -> Result<()> {
-        let fresh = matches!(
-            command,
-            Command::Run { start, .. } if start.presence == Presence::Fresh
-        );
+    async fn prepare(&mut self, fresh: bool) -> Result<()> {
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
             if refusal.kind() == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
