@@ -86,7 +86,7 @@ struct Parts {
 
 impl Shares {
     /// The shares of this limit; none where no realms are given.
-    pub(crate) fn new(limit: SharedLimit, limits: Arc<Limits>, realms: Option<RealmsNow>) -> Self {
+    pub fn new(limit: SharedLimit, limits: Arc<Limits>, realms: Option<RealmsNow>) -> Self {
         Self { limit, limits, realms, used: Mutex::default() }
     }
 

@@ -314,9 +314,9 @@ limits! {
         calls_active_max: usize = 1_024, 1..=100_000;
         /// How many sessions move at the same time.
         runs_active_max: usize = 4_096, 1..=1_000_000;
-        /// Which part of `runs_active_max`, `turns_active_max`, `calls_active_max`, `streams_max` and
-        /// `mcp_sessions_max` one realm may use, in percent, where credentials are required and
-        /// there are several realms.
+        /// Which part of `runs_active_max`, `turns_active_max`, `calls_active_max`, `streams_max`,
+        /// `mcp_sessions_max` and `logins_per_minute` one realm may use, in percent, where
+        /// credentials are required and there are several realms.
         realm_share_percent: u32 = 50, 1..=100;
         /// Which part of what its realm may use one caller may use, in percent, where credentials
         /// are required.

@@ -16,12 +16,14 @@ pub enum SharedLimit {
     Streams,
     /// MCP sessions that are open.
     McpSessions,
+    /// Logins at upstream servers in a minute.
+    Logins,
 }
 
 impl SharedLimit {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Runs, Self::Turns, Self::Calls, Self::Streams, Self::McpSessions];
+    pub const ALL: [Self; 6] =
+        [Self::Runs, Self::Turns, Self::Calls, Self::Streams, Self::McpSessions, Self::Logins];
 
     /// Its name in the settings.
     pub fn setting(self) -> &'static str {
@@ -31,6 +33,7 @@ impl SharedLimit {
             Self::Calls => "calls_active_max",
             Self::Streams => "streams_max",
             Self::McpSessions => "mcp_sessions_max",
+            Self::Logins => "logins_per_minute",
         }
     }
 
@@ -42,6 +45,7 @@ impl SharedLimit {
             Self::Calls => "calls",
             Self::Streams => "streams",
             Self::McpSessions => "sessions",
+            Self::Logins => "logins",
         }
     }
 
@@ -53,6 +57,7 @@ impl SharedLimit {
             Self::Calls => "calls",
             Self::Streams => "event streams",
             Self::McpSessions => "MCP sessions",
+            Self::Logins => "logins",
         }
     }
 
@@ -64,6 +69,7 @@ impl SharedLimit {
             Self::Calls => limits.calls_active_max,
             Self::Streams => limits.streams_max,
             Self::McpSessions => limits.mcp_sessions_max,
+            Self::Logins => usize::try_from(limits.logins_per_minute).unwrap_or(usize::MAX),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::problem::{Failure, Result};
 use crate::request::body::Posted;
 use crate::request::doors::{Administrator, Doors, Shared, Who, missing_scope};
 use crate::request::params::Named;
+use crate::request::rate::TooSoon;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
@@ -41,7 +42,7 @@ pub(crate) async fn begin(
             format!("nothing is to be done; `waypost mcp test {name}` says whether it works");
         return Err(no_login(what).hint(hint));
     }
-    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
     let url = upstream.begin_login().await.map_err(|fault| failed(fault, config))?;
     Ok(Json(UpstreamLogin { url }))
 }
@@ -66,7 +67,7 @@ pub(crate) async fn begin_own(
     Named(name): Named,
 ) -> Result<Json<UpstreamLogin>> {
     let upstream = with_own_logins(&doors, &caller, &name)?;
-    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
     let begun = upstream.begin_own_login(&caller).await;
     let url = begun.map_err(|fault| failed(fault, upstream.config()))?;
     Ok(Json(UpstreamLogin { url }))
@@ -80,7 +81,7 @@ pub(crate) async fn prove_own(
 ) -> Result<StatusCode> {
     let upstream = with_own_logins(&doors, &caller, &name)?;
     // Codes are tried no faster than logins are begun.
-    doors.logins_begun.take(doors.engine.clock().now()).map_err(too_many)?;
+    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
     let proven = upstream.prove_own_login(&caller, &code).await;
     proven.map_err(|fault| {
         let Fault { message, hint, .. } = cleaned(fault, upstream.config());
@@ -224,11 +225,15 @@ fn failed(fault: Fault, config: &UpstreamConfig) -> Failure {
     Failure::new(StatusCode::BAD_GATEWAY, "upstream_login_failed", message).maybe_hint(hint)
 }
 
-fn too_many(wait_ms: u64) -> Failure {
+fn too_many(TooSoon { wait_ms, quota }: TooSoon) -> Failure {
     let message = "too many logins were begun just now";
-    Failure::new(StatusCode::TOO_MANY_REQUESTS, "logins_limited", message)
+    let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "logins_limited", message)
         .hint("send it again later, or raise `logins_per_minute` in `[limits]`")
-        .retry_ms(wait_ms)
+        .retry_ms(wait_ms);
+    match quota {
+        Some(quota) => failure.quota(quota),
+        None => failure,
+    }
 }
 
 /// What someone came back with. Whatever else stands in the query is read past; what is there

@@ -7,7 +7,7 @@ use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
-use crate::request::rate::SharedRate;
+use crate::request::rate::{CallerRates, SharedRate};
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -65,7 +65,7 @@ pub(crate) struct Doors {
     /// One permit for each byte that bodies of requests may have together.
     pub(crate) bodies: Arc<Semaphore>,
     /// How many logins at upstreams are begun.
-    pub(crate) logins_begun: SharedRate,
+    pub(crate) logins_begun: CallerRates,
     /// How many people come back from one that is not under way.
     pub(crate) logins_returned: SharedRate,
     /// What is measured and traced.
@@ -118,7 +118,8 @@ impl Doors {
         telemetry: Telemetry,
     ) -> Self {
         let limits = engine.limits();
-        let logins = || SharedRate::per_minute(limits.logins_per_minute);
+        let login_shares = engine.shares(SharedLimit::Logins);
+        let logins_begun = CallerRates::new("logins", limits.logins_per_minute, login_shares);
         Self {
             entrance,
             identity: realms.identity.clone(),
@@ -134,8 +135,8 @@ impl Doors {
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             stream_shares: engine.shares(SharedLimit::Streams),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
-            logins_begun: logins(),
-            logins_returned: logins(),
+            logins_begun,
+            logins_returned: SharedRate::per_minute(limits.logins_per_minute),
             telemetry,
             answers: Answers::default(),
             reloads: Arc::default(),
