@@ -115,12 +115,13 @@ mod tests {
     use kernel::identity::realm::{RealmSettings, Realms};
     use kernel::identity::shares::SharedLimit;
     use kernel::limits::Limits;
+    use std::collections::BTreeMap;
 
     #[test]
     fn no_caller_and_no_realm_takes_the_tokens_of_others() {
         let limits = Arc::new(Limits { logins_per_minute: 8, ..Limits::default() });
-        let realms = ["red", "blue"].map(|name| (name.into(), RealmSettings::default()));
-        let realms = Arc::new(Realms(realms.into()));
+        let realms = ["red", "blue"].map(|name| (RealmId::from(name), RealmSettings::default()));
+        let realms = Arc::new(Realms(BTreeMap::from(realms)));
         let now: RealmsNow = Arc::new(move || realms.clone());
         let shares = Shares::new(SharedLimit::Logins, limits, Some(now));
         let rates = CallerRates::new("logins", 8, shares);
