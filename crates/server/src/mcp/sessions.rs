@@ -7,6 +7,7 @@ use crate::mcp::messages::outbox::{Outbox, Way};
 use crate::mcp::messages::replay::{Replay, STANDALONE};
 use crate::mcp::messages::requests::{REQUESTS_MAX, Requests};
 use crate::request::doors::Doors;
+use engine::refusal::Quota;
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Clock;
 use kernel::contracts::shelf::Changes;
@@ -319,6 +320,12 @@ impl Session {
             }
         };
         RpcError::new(INTERNAL_ERROR, message).data(json!({"hint": hint}))
+    }
+
+    /// How many sessions its caller may have, where it has a share.
+    pub(crate) fn quota(&self) -> Option<Quota> {
+        let max = u64::try_from(self.portion?.caller).unwrap_or(u64::MAX);
+        Some(Quota { of: SharedLimit::McpSessions.word(), max, window_s: None })
     }
 
     /// Whose it is.

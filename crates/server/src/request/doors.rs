@@ -11,7 +11,7 @@ use crate::request::rate::{CallerRates, SharedRate};
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use engine::refusal::{Refusal, RefusalCode};
+use engine::refusal::{Quota, Refusal, RefusalCode};
 use engine::{Engine, Full, Share, Shares};
 use futures::future::{pending, select};
 use identity::{Identity, Standing, Verified};
@@ -202,6 +202,11 @@ impl Doors {
             Ok(place) => Ok(StreamPlace { _share: share, _place: place }),
             Err(_) => Err(self.stream_shares.crowded(caller)),
         }
+    }
+
+    /// How many streams this caller may have open, where it has a share.
+    pub(crate) fn stream_quota(&self, caller: &Caller) -> Option<Quota> {
+        self.stream_shares.crowded(caller).map(|full| full.quota())
     }
 
     /// Streams end: the server is closing.

@@ -78,7 +78,8 @@ fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Respon
     };
     let replay = session.stream(stream).ok_or_else(lost)?;
     let Ok(permit) = door.doors.free_stream(caller) else {
-        return Err(Refused::too_many("there is no room for one more stream now"));
+        let refused = Refused::too_many("there is no room for one more stream now");
+        return Err(refused.quota(door.doors.stream_quota(caller)));
     };
     Ok(delivery::follow(&door.doors, &session, replay.reader(after), permit))
 }

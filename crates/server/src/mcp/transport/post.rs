@@ -16,6 +16,7 @@ use crate::mcp::messages::requests::{Cancelled, REQUESTS_MAX};
 use crate::mcp::methods::hello;
 use crate::mcp::methods::listen::{self, LISTEN};
 use crate::mcp::sessions::Session;
+use crate::problem::rate_limit;
 use crate::request::body::{self, is_deeper};
 use crate::request::doors::missing_scope;
 use crate::request::trace;
@@ -23,6 +24,7 @@ use axum::extract::Request;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::refusal::Quota;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
 use kernel::tool::call::{Caller, ToolSpec};
@@ -40,12 +42,14 @@ pub(crate) struct Refused {
     error: Box<RpcError>,
     /// What the client's credential lacks.
     challenge: Option<HeaderValue>,
+    /// What the client has used up, where it is known how much it may use.
+    quota: Option<Quota>,
 }
 
 impl Refused {
     /// With this status.
     pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
-        Self { status, error: Box::new(error), challenge: None }
+        Self { status, error: Box::new(error), challenge: None, quota: None }
     }
 
     /// It is no request that we can take.
@@ -58,6 +62,11 @@ impl Refused {
         Self::new(StatusCode::TOO_MANY_REQUESTS, RpcError::new(INTERNAL_ERROR, message))
     }
 
+    /// The same with what the client has used up, if that is known.
+    pub(crate) fn quota(self, quota: Option<Quota>) -> Self {
+        Self { quota, ..self }
+    }
+
     /// The whole answer.
     pub(crate) fn response(&self, id: Option<&Id>) -> Response {
         let mut response = delivery::json(self.status, jsonrpc::error(id, &self.error));
@@ -68,6 +77,8 @@ impl Refused {
         if let Some(challenge) = &self.challenge {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge.clone());
         }
+        let used_up = self.quota.and_then(|quota| rate_limit(quota, None));
+        response.headers_mut().extend(used_up.into_iter().flatten());
         response
     }
 }
@@ -210,7 +221,8 @@ impl Arrival<'_> {
         let permit =
             (hears && line.tells()).then(|| self.accept.room(doors, self.caller)).flatten();
         if listens && permit.is_none() {
-            return Err(Refused::too_many("there is no room for one more stream now"));
+            let refused = Refused::too_many("there is no room for one more stream now");
+            return Err(refused.quota(doors.stream_quota(self.caller)));
         }
         let (outbox, told) = way_before_answer(permit.is_some(), None);
         let version = client.version;
@@ -255,7 +267,8 @@ impl Arrival<'_> {
         let (session, wishes) = Session::begin(&door.doors, self.caller, &client, None);
         door.sessions
             .add(&session)
-            .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))?;
+            .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))
+            .map_err(|refused| refused.quota(session.quota()))?;
         let realm = self.caller.realm.clone();
         let herald = listen::herald(door.clone(), realm, session.news(), wishes);
         door.spawn.task("mcp session", Box::pin(herald));
