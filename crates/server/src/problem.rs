@@ -344,7 +344,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// What a client has used up, as `RateLimit-Policy` and `RateLimit` say it: only in its own numbers.
+/// What a client has used up, as `RateLimit-Policy` and `RateLimit` say it: its own numbers only.
 pub(crate) fn rate_limit(
     quota: Quota,
     retry_ms: Option<u64>,
