@@ -6,7 +6,7 @@ use super::operations::{Client, Sent};
 use super::view::Viewer;
 use crate::http::streams::stream::{Look, Source, answer, permit};
 use crate::problem::{Failure, Result as Answered};
-use crate::request::doors::Doors;
+use crate::request::doors::{Doors, StreamPlace};
 use axum::response::Response;
 use axum::response::sse::Event;
 use engine::TaskStream;
@@ -150,7 +150,7 @@ impl Client {
         })
     }
 
-    fn permit(&self) -> Result<tokio::sync::OwnedSemaphorePermit> {
-        permit(&self.doors).map_err(|failure| failed(&failure))
+    fn permit(&self) -> Result<StreamPlace> {
+        permit(&self.doors, &self.caller).map_err(|failure| failed(&failure))
     }
 }
