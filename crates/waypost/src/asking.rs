@@ -4,6 +4,7 @@
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::outcome;
+use crate::proposals;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
 use crate::terminal::lines::Lines;
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use wire::rest::{
     ApproveReply, Ask, AskKind, AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply,
-    FillAction, FillReply, FixAction, FixReply, ReplyAnswer,
+    FillAction, FillReply, FixAction, FixReply, Proposal, ReplyAnswer,
 };
 
 /// What a person said to an ask.
@@ -36,6 +37,15 @@ pub(crate) enum Settled {
     Later,
     /// The person leaves.
     Leave,
+}
+
+/// What a person does about a failed step.
+#[derive(Clone, Copy)]
+enum Mending<'a> {
+    /// What is proposed.
+    Take(&'a Proposal),
+    /// One of the ask's actions.
+    Act(FixAction),
 }
 
 /// A line of an answer, or what was typed instead of one.
@@ -214,11 +224,18 @@ impl Asker {
     }
 
     async fn fix(&mut self, ask: &Ask) -> Result<Said> {
-        let offered = outcome::fix_actions(ask);
-        let names: Vec<&str> = offered.iter().map(|(name, _)| *name).collect();
-        let prompt = format!("{} (/skip for later)> ", names.join(", "));
+        let acts = outcome::fix_actions(ask);
+        let names: Vec<&str> = acts.iter().map(|(name, _)| *name).collect();
+        let take = if ask.proposal.is_some() { "[t]ake the proposal, " } else { "" };
+        let prompt = format!("{take}{} (/skip for later)> ", names.join(", "));
+        let mut offered: Vec<(&str, Mending<'_>)> =
+            acts.iter().map(|(name, action)| (*name, Mending::Act(*action))).collect();
+        offered.extend(ask.proposal.iter().map(|proposal| ("take", Mending::Take(proposal))));
         let action = match self.choice(&prompt, &offered).await? {
-            Ok(action) => action,
+            Ok(Mending::Act(action)) => action,
+            Ok(Mending::Take(proposal)) => {
+                return Ok(Said::Reply(json!(proposals::taken(proposal))));
+            }
             Err(said) => return Ok(said),
         };
         let (arguments, output, plan_id, proposal) = (None, None, None, false);
@@ -339,7 +356,7 @@ fn texts(value: &Value) -> Vec<&str> {
 }
 
 /// What is asked: exactly what would be sent, with nothing hidden in it.
-fn card(ask: &Ask) -> String {
+pub(crate) fn card(ask: &Ask) -> String {
     let asked = relative(&ask.created_at, SystemClock.now());
     let mut lines = vec![
         format!("[{}] {}", ask.kind.name(), exposed(&ask.title)),
@@ -354,19 +371,14 @@ fn card(ask: &Ask) -> String {
     if outcome::is_unknown(ask) {
         lines.push("  no one knows whether it happened: check the other system first".to_owned());
     }
-    if ask.proposal.is_some() {
-        let id = &ask.id;
-        lines.push(format!(
-            "  a model proposes what to do: `waypost inbox show {id}` shows it, and"
-        ));
-        lines.push(format!("  `waypost inbox answer {id} --proposal` takes it"));
-    }
     lines.extend(ask.url.iter().map(|url| format!("  {}", exposed(url))));
     for call in &ask.calls {
         lines.push(format!("  {}", exposed(&call.tool)));
         let arguments = outcome::pretty(&call.arguments);
         lines.extend(arguments.lines().map(|line| format!("    {line}")));
     }
+    // Last, beside the key that takes it.
+    lines.extend(ask.proposal.iter().flat_map(proposals::lines));
     lines.join("\n")
 }
 

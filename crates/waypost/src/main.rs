@@ -12,6 +12,7 @@ mod remote;
 mod settings;
 mod context;
 mod outcome;
+mod proposals;
 mod asking;
 mod threads;
 mod plans;

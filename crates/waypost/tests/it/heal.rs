@@ -20,7 +20,8 @@ fn failing(rule: &str) -> String {
     )
 }
 
-fn project(rule: &str) -> tempfile::TempDir {
+/// A project with such a plan, and with that model.
+pub fn project(rule: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = "[tools]\ndemo = true\n\n[models.default]\nprovider = \"rules\"\n\
                     rules = \"rules/mend.yaml\"\n";
@@ -36,7 +37,7 @@ fn project(rule: &str) -> tempfile::TempDir {
 }
 
 /// The open asks of a session, as a list shows them.
-fn asks(server: &Server, arguments: &[&str]) -> Vec<Value> {
+pub fn asks(server: &Server, arguments: &[&str]) -> Vec<Value> {
     let listed = server.json(&[&["inbox", "ls", "--session", "s"][..], arguments].concat());
     listed.code(0).json()["items"].as_array().unwrap().clone()
 }

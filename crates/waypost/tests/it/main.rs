@@ -12,6 +12,7 @@ mod blocks;
 #[path = "../../../testkit/tests/process/readme/mask.rs"]
 mod mask;
 mod process;
+mod rest;
 mod help;
 mod errors;
 mod offline;
@@ -41,6 +42,8 @@ mod logs;
 mod config;
 mod doctor;
 mod heal;
+#[cfg(unix)]
+mod taking;
 mod backup;
 mod keys;
 mod child;

@@ -7,13 +7,14 @@ use crate::asking::{self, Asker};
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
+use crate::proposals;
 use crate::remote::chosen::{self, ASKS};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::output::Fields;
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Value, json};
-use wire::rest::{Ask, AskStatus, AskedCall, HeldAsk, Proposal, ProposedChange, TriedRule};
+use wire::rest::{Ask, AskStatus, AskedCall, HeldAsk, TriedRule};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -265,7 +266,9 @@ fn fields(ask: &Ask) -> Fields {
         });
         fields.add("tried", format!("{times} x {does} by rule `{rule}`{found}"));
     }
-    ask.proposal.iter().for_each(|proposal| propose(&mut fields, proposal));
+    for (name, part) in ask.proposal.iter().flat_map(proposals::parts) {
+        fields.add(name, part);
+    }
     fields.add("url", exposed(ask.url.as_deref().unwrap_or_default()));
     for asked in &ask.questions {
         let about = match asked.context.as_str() {
@@ -285,23 +288,6 @@ fn fields(ask: &Ask) -> Fields {
         fields.add("decision", outcome::pretty(&decision.reply));
     }
     fields
-}
-
-/// What is proposed: other arguments as what changes, a plan as a whole.
-fn propose(fields: &mut Fields, proposal: &Proposal) {
-    let Proposal { action, why, changes, plan_id, plan, .. } = proposal;
-    let why = why.as_ref().map(|why| format!(": {}", exposed(why))).unwrap_or_default();
-    fields.add("proposal", format!("{}{why}", plain_name(&json!(action))));
-    let shown = |value: &Option<Value>| match value {
-        Some(value) => exposed_json(&value.to_string()),
-        None => "(nothing)".to_owned(),
-    };
-    for ProposedChange { path, before, after } in changes {
-        let change = format!("{}: {} -> {}", exposed(path), shown(before), shown(after));
-        fields.add("change", change);
-    }
-    fields.add("correction", exposed(plan_id.as_deref().unwrap_or_default()));
-    fields.add("plan", plan.as_ref().map(outcome::pretty).unwrap_or_default());
 }
 
 /// A word out of its JSON form, without the quotes.

@@ -3,6 +3,7 @@
 use super::{Action, AnswerArgs, ApproveArgs, RejectArgs};
 use crate::exit::{Failure, Result};
 use crate::outcome;
+use crate::proposals;
 use crate::terminal::input;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -104,8 +105,7 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
 /// What the ask proposes, as it is.
 fn taken(ask: &Ask) -> Result<Value> {
     let Some(proposed) = &ask.proposal else { return Err(misfit(ask, "proposes nothing")) };
-    let (action, proposal) = (proposed.action, true);
-    Ok(json!(FixReply { action, arguments: None, output: None, plan_id: None, proposal }))
+    Ok(json!(proposals::taken(proposed)))
 }
 
 /// The reply that lets calls run.

@@ -64,7 +64,7 @@ impl Chat {
     }
 
     /// The same with what has to be answered: no one can have answered it before they saw it.
-    async fn show_anew(&mut self, card: &str) -> Result<()> {
+    pub(super) async fn show_anew(&mut self, card: &str) -> Result<()> {
         self.show(card)?;
         if self.lines.drop_typed_ahead().await? {
             self.output.talk("(what was typed before this is dropped)");
@@ -160,7 +160,7 @@ impl Chat {
     }
 
     /// The next line at a prompt that wants an answer. Commands are done on the spot.
-    async fn reply(&mut self, prompt: &str) -> Result<Result<Typed, Came>> {
+    pub(super) async fn reply(&mut self, prompt: &str) -> Result<Result<Typed, Came>> {
         loop {
             let typed = match self.lines.hear(prompt).await? {
                 Heard::Line(typed) => typed,

@@ -5,6 +5,7 @@ mod cards;
 mod typed;
 mod answers;
 mod standing;
+mod stuck;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
@@ -155,20 +156,30 @@ impl Chat {
             user_request: text.to_owned(),
             agent: self.agent.clone(),
         };
-        let answer = self.follow("run", &json!(body)).await?;
+        let answer = self.follow("run", &json!(body)).await;
         self.finish(answer).await
     }
 
     /// Answers what is asked until it is done.
-    async fn finish(&mut self, mut answer: ThreadAnswer) -> Result<Came> {
+    async fn finish(&mut self, mut outcome: Result<ThreadAnswer>) -> Result<Came> {
         loop {
-            let Some(action) = answer.pending_action.take() else { return Ok(Came::Answer) };
-            if let PendingAction::OauthUrl { url, message, .. } = &action {
-                answer = self.await_login(message, url).await?;
+            if stuck::is_stuck(&outcome)
+                && let Some((ask, proposal)) = self.proposed().await?
+            {
+                outcome = match self.take(&ask, &proposal).await? {
+                    Ok(answer) => Ok(answer),
+                    Err(came) => return Ok(came),
+                };
                 continue;
             }
-            answer = match self.answered(&action).await? {
-                Ok(body) => self.resume(action, &json!(body)).await?,
+            let action = outcome?.pending_action;
+            let Some(action) = action else { return Ok(Came::Answer) };
+            if let PendingAction::OauthUrl { url, message, .. } = &action {
+                outcome = self.await_login(message, url).await;
+                continue;
+            }
+            outcome = match self.answered(&action).await? {
+                Ok(body) => self.resume(action, &json!(body)).await,
                 Err(came) => {
                     self.decided.clear();
                     return Ok(came);

@@ -30,7 +30,7 @@ impl Chat {
         }
         match session.status {
             Status::Waiting | Status::Stuck | Status::Running => {
-                let answer = self.outcome(standing).await?;
+                let answer = self.outcome(standing).await;
                 self.finish(answer).await
             }
             Status::Completed | Status::Failed | Status::Cancelled | Status::Paused => {
@@ -128,7 +128,11 @@ pub(super) fn standing(session: Session) -> Option<ThreadAnswer> {
         (_, Some(action)) => Some(threads::waiting(action)),
         (_, None) => {
             let why = session.last_error.map(|fault| fault.message);
-            Some(said(why.or_else(|| Some(format!("it is {}", session.status.name())))))
+            let answer = said(why.or_else(|| Some(format!("it is {}", session.status.name()))));
+            // Only a failed step is an error that someone can still do something about.
+            let is_stuck = session.status == Status::Stuck;
+            let status = if is_stuck { ThreadStatus::Error } else { answer.status };
+            Some(ThreadAnswer { status, ..answer })
         }
     }
 }

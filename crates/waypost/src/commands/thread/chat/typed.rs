@@ -14,6 +14,7 @@ const HELP: &str = "\
 A call that needs your approval is shown first: y runs it, n does not and asks why,
 e runs it with other arguments (in $VISUAL or $EDITOR, where set), a runs it and all others
 that are asked about.
+What is proposed about a failed step is shown, too: t takes it, l leaves it for later.
 A form takes name=value .., JSON or @file; /decline says no to it.";
 
 const COMMANDS: [&str; 8] =

@@ -1,0 +1,73 @@
+//! A failed step of a thread about which something is proposed: it is shown, and one key takes it.
+//! What else can be done about failed steps is offered by `waypost inbox`.
+
+use super::standing::standing;
+use super::{Came, Chat};
+use crate::asking;
+use crate::exit::Result;
+use crate::proposals;
+use crate::remote::client::Request;
+use serde_json::json;
+use wire::conversations::{ThreadAnswer, ThreadStatus};
+use wire::rest::{Ask, Proposal};
+
+const CHOICE: &str = "take the proposal? [t]ake [l]ater> ";
+/// How many seconds the run may take after that before we look for its outcome ourselves.
+const WAIT_SECONDS: u64 = 30;
+/// So many open asks of a thread are looked at.
+const ASKS_MAX: usize = 100;
+
+/// Whether the thread waits for what someone does about a failed step.
+pub(super) fn is_stuck(outcome: &Result<ThreadAnswer>) -> bool {
+    match outcome {
+        Ok(answer) => answer.status == ThreadStatus::Error,
+        Err(failure) => failure.code == "run_stuck",
+    }
+}
+
+impl Chat {
+    /// The failed step of this thread about which something is proposed to a person.
+    pub(super) async fn proposed(&self) -> Result<Option<(Ask, Proposal)>> {
+        if !self.lines.is_person {
+            return Ok(None);
+        }
+        let session = self.session().await?.id;
+        let open = Request::to(&["asks"]).with("status", Some("open"));
+        let asks: Vec<Ask> =
+            self.client.items(open.with("session", Some(session)), ASKS_MAX).await?;
+        let proposing = |ask: Ask| ask.proposal.clone().map(|proposal| (ask, proposal));
+        Ok(asks.into_iter().find_map(proposing))
+    }
+
+    /// Shows what is proposed. Where the person takes it, what came of the thread then.
+    pub(super) async fn take(
+        &mut self,
+        ask: &Ask,
+        proposal: &Proposal,
+    ) -> Result<Result<ThreadAnswer, Came>> {
+        self.show_anew(&asking::card(ask)).await?;
+        loop {
+            let typed = match self.reply(CHOICE).await? {
+                Ok(typed) => typed,
+                Err(came) => return Ok(Err(came)),
+            };
+            match typed.text.trim().to_lowercase().as_str() {
+                _ if typed.is_pasted => {
+                    self.output.talk("a paste does not answer this: type t or l");
+                }
+                "t" | "take" => break,
+                "l" | "later" => return Ok(Err(Came::Later)),
+                _ => self.output.talk("t or l; `waypost inbox` offers what else can be done"),
+            }
+            // Lines that came with one that is no answer are none either.
+            self.lines.drop_typed_ahead().await?;
+        }
+        let request = Request::to(&["asks", &ask.id]).waiting(WAIT_SECONDS);
+        match self.client.post(request, &json!(proposals::taken(proposal))).await {
+            // Someone else did something about it: it says who, and the outcome is shown.
+            Err(failure) if failure.code == "ask_decided" => self.output.failure(&failure),
+            sent => drop(sent?),
+        }
+        self.outcome(standing).await.map(Ok)
+    }
+}
