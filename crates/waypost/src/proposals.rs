@@ -6,7 +6,7 @@ use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Value, json};
 use wire::rest::{FixReply, Proposal, ProposedChange};
 
-/// What is proposed, part by part with its name: other arguments as what changes, a plan as a whole.
+/// What is proposed, part by part with its name: other arguments as what changes, a plan whole.
 pub(crate) fn parts(proposal: &Proposal) -> Vec<(&'static str, String)> {
     let Proposal { action, why, changes, plan_id, plan, .. } = proposal;
     let action = json!(action);

@@ -1,11 +1,30 @@
-//! A server over REST that answers as a test says, or hangs up instead.
+//! A bank over REST that answers as a test says, or hangs up instead.
 
+use crate::process::Server;
+use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use testkit::harness::wait_for;
 use testkit::http::Connection;
 
+/// What it offers. `rate` reads, `pay` writes.
+pub const DOCUMENT: &str = r#"
+openapi: 3.1.0
+info: {title: Bank, version: "1"}
+paths:
+  /rate:
+    get:
+      operationId: rate
+      responses: {"200": {description: what money costs}}
+  /payments:
+    post:
+      operationId: pay
+      responses: {"200": {description: paid}}
+"#;
+
+const TOOLS_LIMIT: Duration = Duration::from_secs(120);
 /// Longer than any test needs.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
@@ -35,6 +54,14 @@ impl Rest {
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
+
+    /// The settings of a project that has it as `bank`, with its document in `bank.yaml`.
+    pub fn settings(&self) -> String {
+        let url = self.url();
+        format!(
+            "[providers.bank]\ntype = \"rest\"\ndocument = \"bank.yaml\"\nbase_url = \"{url}\"\n\n"
+        )
+    }
 }
 
 /// Answers one request and closes the connection, so that no other is lost with it.
@@ -49,4 +76,14 @@ fn answer(answers: &Answers, stream: TcpStream) {
     );
     // What cannot be written is not an error: the caller went away.
     let _ = connection.write(head.as_bytes()).and_then(|()| connection.write(body.as_bytes()));
+}
+
+/// Waits until a server has this tool: upstreams are read while it serves already.
+pub fn await_tool(server: &Server, name: &str) {
+    wait_for(&format!("the tool `{name}`"), TOOLS_LIMIT, || {
+        let tools = server.json(&["tool", "ls"]).code(0).json()["items"].clone();
+        let is_there =
+            tools.as_array().into_iter().flatten().any(|tool: &Value| tool["name"] == name);
+        is_there.then_some(())
+    });
 }

@@ -3,7 +3,7 @@
 
 use crate::heal;
 use crate::process::{Server, write};
-use crate::rest::Rest;
+use crate::rest::{self, Rest};
 use crate::terminal::Terminal;
 use serde_json::Value;
 use std::sync::Arc;
@@ -42,16 +42,6 @@ fn one_key_takes_a_proposal_in_the_inbox() {
     assert_eq!(heal::asks(&server, &[]), Vec::<Value>::new());
 }
 
-const DOCUMENT: &str = r#"
-openapi: 3.1.0
-info: {title: Bank, version: "1"}
-paths:
-  /payments:
-    post:
-      operationId: pay
-      responses: {"200": {description: paid}}
-"#;
-
 const AGENT: &str = r#"
 refName: payer
 name: Payer
@@ -85,15 +75,14 @@ fn paying(bank: &Rest) -> tempfile::TempDir {
     let settings = format!(
         "[models.paying]\nprovider = \"rules\"\nrules = \"rules/paying.yaml\"\n\n\
          [agents]\ndefault = \"payer\"\n\n\
-         [providers.bank]\ntype = \"rest\"\ndocument = \"bank.yaml\"\nbase_url = \"{}\"\n\n\
-         [supervisor]\non_error = [{{ when = {{ tool = \"bank.*\" }}, plan = \"fixes/again\" }}]\n",
-        bank.url()
+         {}[supervisor]\non_error = [{{ when = {{ tool = \"bank.*\" }}, plan = \"fixes/again\" }}]\n",
+        bank.settings()
     );
     write(
         folder.path(),
         &[
             ("waypost.toml", settings.as_str()),
-            ("bank.yaml", DOCUMENT),
+            ("bank.yaml", rest::DOCUMENT),
             ("agents/payer.yaml", AGENT),
             ("rules/paying.yaml", RULES),
             ("plans/fixes/again.yaml", AGAIN),
@@ -112,6 +101,7 @@ fn one_key_takes_a_proposal_in_a_chat() {
     }));
     let folder = paying(&bank);
     let server = Server::of_project(folder.path());
+    rest::await_tool(&server, "bank.pay");
     let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
     let mut terminal = Terminal::open(folder.path(), &chat);
     terminal.shows("\n> ", 1);
