@@ -1,8 +1,11 @@
 //! `waypost doctor`: all is well, something is wrong, and a server that runs is told apart.
 
 use crate::process::{Server, waypost, write};
+use crate::rest::{self, Rest};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::damage::make_unreadable;
 
 /// The levels by check.
@@ -63,6 +66,40 @@ fn servers_behind_this_one_are_looked_at() {
     write(folder.path(), &[(".mcp.json", json)]);
     let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
     assert_eq!(level(&report, "mcp"), "fail", "{report}");
+}
+
+#[test]
+fn an_upstream_whose_calls_are_refused_is_told() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let bank = Rest::start(Arc::new(move |_: &str| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Some((503, "{}".to_owned()))
+    }));
+    let folder = tempfile::tempdir().unwrap();
+    let limits =
+        "[server]\nport = 0\n\n[limits]\nbreaker_failures = 2\nbreaker_open_ms = 600000\n\n";
+    let settings = format!("{limits}{}", bank.settings());
+    write(folder.path(), &[("waypost.toml", settings.as_str()), ("bank.yaml", rest::DOCUMENT)]);
+    let server = Server::of_project(folder.path());
+    rest::await_tool(&server, "bank.rate");
+    let refused = "calls of `bank` are refused: 2 failed in a row";
+    let call = || server.run(&["tool", "call", "bank.rate", "{}"]);
+    call();
+    let well = waypost(folder.path(), &["doctor"]).code(0);
+    assert!(!well.stdout.contains("are refused"), "one failure is no reason: {well:#?}");
+    call();
+    let told = waypost(folder.path(), &["doctor"]).code(0);
+    assert!(told.stdout.contains(refused), "{told:#?}");
+    assert!(told.stdout.contains("`waypost mcp test bank` checks it now"), "{told:#?}");
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(0).json();
+    let check = report["checks"].as_array().unwrap().iter().find(|check| check["what"] == refused);
+    let check = check.unwrap_or_else(|| panic!("nothing of a breaker in {report}"));
+    assert_eq!((&check["name"], &check["level"]), (&json!("mcp"), &json!("warn")), "{check}");
+    // It says what is so: another call is not sent.
+    let ended = call();
+    assert!(ended.code != Some(0) && ended.stderr.contains("are refused"), "{ended:#?}");
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn paying(bank: &Rest) -> tempfile::TempDir {
     let settings = format!(
         "[models.paying]\nprovider = \"rules\"\nrules = \"rules/paying.yaml\"\n\n\
          [agents]\ndefault = \"payer\"\n\n\
-         {}[supervisor]\non_error = [{{ when = {{ tool = \"bank.*\" }}, plan = \"fixes/again\" }}]\n",
+         {}[supervisor]\n\
+         on_error = [{{ when = {{ tool = \"bank.*\" }}, plan = \"fixes/again\" }}]\n",
         bank.settings()
     );
     write(
