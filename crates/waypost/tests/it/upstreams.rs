@@ -1,8 +1,11 @@
 //! `waypost mcp add|import|ls|test`: servers behind this one, with and without a server that runs.
 
 use crate::process::{Server, waypost, waypost_with, write};
+use crate::rest::{self, Rest};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use testkit::harness::wait_for;
@@ -179,6 +182,42 @@ fn the_tools_of_a_server_behind_this_one_are_ours() {
     assert!(failed.stderr.contains("upstream `demo` (.mcp.json:1) cannot be used"), "{failed:#?}");
     server.run(&["mcp", "test", "dmeo"]).code(1).says("did you mean `demo`?");
     server.run(&["mcp", "test", "off"]).code(1).says("disabled");
+}
+
+#[test]
+fn doctor_calls_no_tool_but_those_that_are_named() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let bank = Rest::start(Arc::new(move |_: &str| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Some((200, "{\"rate\": 7}".to_owned()))
+    }));
+    // Each call of one of its tools is a request that the bank counts.
+    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let settings = bank.settings();
+    write(far.path(), &[("waypost.toml", settings.as_str()), ("bank.yaml", rest::DOCUMENT)]);
+    let behind = Server::of_project(far.path());
+    rest::await_tool(&behind, "bank.rate");
+    let json = json!({"mcpServers": {"far": {"url": format!("{}/mcp", behind.url)}}});
+    write(near.path(), &[("waypost.toml", NOBODY), (".mcp.json", &json.to_string())]);
+    let server = Server::of_project(near.path());
+    rest::await_tool(&server, "far.bank.rate");
+    let here = near.path().to_str().unwrap();
+    let names = |report: &Value| -> Vec<String> {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+    };
+
+    let report = server.json(&["mcp", "doctor", "far", here]).json();
+    let looked_at = names(&report);
+    assert!(looked_at.contains(&"tools".to_owned()), "it did not look: {report}");
+    assert!(!looked_at.iter().any(|name| name.starts_with("call ")), "{report}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "{report}");
+
+    // Directly, and through the gateway in both eras.
+    let report = server.json(&["mcp", "doctor", "far", here, "--call", "bank.rate"]).json();
+    assert!(names(&report).contains(&"call bank.rate".to_owned()), "{report}");
+    assert_eq!(calls.load(Ordering::SeqCst), 3, "{report}");
 }
 
 #[test]
