@@ -40,7 +40,7 @@ use outbound::client::GuardedClient;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use self::credentials::Credentials;
 
@@ -49,6 +49,17 @@ const SCHEMA_PARTS_MAX: usize = 5_000;
 /// How many parts the schemas of all operations of a document have together, 64 bytes of text being
 /// one.
 const DOCUMENT_PARTS_MAX: usize = 2_000_000;
+
+/// Larger documents than this are large.
+const SMALL_BYTES: usize = 4 * 1024 * 1024;
+/// How many large documents are fetched at once, whoever's they are: memory is the process's. A
+/// slow server holds up none but other large ones.
+const LARGE_MAX: usize = 2;
+/// How many documents are read at once: their values may take several times the memory of a text.
+const READINGS_MAX: usize = 2;
+
+static LARGE: Semaphore = Semaphore::const_new(LARGE_MAX);
+static READINGS: Semaphore = Semaphore::const_new(READINGS_MAX);
 
 /// What a REST server has.
 pub(crate) struct Loaded {
@@ -69,15 +80,27 @@ pub(crate) async fn load(
         Fault::new("BadSettings", format!("`{}`: {why}", upstream.name))
             .hint(format!("correct it in {}", upstream.origin))
     })?;
-    let text = loader.text().await?;
+    let bytes_max = parts.limits.upstream_document_bytes_max;
+    let (large, text) = match loader.text(bytes_max.min(SMALL_BYTES)).await? {
+        Some(text) => (None, text),
+        None if bytes_max <= SMALL_BYTES => return Err(loader.too_large()),
+        None => {
+            // Neither semaphore is ever closed.
+            let large = LARGE.acquire().await.ok();
+            let text = loader.text(bytes_max).await?;
+            (large, text.ok_or_else(|| loader.too_large())?)
+        }
+    };
+    let reading = READINGS.acquire().await.ok();
     let (answer, answered) = oneshot::channel();
     let known = known.cloned();
     // A large document takes seconds to read, in which this thread serves others.
-    let reading = async move {
+    let read = async move {
         // An error means that no one waits for it any more.
         let _ = answer.send(loader.read(text, known.as_ref()));
+        drop((reading, large));
     };
-    parts.spawn.thread("document", Box::pin(reading));
+    parts.spawn.thread("document", Box::pin(read));
     answered.await.unwrap_or_else(|_| {
         let message = format!("reading the OpenAPI document of `{}` broke off", upstream.name);
         Err(Fault::new("DocumentUnusable", message))
@@ -126,13 +149,11 @@ impl Loader {
         })
     }
 
-    /// The document's text.
-    async fn text(&self) -> Result<String, Fault> {
-        let bytes_max = self.parts.limits.upstream_document_bytes_max;
+    /// The document's text; none if it has more bytes than this.
+    async fn text(&self, bytes_max: usize) -> Result<Option<String>, Fault> {
         let bytes = match (&self.config.document, &self.places.document) {
             (Document::File(path), _) => {
-                let read = file(path, bytes_max).await.map_err(|why| self.fault(&why))?;
-                read.ok_or_else(|| self.too_large())?
+                file(path, bytes_max).await.map_err(|why| self.fault(&why))?
             }
             (Document::Url(_), Some(url)) => {
                 let credentials = match self.places.document_is_at_base() {
@@ -143,11 +164,14 @@ impl Loader {
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
                 let place = Place { bytes_max, blobs: None };
                 let answer = sender.send(Request::get(url.clone()), Effect::Reads, place).await;
-                answer.map_err(|error| self.unread(error))?.body
+                match answer {
+                    Err(error) if error.fault.name == "OutputTooLarge" => None,
+                    answer => Some(answer.map_err(|error| self.unread(error))?.body),
+                }
             }
             (Document::Url(_), None) => return Err(self.fault("its URL is none")),
         };
-        String::from_utf8(bytes).map_err(|_| self.fault("it is not UTF-8"))
+        bytes.map(String::from_utf8).transpose().map_err(|_| self.fault("it is not UTF-8"))
     }
 
     /// What is made of a document, unless it is the one of this hash.
@@ -233,9 +257,6 @@ impl Loader {
 
     /// The fault of a document that did not come.
     fn unread(&self, error: ToolError) -> Fault {
-        if error.fault.name == "OutputTooLarge" {
-            return self.too_large();
-        }
         let fault = self.fault(&error.fault.message);
         Fault { hint: error.fault.hint.or(fault.hint), ..fault }
     }

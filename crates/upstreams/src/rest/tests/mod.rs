@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the peer runs beside the test")]
 
 mod formats;
+mod loads;
 
 use super::super::RemoteParts;
 use super::super::config::{
