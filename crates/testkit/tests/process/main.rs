@@ -17,6 +17,7 @@ mod paused;
 mod hostile;
 mod corpus;
 mod connections;
+mod documents;
 mod matrix;
 mod attacks;
 mod events_out;
