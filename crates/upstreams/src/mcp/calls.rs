@@ -40,6 +40,25 @@ struct Open {
     left_at: Option<Millis>,
 }
 
+impl Open {
+    /// Whether a call was left for which the server may still ask: lately, or right now, and its
+    /// task has yet to notice. A clock that was set back does not prolong it, and that is
+    /// remembered.
+    fn is_in_doubt(&mut self, now: Millis) -> bool {
+        self.left_at = self.left_at.map(|at| at.min(now));
+        let is_being_left = self.calls.values().any(|call| call.replies.is_closed());
+        is_being_left || self.left_at.is_some_and(|at| now < at.plus_ms(LEFT_MS))
+    }
+
+    /// The only call that someone reads. One that was given up counts no more, although its task
+    /// has yet to notice.
+    fn only(&self) -> Option<&Call> {
+        let mut read = self.calls.values().filter(|call| !call.replies.is_closed());
+        let first = read.next();
+        first.filter(|_| read.next().is_none())
+    }
+}
+
 struct Call {
     /// What is called.
     tool: Option<Arc<str>>,
@@ -89,24 +108,22 @@ impl Calls {
 
     /// Gives a message to the only call; back where there is none, or several.
     pub(crate) fn give_to_the_only(&self, incoming: Incoming) -> Result<(), Incoming> {
-        let open = lock(&self.open);
-        // One that was given up counts no more, although its task has yet to notice.
-        let mut read = open.calls.values().filter(|call| !call.replies.is_closed());
-        let first = read.next();
-        give(first.filter(|_| read.next().is_none()), incoming)
+        give(lock(&self.open).only(), incoming)
     }
 
     /// Gives a question to the call that must have asked it: the only one, and no other was left
     /// lately. Back where that is not certain.
     pub(crate) fn give_question(&self, incoming: Incoming) -> Result<(), Incoming> {
-        if self.is_in_doubt() { Err(incoming) } else { self.give_to_the_only(incoming) }
+        let now = self.clock.now();
+        // One lock for both: else a call could be left in between.
+        let mut open = lock(&self.open);
+        if open.is_in_doubt(now) { Err(incoming) } else { give(open.only(), incoming) }
     }
 
     /// Whether a call was left lately for which the server may still ask.
     pub(crate) fn is_in_doubt(&self) -> bool {
         let now = self.clock.now();
-        let left_at = lock(&self.open).left_at;
-        left_at.is_some_and(|at| now < at.plus_ms(LEFT_MS))
+        lock(&self.open).is_in_doubt(now)
     }
 
     /// The tools that are being called.
@@ -222,7 +239,34 @@ impl News {
 mod tests {
     use super::*;
     use crate::stage::Stage;
+    use futures::FutureExt;
     use std::future::pending;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::time::Duration;
+    use wire::jsonrpc::Id;
+
+    /// A clock that is set.
+    #[derive(Default)]
+    struct Set(AtomicI64);
+
+    impl Clock for Set {
+        fn now(&self) -> Millis {
+            Millis(self.0.load(Ordering::SeqCst))
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep_until(&self, _: Millis) -> BoxFuture<'static, ()> {
+            Box::pin(pending())
+        }
+    }
+
+    fn question() -> Incoming {
+        let method = "elicitation/create".to_owned();
+        Incoming::Request { id: Id::number(1), method, params: Value::Null }
+    }
 
     /// Keeps tasks and runs none of them, like an executor that has no time yet.
     #[derive(Default)]
@@ -248,5 +292,39 @@ mod tests {
         assert_eq!(calls.give_to_the_only(told()), Err(told()), "it could be of either");
         drop(given_up);
         assert_eq!(calls.give_to_the_only(told()), Ok(()));
+    }
+
+    #[test]
+    fn a_question_of_a_call_that_is_left_is_given_to_no_other() {
+        let clock = Arc::new(Set::default());
+        let calls = Arc::new(Calls::new(clock.clone()));
+        let late = Late::default();
+        let begun = || calls.join(None, None, Box::pin(pending()), &late);
+        let (left, mut other) = (begun(), begun());
+        // Its task has not noticed yet, and the other one is alone.
+        drop(left);
+        assert_eq!(calls.give_question(question()), Err(question()), "it may be of either");
+        drop(late.0.lock().unwrap().remove(0));
+        assert_eq!(calls.give_question(question()), Err(question()), "it may be on its way");
+        clock.0.store(LEFT_MS.cast_signed(), Ordering::SeqCst);
+        assert_eq!(calls.give_question(question()), Ok(()));
+        assert_eq!(other.recv().now_or_never(), Some(Some(question())));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_prolongs_no_doubt() {
+        let clock = Arc::new(Set::default());
+        let calls = Arc::new(Calls::new(clock.clone()));
+        let late = Late::default();
+        let at = |ms: i64| {
+            clock.0.store(ms, Ordering::SeqCst);
+            calls.is_in_doubt()
+        };
+        assert!(!at(9_000_000));
+        drop(calls.join(None, None, Box::pin(pending()), &late));
+        drop(late.0.lock().unwrap().remove(0));
+        assert!(at(9_000_001) && at(1_000), "a call was left");
+        assert!(at(1_000 + LEFT_MS.cast_signed() - 1));
+        assert!(!at(1_000 + LEFT_MS.cast_signed()), "no longer than the server may take");
     }
 }
