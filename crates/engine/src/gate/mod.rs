@@ -294,8 +294,9 @@ impl Gate {
         let begins = sending.given.state.is_null();
         let guard = self.guard(&sending.caller, &listed).filter(|_| begins);
         guard.as_ref().map_or(Ok(()), |guard| self.check_breaker(guard))?;
-        if let Some(per_minute) = listed.limits.per_minute {
-            let Sending { caller, tool, .. } = sending;
+        let Sending { caller, tool, .. } = sending;
+        let counted = listed.limits.per_minute;
+        if let Some(per_minute) = counted {
             let taken = self.rates.take(caller, tool, per_minute, self.clock.now());
             taken.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms))?;
         }
@@ -313,7 +314,11 @@ impl Gate {
                 places
             }
         };
-        guard.as_ref().map_or(Ok(()), |guard| self.pass_breaker(guard))?;
+        if let Some(Err(held)) = guard.as_ref().map(|guard| self.pass_breaker(guard)) {
+            // It failed while this one waited, or another one tries: this one is not sent.
+            counted.into_iter().for_each(|rate| self.rates.give_back(caller, tool, rate));
+            return Err(held);
+        }
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
     }
 

@@ -51,6 +51,13 @@ impl Rates {
         buckets.entry(whose).or_default().take(rate, now)
     }
 
+    /// Puts a token back: the call was not sent.
+    pub(crate) fn give_back(&self, caller: &Caller, tool: &ToolName, per_minute: NonZeroU32) {
+        if let Some(bucket) = lock(&self.buckets).get_mut(&whose(caller, tool)) {
+            bucket.give_back(Rate::per_minute(per_minute));
+        }
+    }
+
     /// Whether `take` would give a token now, without taking it.
     pub(crate) fn look(
         &self,

@@ -21,6 +21,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::Semaphore;
 
 const HOUR_MS: u64 = 3_600_000;
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
@@ -36,6 +37,8 @@ struct Flaky {
     spec: Arc<ToolSpec>,
     upstream: Option<&'static str>,
     calls: Arc<AtomicU32>,
+    /// What slow calls wait for.
+    gate: Arc<Semaphore>,
 }
 
 impl Tool for Flaky {
@@ -53,6 +56,12 @@ impl Tool for Flaky {
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        if call.arguments["is"] == "slow" {
+            return Box::pin(async move {
+                self.gate.acquire().await.unwrap().forget();
+                Err(ToolError::not_sent("Away", "no connection").passing())
+            });
+        }
         let result = match call.arguments["is"].as_str() {
             Some("away") => Err(ToolError::not_sent("Away", "no connection").passing()),
             Some("wrong") => Err(ToolError::failed("NotFound", "there is no such customer")),
@@ -67,15 +76,17 @@ impl Tool for Flaky {
 struct Desk {
     engine: Engine,
     calls: Arc<AtomicU32>,
+    gate: Arc<Semaphore>,
     _folder: tempfile::TempDir,
 }
 
 impl Desk {
     fn open(limits: Limits, rules: ToolRules) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let calls = Arc::new(AtomicU32::new(0));
+        let (calls, gate) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
         let tool = |name: &str, reach: Reach, upstream: Option<&'static str>| -> Arc<dyn Tool> {
-            Arc::new(Flaky { spec: spec(name, reach), upstream, calls: calls.clone() })
+            let (calls, gate) = (calls.clone(), gate.clone());
+            Arc::new(Flaky { spec: spec(name, reach), upstream, calls, gate })
         };
         let tools = vec![
             tool("crm.read", Reach::Reads, Some("crm")),
@@ -84,7 +95,7 @@ impl Desk {
             tool("own.read", Reach::Reads, None),
         ];
         let engine = start(folder.path(), limits, rules, tools);
-        Self { engine, calls, _folder: folder }
+        Self { engine, calls, gate, _folder: folder }
     }
 
     async fn call(&self, caller: &Caller, tool: &str, how: &str) -> Result<CallReport, Refusal> {
@@ -266,4 +277,53 @@ async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
     let AskBody::Fix { fault, .. } = &decided.items[0].row.ask.body else { panic!("no fix") };
     let waits = until.0 - decided.items[0].row.ask.created_at.0;
     assert_eq!(Some(waits.unsigned_abs()), fault.refused_ms, "until calls are let through");
+}
+
+/// How often a call may slip through before the failure is noted that would refuse it.
+const SLIPS_MAX: usize = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_refused_after_it_was_counted_uses_up_no_rate() {
+    let (one, two) = (NonZeroU32::new(1), NonZeroU32::new(2));
+    let own = ToolLimits { concurrency: one, per_minute: two, ..ToolLimits::default() };
+    for _ in 0..SLIPS_MAX {
+        let tools = vec![(Pattern::new("crm.read").unwrap(), own)];
+        let desk = Desk::open(limits(1, 100), ToolRules { tools, ..ToolRules::default() });
+        // The first one has the only place. The second one is counted and waits for it; meanwhile
+        // the first one fails, and with it the breaker opens.
+        let under_way = async {
+            for _ in 0..LOOKS_MAX {
+                if desk.calls() == 1 {
+                    return;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+            panic!("the first call should be under way");
+        };
+        let second = async {
+            under_way.await;
+            let fails = async {
+                tokio::time::sleep(10 * LOOK).await;
+                desk.gate.add_permits(1);
+            };
+            let me = caller();
+            tokio::join!(desk.call(&me, "crm.read", "well"), fails).0
+        };
+        let (_, second) = tokio::join!(desk.fails("crm.read", "slow"), second);
+        let Err(refused) = second else { continue };
+        assert_eq!(refused.code.name(), "circuit_open");
+        // There is one call left of two, and the next comes in half a minute.
+        for _ in 0..LOOKS_MAX {
+            match desk.call(&caller(), "crm.read", "well").await {
+                Ok(report) => {
+                    assert_eq!(output(report), json!("here"));
+                    return;
+                }
+                Err(refused) => assert_eq!(refused.code.name(), "circuit_open"),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        panic!("a call should be let through after 100 ms");
+    }
+    panic!("the second call was never refused");
 }

@@ -59,6 +59,11 @@ impl Bucket {
         self.without_one(rate, now).map(|_| ())
     }
 
+    /// Puts a token back that was taken for nothing.
+    pub fn give_back(&mut self, rate: Rate) {
+        self.full_at_us = self.full_at_us.saturating_sub(rate.token_us);
+    }
+
     /// Whether nothing is missing: such a bucket need not be remembered.
     pub fn is_full(&self, now: Millis) -> bool {
         self.full_at_us <= micros(now)
@@ -116,6 +121,20 @@ mod tests {
         let mut take = |at: i64| bucket.take(rate, Millis(at));
         assert_eq!((take(0), take(0), take(0)), (Ok(()), Ok(()), Err(500)));
         assert_eq!((take(499), take(500)), (Err(1), Ok(())));
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_and_no_more() {
+        let mut bucket = Bucket::default();
+        assert_eq!(bucket.take(rate(1), Millis(5)), Ok(()));
+        bucket.give_back(rate(1));
+        assert_eq!(bucket.take(rate(1), Millis(5)), Ok(()));
+        assert_eq!(bucket.take(rate(1), Millis(5)), Err(60_000));
+        // A full one does not become fuller than full.
+        let mut bucket = Bucket::default();
+        bucket.give_back(rate(1));
+        assert_eq!(bucket.take(rate(1), Millis(5)), Ok(()));
+        assert_eq!(bucket.take(rate(1), Millis(5)), Err(60_000));
     }
 
     #[test]
