@@ -104,7 +104,7 @@ impl Driver {
             return Err(refusal);
         }
         // A reply that comes after its ask's end must find it expired.
-        self.keep_time().await
+        self.keep_time(None).await
     }
 
     /// The caller that moved a run waits until it ended or paused.

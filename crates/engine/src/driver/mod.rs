@@ -173,8 +173,8 @@ impl Driver {
             Happened::Command(None) => Ok(()),
             Happened::Done(done) => self.finish(done).await,
             Happened::Alarm => {
-                self.alarm = None;
-                self.keep_time().await
+                let rang = self.alarm.take().map(|alarm| alarm.at);
+                self.keep_time(rang).await
             }
             Happened::Left => {
                 self.waiters.retain(|waiter| !waiter.is_gone());

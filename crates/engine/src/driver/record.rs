@@ -17,7 +17,7 @@ use kernel::journal::projection::Append;
 use kernel::session::{FrameState, Phase};
 use kernel::tool::call::Caller;
 use kernel::values::datum::{BlobRef, Datum, Origin};
-use kernel::values::ids::{AskId, FrameId, RunId};
+use kernel::values::ids::{AskId, FrameId, Millis, RunId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -160,13 +160,15 @@ impl Driver {
         self.in_flight.push(kept.boxed());
     }
 
-    /// Records all that time has decided by now.
-    pub(super) async fn keep_time(&mut self) -> Result<()> {
+    /// Records all that time has decided by now. An alarm that rang at `rang` did so after all of
+    /// its wait: a clock that was set back meanwhile does not make anyone wait for longer.
+    pub(super) async fn keep_time(&mut self, rang: Option<Millis>) -> Result<()> {
         // The next process finds what is due: one that stops could not bring it to its end.
         if self.is_stopping() {
             return Ok(());
         }
         let now = self.shared.clock.now();
+        let now = rang.map_or(now, |rang| rang.max(now));
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
             self.log_act(&fact);
             self.record(fact).await?;

@@ -2,18 +2,20 @@
 
 use crate::fix;
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
+use engine::system::clock::SystemClock;
 use engine::{Parts, RefusalCode, ToolSource};
 use futures::future::{BoxFuture, join_all};
 use kernel::ask::held::SUPERVISOR;
 use kernel::ask::{Ask, FixAction, Reply};
-use kernel::contracts::{AskFilter, Page, SessionAsk, Tool};
+use kernel::contracts::{AskFilter, Clock, Page, SessionAsk, Tool};
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use kernel::values::ids::{Millis, RunId};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A tool that fails some times, for a passing reason, and then works.
 struct Flaky {
@@ -124,6 +126,50 @@ async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
     let tries: Vec<u32> =
         decided.iter().map(|ask| ask.row.ask.held.as_ref().unwrap().try_no).collect();
     assert_eq!(tries, [1, 2]);
+}
+
+/// The system's clock, set back by so many milliseconds.
+#[derive(Default)]
+struct SetBack(AtomicI64);
+
+impl Clock for SetBack {
+    fn now(&self) -> Millis {
+        Millis(SystemClock.now().0 - self.0.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
+        let ms = then.0.saturating_sub(self.now().0).max(0);
+        SystemClock.sleep_ms(ms.unsigned_abs())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_does_not_keep_a_rule_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, flaky) = (plan(1, 2_000), Flaky::failing(1));
+    let tool: Arc<dyn Tool> = flaky.clone();
+    let clock = Arc::new(SetBack::default());
+    let set = clock.clone();
+    let world = World::changed(folder.path(), &[&plan], |mut parts: Parts| {
+        parts.tools.push(ToolSource::new("a flaky server", vec![tool]));
+        parts.clock = set;
+        parts
+    })
+    .await;
+    let setting = async {
+        let held = until_held(&world, 1).await;
+        clock.0.store(3_600_000, Ordering::SeqCst);
+        held[0].row.ask.held.as_ref().unwrap().until
+    };
+    let (report, until) = tokio::join!(world.run("heal", json!({}), "s"), setting);
+    assert_eq!((report.run.status.name(), flaky.sent()), ("completed", 2), "{:?}", report.asks);
+    let decided = asks(&world, AskFilter::default()).await;
+    let decision = decided[0].row.decision.as_ref().unwrap();
+    assert_eq!((&*decision.by, decision.at), (SUPERVISOR, until), "at its time, not before");
 }
 
 #[tokio::test(flavor = "multi_thread")]
