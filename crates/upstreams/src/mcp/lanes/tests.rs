@@ -4,11 +4,11 @@
 use super::places::OWN_MAX;
 use super::{Dial, Dialled, Way};
 use crate::config::{EraSetting, UpstreamConfig, UpstreamKind};
+use crate::mcp::connection::supervisor::keep;
 use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::mcp::scripted::{config, discovered, greeting, tool};
 use crate::mcp::tool::RemoteTool;
 use crate::mcp::tool::scene::{call, caller, given, text, wants};
-use crate::mcp::connection::supervisor::keep;
 use crate::mcp::{Link, RemoteShelf};
 use crate::stage::Stage;
 use crate::state::Board;
