@@ -87,6 +87,11 @@ impl Server {
         self.children.lock().unwrap().len()
     }
 
+    /// How many calls were made of all of them.
+    fn calls(&self) -> usize {
+        self.children.lock().unwrap().iter().map(|child| child.calls()).sum()
+    }
+
     fn living(&self) -> usize {
         let children = self.children.lock().unwrap();
         children.iter().filter(|child| !child.state.lock().unwrap().is_closed).count()
@@ -400,6 +405,33 @@ fn more_users_than_processes_are_all_asked_and_answered() {
         all_are_asked_and_answered(&*tool, &users(many)).await;
         world.stage.pass(1).await;
         assert!(world.server.living() <= OWN_MAX + 1, "{} live", world.server.living());
+    });
+}
+
+#[test]
+fn of_those_that_wait_a_call_that_may_be_made_twice_goes_first() {
+    let trusted = UpstreamConfig { trusted: true, ..piped() };
+    let world = World::new(Server::new(&[HANDSHAKE]), trusted);
+    let writes = world.tool("ask");
+    let schema = json!({"type": "object"});
+    let hints = json!({"readOnlyHint": true});
+    let listed = json!({"name": "ask", "inputSchema": schema, "annotations": hints});
+    let reads: Arc<dyn Tool> = RemoteTool::listed(world.link.clone(), listed).unwrap();
+    world.run(async {
+        // The first one has the main process, and the others one of their own.
+        asked(&*writes, "first").await;
+        let oldest = asked(&*writes, "oldest").await;
+        let reader = asked(&*reads, "reader").await;
+        for user in users(OWN_MAX - 2) {
+            asked(&*writes, &user).await;
+        }
+        assert_eq!(world.server.started(), OWN_MAX + 1);
+        asked(&*writes, "one more").await;
+        let made = world.server.calls();
+        assert_eq!(answered(&*writes, "oldest", &oldest).await, "oldest");
+        assert_eq!(world.server.calls(), made, "it was kept");
+        assert_eq!(answered(&*reads, "reader", &reader).await, "reader");
+        assert_eq!(world.server.calls(), made + 1, "it was made again");
     });
 }
 

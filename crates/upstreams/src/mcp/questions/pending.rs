@@ -53,6 +53,8 @@ pub(crate) struct Talk {
     pub(crate) _log: Option<Wish>,
     /// Its place among the calls of its connection, where that matters.
     pub(crate) place: Option<Place>,
+    /// Whether it does no harm to make it twice.
+    pub(crate) may_repeat: bool,
 }
 
 impl Talk {
@@ -189,14 +191,18 @@ impl Pending {
     }
 
     /// Lets go of the call that waits longest with a connection of its own; whether there was one.
-    /// It is made again when its answer comes.
+    /// It is made again when its answer comes, so one goes first that may be made twice.
     pub(crate) fn let_go_of_oldest(&self) -> bool {
         let has_own = |entry: &Entry| match &entry.kept {
             Kept::Talk(talk, _) => talk.place.as_ref().is_some_and(Place::is_own),
             Kept::Task(_) => false,
         };
+        let may_repeat = |entry: &Entry| match &entry.kept {
+            Kept::Talk(talk, _) => talk.may_repeat && has_own(entry),
+            Kept::Task(_) => false,
+        };
         // Outside of the lock: what is dropped may start a task.
-        let oldest = remove(&self.kept, has_own);
+        let oldest = remove(&self.kept, may_repeat).or_else(|| remove(&self.kept, has_own));
         let was_there = oldest.is_some();
         oldest.into_iter().for_each(let_go);
         was_there

@@ -8,7 +8,9 @@ use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
 use super::{RemoteTool, broken, for_the_next_hop, is_task_only, refused, told};
 use crate::mcp::questions::{Carried, KEPT_MS, Talk, Whose, missing, pages};
-use kernel::tool::call::{Abilities, Call, Caller, HowFar, LogLevel, Told, ToolError, ToolOutput};
+use kernel::tool::call::{
+    Abilities, Call, Caller, HowFar, LogLevel, Reach, Told, ToolError, ToolOutput,
+};
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -107,7 +109,8 @@ impl<'a> Calling<'a> {
         };
         let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
         let (peer, lacks) = (peer.clone(), Abilities::default());
-        Ok(Talk { peer, replies, questions: 0, lacks, _log: log, place: None })
+        let may_repeat = self.tool.spec.reach == Reach::Reads || self.tool.spec.idempotent;
+        Ok(Talk { peer, replies, questions: 0, lacks, _log: log, place: None, may_repeat })
     }
 
     fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {
