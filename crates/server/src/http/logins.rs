@@ -158,8 +158,8 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                         "If you began this login yourself, send the code to Waypost: `PUT \
                          /api/v1/upstreams/{name}/my-login` with your own credential."
                     ),
-                    "If the link was sent to you, give the code to no one: with it the sender would \
-                     use your account."
+                    "If the link was sent to you, give the code to no one: with it the sender \
+                     would use your account."
                         .to_owned(),
                 ],
             )

@@ -1,3 +1,5 @@
+//! Tasks made of whole journals, and of every part of them that a late reader would see.
+
 use super::*;
 use crate::event::read;
 use serde_json::json;
