@@ -150,7 +150,9 @@ async fn a_model_says_something() {
         let prompt = prompt(vec![Message::System { text: "Be kind.".to_owned() }, user("Hi")]);
         let turn = model(wire, "says").turn(&prompt, &heard).await.unwrap();
         let said = "Hello there, dear friend.";
-        let usage = Usage { input: 12, cached: 4, cache_written: 0, output: 5 };
+        // The others do not say what they wrote to their cache.
+        let cache_written = if wire.name == "anthropic" { 2 } else { 0 };
+        let usage = Usage { input: 12, cached: 4, cache_written, output: 5 };
         let expected = Turn { text: said.to_owned(), usage, ..Turn::default() };
         assert_eq!(turn, expected, "{}", wire.name);
         let heard = heard.0.into_inner().unwrap();

@@ -47,7 +47,7 @@ async fn one_caller_cannot_take_the_runs_of_another() {
         assert_eq!(refusal.code.name(), "runs_active_max");
         assert!(refusal.message.contains("this caller may have 1 "), "{}", refusal.message);
     }
-    let request = world.request("read", json!({}), "first");
+    let request = world.request("read", json!({}), "of bob");
     world.engine.runs().start(&bob(), request, 0).await.unwrap();
     world.until("the call of the other caller", |world| world.sent() == 2).await;
     world.permits.add_permits(2);

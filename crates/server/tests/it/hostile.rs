@@ -105,6 +105,9 @@ const DOORS: &[Door] = &[
         .value(|text| format!("{{\"arguments\":{{\"a\":{text},\"b\":1}}}}")),
     door("POST", "/api/v1/upstreams/{name}/check", "/api/v1/upstreams/none/check"),
     door("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
+    door("POST", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login"),
+    door("PUT", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login")
+        .value(|text| format!("{{\"code\":{text}}}")),
     door("PUT", "/api/v1/providers/{refName}", "/api/v1/providers/hostile")
         .value(|text| format!("{{\"providerType\":\"MCP\",\"baseUrl\":{text}}}")),
     door("POST", "/api/v1/keys", "/api/v1/keys")

@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all(&usual_server(), &none);
-        assert_eq!(all.len(), 15 + Limits::NAMES.len() + 5);
+        assert_eq!(all.len(), 16 + Limits::NAMES.len() + 5);
     }
 
     #[test]

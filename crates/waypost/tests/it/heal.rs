@@ -9,7 +9,8 @@ const MODEL: &str = "version: 1\nabout: Writes one correction.\nrules:\n  \
     - rule: go on without it\n    \
     when: { turn: executor, said: '\"tool\":\"test::always_fail\"' }\n    say: |\n      \
     {\"planId\": \"fix/skip\", \"description\": \"Goes on without it.\", \"steps\": [\n      \
-    {\"id\": \"say\", \"type\": \"final_response\", \"message\": {\"action\": \"skip\"} }]}\n";
+    {\"id\": \"say\", \"type\": \"final_response\", \"message\": {\"action\": \"skip\"} }]}\n\
+    fallback: {say: I cannot help with that.}\n";
 
 /// A plan whose call fails, with this rule.
 fn failing(rule: &str) -> String {

@@ -96,7 +96,7 @@ fn every_template_runs_as_it_is() {
     let tested = waypost(folder.path(), &["pipeline", "test", file, "--case", case]).code(0);
     assert!(tested.stdout.contains("deterministic: lookup-enrich"), "{tested:#?}");
     let tested = waypost(folder.path(), &["mcp", "test", "words", "mcp"]).code(0);
-    assert!(tested.stdout.contains("count"), "{tested:#?}");
+    assert!(tested.stdout.contains("tools      1\n"), "{tested:#?}");
 
     let server = Server::of_project(&folder.path().join("agent"));
     server.run(&["run", "what is 2 and 3?"]).code(3);

@@ -149,6 +149,8 @@ const RPC: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
     "params": {"name": "math__add", "arguments": {"a": 1, "b": 2}}}"#;
 
 /// Every route, in an order in which all of it can be asked for, one after the other.
+const OWN_LOGIN: &str = "/api/v1/upstreams/shelf/my-login";
+
 const ROWS: &[Door] = &[
     list("/api/v1/asks"),
     get("/api/v1/asks/{id}", "/api/v1/asks/<ask>", Owned),
@@ -211,6 +213,9 @@ const ROWS: &[Door] = &[
     post("/api/v1/upstreams/{name}/check", "/api/v1/upstreams/shelf/check", Neighbour, ""),
     post("/api/v1/upstreams/{name}/login", "/api/v1/upstreams/shelf/login", Neighbour, ""),
     delete("/api/v1/upstreams/{name}/login", "/api/v1/upstreams/shelf/login", Neighbour),
+    post("/api/v1/upstreams/{name}/my-login", OWN_LOGIN, Neighbour, ""),
+    put("/api/v1/upstreams/{name}/my-login", OWN_LOGIN, Neighbour, r#"{"code": "none"}"#),
+    delete("/api/v1/upstreams/{name}/my-login", OWN_LOGIN, Neighbour),
     get("/api/v1/providers/{refName}", "/api/v1/providers/shelf", Definition),
     put("/api/v1/providers/{refName}", "/api/v1/providers/shelf", Definition, PROVIDER),
     delete("/api/v1/providers/{refName}", "/api/v1/providers/shelf", Definition),

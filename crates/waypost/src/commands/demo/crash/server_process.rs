@@ -20,11 +20,11 @@ pub(super) fn write_project(folder: &Path, bank: SocketAddr) -> Result<()> {
          base_url = \"http://{bank}\"\n# Its document says which requests may be sent again.\n\
          trusted = true\n"
     );
-    let plans = folder.join("plans");
+    let plans = folder.join("plans/invoices");
     let write = || -> io::Result<()> {
         fs::write(folder.join("waypost.toml"), settings)?;
         fs::write(folder.join("bank.yaml"), include_str!("bank.yaml"))?;
-        fs::create_dir(&plans)?;
+        fs::create_dir_all(&plans)?;
         fs::write(plans.join("pay.yaml"), include_str!("pay.yaml"))?;
         fs::write(plans.join("transfer.yaml"), include_str!("transfer.yaml"))
     };
