@@ -3,6 +3,11 @@
 
 use crate::process::{Server, write};
 use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::harness::wait_for;
+
+/// How long the demo takes at most until it has its calendar.
+const CALENDAR_LIMIT: Duration = Duration::from_secs(120);
 
 /// A model that writes one correction: it goes on without the failed step.
 const MODEL: &str = "version: 1\nabout: Writes one correction.\nrules:\n  \
@@ -80,6 +85,10 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
     let drafted = server.run(&["plan", "draft", "add three numbers"]).code(0).says("it only reads");
     let plan: Value = serde_json::from_str(&drafted.stdout).unwrap();
     assert_eq!(plan["planId"], "math/add_three", "{plan}");
+    // The tools of its calendar server are there a moment after the demo itself.
+    wait_for("the demo to have calendars", CALENDAR_LIMIT, || {
+        (server.run(&["tool", "show", "create_event"]).code == Some(0)).then_some(())
+    });
     let meeting = server.json(&["plan", "draft", "schedule a meeting"]).code(0).json();
     let writes = meeting["draft"]["writes"].as_array().unwrap();
     assert!(!writes.is_empty(), "{meeting}");
