@@ -10,6 +10,7 @@ use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
 use crate::system::clock::timeout;
+use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::contracts::policy::Resource;
@@ -19,6 +20,7 @@ use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, RunId, SessionId, SessionKey, Space};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::error::TrySendError;
@@ -212,7 +214,8 @@ impl Runs<'_> {
     }
 
     /// Sends a command that moves a run and waits for the run; a run that takes longer continues,
-    /// and the caller gets it as it is, once that is durable.
+    /// and the caller gets it as it is, once that is durable. Why the command was refused it gets
+    /// in any case: a driver obeys in order, and reports after it has obeyed.
     pub(crate) async fn wait_for(
         self,
         key: &SessionKey,
@@ -220,11 +223,13 @@ impl Runs<'_> {
         wait_ms: u64,
         command: impl FnOnce(Answer<RunReport>) -> Command,
     ) -> Result<RunReport> {
-        let answered = self.shared.ask(key, command);
-        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
-            Some(report) => report,
-            None => self.report_now(key, run).await,
+        let mut answered = pin!(self.shared.ask(key, command));
+        let clock = self.shared.clock.as_ref();
+        if let Some(report) = timeout(clock, wait_ms, answered.as_mut()).await {
+            return report;
         }
+        let report = self.report_now(key, run).await;
+        answered.now_or_never().unwrap_or(report)
     }
 
     /// A run as its driver has it now.
@@ -293,15 +298,17 @@ impl Asks<'_> {
         wait_ms: u64,
     ) -> Result<ReplyReport> {
         let found = self.get(caller, ask).await?;
-        let answered =
-            self.shared.ask(&found.key, |answer| Command::Reply { ask, reply, by, answer });
-        match timeout(self.shared.clock.as_ref(), wait_ms, answered).await {
-            Some(report) => report,
-            None => {
-                let run = self.shared.runs().report_now(&found.key, found.row.ask.run).await?;
-                Ok(ReplyReport { ask: self.get(caller, ask).await?, run, replayed: false })
-            }
+        let command = |answer| Command::Reply { ask, reply, by, answer };
+        let mut answered = pin!(self.shared.ask(&found.key, command));
+        let clock = self.shared.clock.as_ref();
+        if let Some(report) = timeout(clock, wait_ms, answered.as_mut()).await {
+            return report;
         }
+        let run = self.shared.runs().report_now(&found.key, found.row.ask.run).await;
+        if let Some(report) = answered.now_or_never() {
+            return report;
+        }
+        Ok(ReplyReport { ask: self.get(caller, ask).await?, run: run?, replayed: false })
     }
 
     /// Answers the ask that a session has open, and waits like `reply`.

@@ -71,3 +71,24 @@ async fn one_that_does_not_fit_lets_none_count() {
     let report = report.unwrap();
     assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1), "both were open");
 }
+
+/// How often a caller waits for nothing: a refusal that comes a little later must not be missed.
+const HASTY: usize = 100;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_wait_learns_why_it_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[BOTH]).await;
+    let (_, right) = waiting(&world).await;
+    for _ in 0..HASTY {
+        let asks = world.engine.asks();
+        let replies = vec![(right, form(json!({})))];
+        let refused = asks.reply_all(&caller(), &session(), replies, None, 0).await;
+        assert_eq!(refused.unwrap_err().code.name(), "input_misfit");
+        let refused = asks.reply(&caller(), right, form(json!({})), None, 0).await;
+        assert_eq!(refused.unwrap_err().code.name(), "input_misfit");
+        let request = world.request("both", json!({}), "s");
+        let refused = world.engine.runs().start(&caller(), request, 0).await;
+        assert_eq!(refused.unwrap_err().code.name(), "run_active");
+    }
+}
