@@ -148,9 +148,9 @@ const ADD: &str = r#"{"arguments": {"a": 1, "b": 2}}"#;
 const RPC: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
     "params": {"name": "math__add", "arguments": {"a": 1, "b": 2}}}"#;
 
-/// Every route, in an order in which all of it can be asked for, one after the other.
 const OWN_LOGIN: &str = "/api/v1/upstreams/shelf/my-login";
 
+/// Every route, in an order in which all of it can be asked for, one after the other.
 const ROWS: &[Door] = &[
     list("/api/v1/asks"),
     get("/api/v1/asks/{id}", "/api/v1/asks/<ask>", Owned),
