@@ -111,7 +111,7 @@ impl Cases<'_> {
                 }
                 Err(refusal) => {
                     held.run = None;
-                    // Time was up before it learned what is in its way.
+                    // It was removed, or its session was, before it could be reported.
                     if refusal.code == RefusalCode::NoRun(run) {
                         let ended = self.shared.runs().report(caller, run).await;
                         return Ok(ended.map_or(CaseReport::Late(None), came_of));
