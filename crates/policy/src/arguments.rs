@@ -3,6 +3,7 @@
 //! type, so that no policy can read it. A value that the type cannot hold exactly makes the whole
 //! inexpressible: a rounded number would be judged, and another one sent.
 
+use crate::reads::Members;
 use cedar_policy::RestrictedExpression;
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeMap;
@@ -77,23 +78,61 @@ impl Record {
         json!({"type": "Record", "attributes": attributes})
     }
 
-    /// Arguments of this type.
-    pub(crate) fn express(&self, value: &Value) -> Result<RestrictedExpression, Inexpressible> {
-        let Value::Object(fields) = value else { return Err(unlike("an object", value)) };
+    /// Arguments of this type, with these members of them. The others must be of their types, too:
+    /// what a policy says does not depend on which arguments others read.
+    pub(crate) fn express(
+        &self,
+        value: &Value,
+        read: &Members,
+    ) -> Result<RestrictedExpression, Inexpressible> {
+        let fields = fields_of(value)?;
         let mut members = Vec::new();
         for (name, member) in &self.0 {
-            match fields.get(name) {
-                None | Some(Value::Null) if member.required => {
-                    return Err(Inexpressible(format!("`{name}` is missing")));
-                }
-                None | Some(Value::Null) => {}
-                Some(field) => {
-                    let expressed = member.shape.express(field);
-                    members.push((name.clone(), expressed.map_err(|why| why.within(name))?));
-                }
+            let Some(field) = member.field(name, fields)? else { continue };
+            if read.has(name) {
+                let expressed = member.shape.express(field);
+                members.push((name.clone(), expressed.map_err(|why| why.within(name))?));
+            } else {
+                member.shape.check(field).map_err(|why| why.within(name))?;
             }
         }
         RestrictedExpression::new_record(members).map_err(|error| Inexpressible(error.to_string()))
+    }
+
+    /// Whether arguments are of this type: what `express` says, and nothing is made.
+    fn check(&self, value: &Value) -> Result<(), Inexpressible> {
+        let fields = fields_of(value)?;
+        self.0.iter().try_for_each(|(name, member)| match member.field(name, fields)? {
+            Some(field) => member.shape.check(field).map_err(|why| why.within(name)),
+            None => Ok(()),
+        })
+    }
+
+    /// The values of these members, in the order of their names; none where the arguments are not
+    /// of this type.
+    pub(crate) fn values<'v>(
+        &self,
+        value: &'v Value,
+        read: &Members,
+    ) -> Option<Vec<Option<&'v Value>>> {
+        self.check(value).ok()?;
+        let fields = value.as_object()?;
+        let names = self.0.keys().filter(|name| read.has(name));
+        Some(names.map(|name| fields.get(name)).collect())
+    }
+}
+
+impl Member {
+    /// Its value, where there is one.
+    fn field<'v>(
+        &self,
+        name: &str,
+        fields: &'v Map<String, Value>,
+    ) -> Result<Option<&'v Value>, Inexpressible> {
+        match fields.get(name).filter(|field| !field.is_null()) {
+            None if self.required => Err(Inexpressible(format!("`{name}` is missing"))),
+            field => Ok(field),
+        }
     }
 }
 
@@ -126,7 +165,7 @@ impl Shape {
                     items.iter().map(|item| element.express(item)).collect();
                 Ok(RestrictedExpression::new_set(items?))
             }
-            (Self::Record(record), value) => record.express(value),
+            (Self::Record(record), value) => record.express(value, &Members::All),
             (Self::Long | Self::Decimal, value) => Err(unlike("a number", value)),
             (Self::Text, value) => Err(unlike("a text", value)),
             (Self::Flag, value) => Err(unlike("true or false", value)),
@@ -135,10 +174,31 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// Whether it holds this value: what `express` says, and nothing is made.
+    fn check(&self, value: &Value) -> Result<(), Inexpressible> {
+        match (self, value) {
+            (Self::Text, Value::String(_)) | (Self::Flag, Value::Bool(_)) => Ok(()),
+            (Self::Long, Value::Number(number)) if whole(number).is_some() => Ok(()),
+            (Self::Decimal, Value::Number(number)) if decimal(number).is_some() => Ok(()),
+            (Self::Set(element), Value::Array(items)) => {
+                items.iter().try_for_each(|item| element.check(item))
+            }
+            (Self::Record(record), value) => record.check(value),
+            // It does not hold it, and this says why.
+            (_, value) => self.express(value).map(|_| ()),
+        }
+    }
+}
+
 impl Inexpressible {
     fn within(self, name: &str) -> Self {
         Self(format!("in `{name}`: {}", self.0))
     }
+}
+
+fn fields_of(value: &Value) -> Result<&Map<String, Value>, Inexpressible> {
+    value.as_object().ok_or_else(|| unlike("an object", value))
 }
 
 /// The number itself is not repeated: reasons are kept where arguments are not.
@@ -388,7 +448,14 @@ mod tests {
 
     fn expressed(shape: &Value, value: Value) -> Result<(), String> {
         let schema = json!({"type": "object", "properties": {"x": shape}, "required": ["x"]});
-        Record::of(&schema).express(&json!({"x": value})).map(|_| ()).map_err(|why| why.0)
+        let (record, arguments) = (Record::of(&schema), json!({"x": value}));
+        let told = |read: &Members| record.express(&arguments, read).map(|_| ());
+        let said = told(&Members::All);
+        // What is not read must be of its type as well, and is refused in the same words.
+        assert_eq!(told(&Members::default()), said, "{arguments}");
+        assert_eq!(record.check(&arguments), said, "{arguments}");
+        assert_eq!(record.values(&arguments, &Members::All).is_some(), said.is_ok());
+        said.map_err(|why| why.0)
     }
 
     #[test]
@@ -425,6 +492,32 @@ mod tests {
         );
         assert_eq!(expressed(&list, json!(null)), Err("`x` is missing".to_owned()));
         assert!(expressed(&json!({"type": "string"}), json!(1)).is_err());
+        let nested = json!({"type": "object", "required": ["y"],
+            "properties": {"y": list, "z": {"type": "boolean"}}});
+        assert_eq!(expressed(&nested, json!({"y": ["a"], "z": null, "more": 1e300})), Ok(()));
+        assert_eq!(
+            expressed(&nested, json!({"y": [], "z": 1})),
+            Err("in `x`: in `z`: expected true or false, found a number".to_owned())
+        );
+        assert_eq!(expressed(&nested, json!({})), Err("in `x`: `y` is missing".to_owned()));
+        assert_eq!(
+            expressed(&nested, json!([])),
+            Err("in `x`: expected an object, found a list".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_values_that_are_read_are_those_of_the_type() {
+        let text = json!({"type": "string"});
+        let record = Record::of(&json!({"type": "object", "required": ["a"],
+            "properties": {"b": text, "a": text, "c": text}}));
+        let arguments = json!({"c": "3", "more": 1, "a": "1"});
+        let all = [Some(json!("1")), None, Some(json!("3"))];
+        let found = record.values(&arguments, &Members::All).unwrap();
+        assert_eq!(found, all.iter().map(Option::as_ref).collect::<Vec<_>>());
+        let read = Members::These(["c".to_owned(), "more".to_owned()].into());
+        assert_eq!(record.values(&arguments, &read), Some(vec![Some(&json!("3"))]));
+        assert_eq!(record.values(&json!({"c": "3"}), &read), None, "`a` is missing");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::entities::{Names, Stated, context};
 use crate::files::{self, Effect, FilePolicy, error};
 use crate::fit::{Fits, Fitted, validate};
 use crate::index::Index;
-use crate::reads::Reads;
+use crate::reads::{Members, Reads};
 use crate::schema::identity;
 use crate::tally::{Outcome, Tally};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
@@ -79,6 +79,18 @@ pub(crate) struct Prepared {
     outcomes: Vec<(usize, Option<Outcome>)>,
     /// The built-in role that permits it, if one does.
     role: Option<Role>,
+    /// The arguments that change the answer.
+    members: Members,
+    /// What else changes it.
+    reads: Reads,
+}
+
+/// All of the arguments of a call that can change an answer.
+pub(crate) struct Seen<'r> {
+    /// Their type.
+    pub(crate) fitted: Arc<Fitted>,
+    /// The values of those that are read; none where the arguments are not known.
+    pub(crate) values: Option<Vec<Option<&'r Value>>>,
 }
 
 impl Prepared {
@@ -214,11 +226,38 @@ impl Policies {
         let candidates = self.index.candidates(*act, kind, &name);
         let role = permitting_role(question);
         if candidates.is_empty() {
-            return Prepared { stated: None, outcomes: Vec::new(), role };
+            let (outcomes, members) = (Vec::new(), Members::default());
+            return Prepared { stated: None, outcomes, role, members, reads: Reads::default() };
         }
         let stated = self.names.stated(question.request, question.roles);
         let outcomes = self.settled(candidates, question.request, stated.as_ref());
-        Prepared { stated, outcomes, role }
+        let (mut members, mut reads) = (Members::default(), Reads::default());
+        for policy in self.open(&outcomes) {
+            members = members.or(&policy.members);
+            reads = reads.or(policy.reads);
+        }
+        Prepared { stated, outcomes, role, members, reads }
+    }
+
+    /// The policies that have not said anything yet.
+    fn open(&self, outcomes: &[(usize, Option<Outcome>)]) -> impl Iterator<Item = &FilePolicy> {
+        let open = outcomes.iter().filter(|(_, outcome)| outcome.is_none());
+        open.filter_map(|(place, _)| self.policies.get(*place))
+    }
+
+    /// What can change the answer to a question that was prepared; none where that is more than
+    /// arguments, or they cannot be expressed.
+    pub(crate) fn seen<'r>(&self, prepared: &Prepared, request: &Request<'r>) -> Option<Seen<'r>> {
+        let Reads { sources, time, .. } = prepared.reads;
+        let has_sources = request.context.sources.is_some_and(|known| !known.is_empty());
+        let is_more = time || (sources && has_sources);
+        let spec = self.own_tool(request).filter(|_| !is_more)?;
+        let fitted = self.fits.of(spec, &self.policies, &self.tools);
+        let values = match request.context.arguments {
+            Some(arguments) => Some(fitted.arguments.values(arguments, &prepared.members)?),
+            None => None,
+        };
+        Some(Seen { fitted, values })
     }
 
     /// The answer to a question that was prepared, at this moment.
@@ -370,18 +409,14 @@ impl<'p> Moment<'p> {
         request: &Request<'_>,
         now: Millis,
     ) -> Self {
-        let open = prepared.outcomes.iter().filter(|(_, outcome)| outcome.is_none());
-        let open = open.filter_map(|(place, _)| policies.policies.get(*place));
-        let (mut reads_sources, mut reads_time) = (false, false);
-        for Reads { sources, time, .. } in open.map(|policy| policy.reads) {
-            (reads_sources, reads_time) = (reads_sources || sources, reads_time || time);
-        }
+        let Reads { sources: reads_sources, time: reads_time, .. } = prepared.reads;
         let asked = &request.context;
         let (trigger, now) = (asked.trigger, reads_time.then_some(now));
         let sources = asked.sources.filter(|_| reads_sources);
         let (mut tool, mut own) = (None, None);
         if let Some(spec) = policies.own_tool(request) {
-            let (called, expression) = CalledTool::new(policies, spec, asked.arguments);
+            let (called, expression) =
+                CalledTool::new(policies, spec, asked.arguments, &prepared.members);
             (tool, own) = (Some(called), context(trigger, now, sources, expression));
         }
         // A policy that reads arguments names the tool's own action.
@@ -437,9 +472,11 @@ impl CalledTool {
         policies: &Policies,
         spec: &ToolSpec,
         arguments: Option<&Value>,
+        read: &Members,
     ) -> (Self, Option<RestrictedExpression>) {
         let fitted = policies.fits.of(spec, &policies.policies, &policies.tools);
-        let (arguments, expression) = match arguments.map(|value| fitted.arguments.express(value)) {
+        let expressed = arguments.map(|value| fitted.arguments.express(value, read));
+        let (arguments, expression) = match expressed {
             None => (Arguments::Unknown, None),
             Some(Ok(expression)) => (Arguments::Expressed, Some(expression)),
             Some(Err(why)) => (Arguments::Inexpressible(why), None),

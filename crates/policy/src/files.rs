@@ -2,7 +2,9 @@
 //! What Cedar would accept and Waypost has no meaning for, such as a template or an annotation that
 //! is not known, is a mistake here. Whether a policy fits the schema is asked later.
 
-use crate::reads::{ARGUMENTS, NOW, Reads, named_action, named_arguments, reads};
+use crate::reads::{
+    ARGUMENTS, Members, NOW, Reads, named_action, named_arguments, read_members, reads,
+};
 use crate::schema::{Kind, TOOL_ACTION};
 use crate::text::{Piece, annotation_at, pieces, position, too_deep};
 use cedar_policy::ffi::DetailedError;
@@ -39,6 +41,8 @@ pub(crate) struct FilePolicy {
     pub(crate) reads: Reads,
     /// The arguments that it names, each by the names that lead to it.
     pub(crate) arguments: Vec<Vec<String>>,
+    /// The members of arguments that can change what it says.
+    pub(crate) members: Members,
     /// The policy alone.
     pub(crate) whole: PolicySet,
     /// The same without the clauses that read arguments, or where they came from: to whom it could
@@ -269,7 +273,7 @@ impl<'t> Draft<'t> {
         });
         let clauses = &json["conditions"];
         let reads = reads(clauses);
-        let arguments = named_arguments(clauses);
+        let (arguments, members) = (named_arguments(clauses), read_members(clauses));
         self.check_reads(reads, &actions, clauses);
         let policy = self.policy.new_id(PolicyId::new(&id));
         let is_of_calls = reads.arguments || reads.sources;
@@ -291,6 +295,7 @@ impl<'t> Draft<'t> {
             resources,
             reads,
             arguments,
+            members,
             whole,
             bare,
         })

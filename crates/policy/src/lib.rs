@@ -138,13 +138,31 @@ impl CedarPolicy {
     }
 
     /// What is said of a request. What was decided once is looked up, as far as it does not change
-    /// with arguments and time.
+    /// with time.
     fn said(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         match snapshot.remembered.get(request) {
             Some(Kept::Settled(decision)) => decision,
-            Some(Kept::Open(prepared)) => self.finished(snapshot, &prepared, request),
+            Some(Kept::Open(prepared)) => self.said_of_call(snapshot, &prepared, request),
             None => self.said_first(snapshot, request),
         }
+    }
+
+    /// The same where arguments or time change what is said. One call is asked about several times
+    /// on its way, and many calls are alike in what policies read of them.
+    fn said_of_call(
+        &self,
+        snapshot: &Snapshot,
+        prepared: &Arc<Prepared>,
+        request: &Request<'_>,
+    ) -> Decision {
+        let Some(seen) = snapshot.policies.seen(prepared, request) else {
+            return self.finished(snapshot, prepared, request);
+        };
+        snapshot.remembered.call(prepared, &seen).unwrap_or_else(|| {
+            let decision = self.finished(snapshot, prepared, request);
+            snapshot.remembered.insert_call(prepared, &seen, &decision);
+            decision
+        })
     }
 
     /// The same for the first time. Who asks is the principal that it is, by whichever identity,

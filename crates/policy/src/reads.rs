@@ -3,6 +3,7 @@
 //! the arguments are not known.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The member of the context that holds the arguments of a call.
 pub(crate) const ARGUMENTS: &str = "arguments";
@@ -17,6 +18,54 @@ pub(crate) struct Reads {
     pub(crate) arguments: bool,
     pub(crate) sources: bool,
     pub(crate) time: bool,
+}
+
+impl Reads {
+    /// What one or the other reads.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            arguments: self.arguments || other.arguments,
+            sources: self.sources || other.sources,
+            time: self.time || other.time,
+        }
+    }
+}
+
+/// The members of arguments that are read, each by its first name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Members {
+    /// The arguments as a whole.
+    All,
+    /// These alone.
+    These(BTreeSet<String>),
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+impl Members {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(names) => names.contains(name),
+        }
+    }
+
+    /// Those that are read by one or the other.
+    #[must_use]
+    pub(crate) fn or(self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::These(mut names), Self::These(more)) => {
+                names.extend(more.iter().cloned());
+                Self::These(names)
+            }
+            (Self::All, _) | (_, Self::All) => Self::All,
+        }
+    }
 }
 
 /// What an expression reads, or a list of clauses. One that takes the context as a whole reads
@@ -92,6 +141,34 @@ pub(crate) fn named_arguments(expression: &Value) -> Vec<Vec<String>> {
     found
 }
 
+/// The members of arguments that can change what an expression says. One that takes the arguments,
+/// or the context, as a whole reads all of them.
+pub(crate) fn read_members(expression: &Value) -> Members {
+    let mut found = BTreeSet::new();
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(_) if is_context(value) => return Members::All,
+            Value::Object(fields) => {
+                for (operator, operands) in fields {
+                    match path(operator, operands).as_deref() {
+                        Some([ARGUMENTS]) if operator == "." => return Members::All,
+                        Some([ARGUMENTS, name, ..]) => {
+                            found.insert((*name).to_owned());
+                        }
+                        // Another member of the context, or whether there are arguments at all.
+                        Some(_) => {}
+                        None => left.push(operands),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Members::These(found)
+}
+
 /// The names that lead from the context to what `<left>.<name>` and `<left> has <name>` read.
 fn path<'v>(operator: &str, operands: &'v Value) -> Option<Vec<&'v str>> {
     if !matches!(operator, "." | "has") {
@@ -162,6 +239,35 @@ mod tests {
         let nested = named("context has arguments.x.y");
         assert_eq!(nested.last().map(String::as_str), Some("x.y"));
         assert_eq!(named("[context.arguments.list].contains(resource.a)"), ["list"]);
+    }
+
+    #[test]
+    fn the_members_that_can_change_the_answer_are_found() {
+        let these =
+            |names: &[&str]| Members::These(names.iter().map(|name| (*name).to_owned()).collect());
+        for (condition, names) in [
+            ("context.trigger == \"run\" && principal has arguments", &[] as &[&str]),
+            ("context has arguments && context.now == context.now", &[]),
+            ("context.arguments.a.b > 1 || context.arguments has c", &["a", "c"]),
+            ("context has arguments.x.y && context.arguments[\"z\"]", &["x", "z"]),
+            ("[context.arguments.list].contains(resource.a)", &["list"]),
+            ("context.arguments.a.greaterThan(decimal(\"1.0\"))", &["a"]),
+            ("if context.arguments.a then context.arguments.b else {c: 1}.c > 0", &["a", "b"]),
+        ] {
+            assert_eq!(read_members(&clauses(condition)), these(names), "{condition}");
+        }
+        for whole in [
+            "context.arguments == {a: 1}",
+            "context == {}",
+            "(if true then context else context).arguments.a",
+            "(if true then context.arguments else context.arguments).a",
+            "context.arguments.a && {b: context.arguments}.b.a",
+        ] {
+            assert_eq!(read_members(&clauses(whole)), Members::All, "{whole}");
+        }
+        assert_eq!(these(&["a"]).or(&these(&["b"])), these(&["a", "b"]));
+        assert_eq!(these(&["a"]).or(&Members::All), Members::All);
+        assert!(Members::All.has("a") && these(&["a"]).has("a") && !these(&["a"]).has("b"));
     }
 
     #[test]

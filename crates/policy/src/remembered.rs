@@ -1,11 +1,13 @@
 //! What was decided once and still holds. It belongs to one snapshot and ends with it. A question
 //! is looked up without a copy of it: most of them have been asked before.
 
-use crate::decide::Prepared;
+use crate::decide::{Prepared, Seen};
 use crate::entities::reach_word;
+use crate::fit::Fitted;
 use crate::schema::{Kind, identity};
 use kernel::contracts::policy::{Decision, Request, Resource, SessionFacts, Trigger};
 use kernel::values::caller::{Act, Caller, Via};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -14,12 +16,29 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// How many are remembered. Then all are forgotten: a few microseconds each bring them back.
 const DECISIONS_MAX: usize = 20_000;
+/// The same for calls whose arguments are read.
+const CALLS_MAX: usize = 4_096;
+/// How large the arguments of such a call may be that are read, and what a value counts beside its
+/// text.
+const VALUES_BYTES_MAX: usize = 512;
+const VALUE_BYTES: usize = 16;
 
 /// Answers by their questions.
 #[derive(Default)]
 pub(crate) struct Remembered {
     hasher: RandomState,
     known: RwLock<Known>,
+    /// Calls whose arguments are read, by the hash of all that they are.
+    calls: RwLock<HashMap<u64, Call>>,
+}
+
+/// What was said of a call with some arguments. It is kept with all that it follows from: the hash
+/// alone proves nothing.
+struct Call {
+    prepared: Arc<Prepared>,
+    fitted: Arc<Fitted>,
+    values: Option<Vec<Option<Value>>>,
+    decision: Decision,
 }
 
 /// Those that are known, by the hash of the question.
@@ -82,6 +101,73 @@ impl Remembered {
             answers.push((asked.kept(), kept));
             known.count += 1;
         }
+    }
+
+    /// What was said of a call with these arguments.
+    pub(crate) fn call(&self, prepared: &Arc<Prepared>, seen: &Seen<'_>) -> Option<Decision> {
+        let calls = self.calls.read().unwrap_or_else(PoisonError::into_inner);
+        let call = calls.get(&self.hash_of_call(prepared, seen))?;
+        call.is(prepared, seen).then(|| call.decision.clone())
+    }
+
+    /// Remembers that, unless the arguments are large.
+    pub(crate) fn insert_call(
+        &self,
+        prepared: &Arc<Prepared>,
+        seen: &Seen<'_>,
+        decision: &Decision,
+    ) {
+        let mut values = seen.values.iter().flatten().flatten();
+        if values.try_fold(VALUES_BYTES_MAX, |left, value| left_beside(value, left)).is_none() {
+            return;
+        }
+        let values = seen.values.as_ref().map(|values| values.iter().map(|one| one.cloned()));
+        let call = Call {
+            prepared: prepared.clone(),
+            fitted: seen.fitted.clone(),
+            values: values.map(Iterator::collect),
+            decision: decision.clone(),
+        };
+        let mut calls = self.calls.write().unwrap_or_else(PoisonError::into_inner);
+        if calls.len() >= CALLS_MAX {
+            calls.clear();
+        }
+        calls.insert(self.hash_of_call(prepared, seen), call);
+    }
+
+    fn hash_of_call(&self, prepared: &Arc<Prepared>, seen: &Seen<'_>) -> u64 {
+        let (prepared, fitted) = (Arc::as_ptr(prepared), Arc::as_ptr(&seen.fitted));
+        self.hasher.hash_one((prepared, fitted, &seen.values))
+    }
+}
+
+impl Call {
+    /// Whether it is this one. What it follows from lives as long as it, so that nothing else can
+    /// be in its place.
+    fn is(&self, prepared: &Arc<Prepared>, seen: &Seen<'_>) -> bool {
+        let same_values = match (&self.values, &seen.values) {
+            (Some(kept), Some(values)) => {
+                kept.iter().map(Option::as_ref).eq(values.iter().copied())
+            }
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        same_values
+            && Arc::ptr_eq(&self.prepared, prepared)
+            && Arc::ptr_eq(&self.fitted, &seen.fitted)
+    }
+}
+
+/// How many of so many bytes are left beside a value; none where it is larger.
+fn left_beside(value: &Value, left: usize) -> Option<usize> {
+    let left = left.checked_sub(VALUE_BYTES)?;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(left),
+        Value::String(text) => left.checked_sub(text.len()),
+        Value::Array(items) => items.iter().try_fold(left, |left, item| left_beside(item, left)),
+        Value::Object(fields) => fields.iter().try_fold(left, |left, (name, field)| {
+            left_beside(field, left.checked_sub(name.len())?)
+        }),
     }
 }
 

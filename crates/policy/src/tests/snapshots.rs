@@ -5,16 +5,17 @@ use super::{NOW, pay, policies, said};
 use crate::{CedarPolicy, Parts};
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;
-use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, Roster};
 use kernel::identity::roles::Roles;
+use kernel::tool::call::ToolSpec;
 use kernel::values::caller::{Act, Caller};
 use kernel::values::datum::{Origin, Source, Sources};
 use kernel::values::ids::Millis;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -188,7 +189,7 @@ fn what_a_policy_says_by_the_clock_is_not_remembered() {
 }
 
 #[test]
-fn what_a_policy_says_by_the_arguments_is_not_remembered() {
+fn what_a_policy_says_by_the_arguments_is_said_of_the_same_arguments_alone() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
                 when { context.arguments.amount < 10 };";
     let stage = Stage::new(text, &[], true);
@@ -247,6 +248,79 @@ fn what_does_not_change_is_remembered_and_the_rest_is_asked_each_time() {
     }
     stage.clock.0.store(NOW.0 + 2 * 86_400_000, Ordering::Relaxed);
     assert_eq!([call(Some(1)), call(None)], ["deny c", "deny c"]);
+}
+
+/// Pays with these arguments; none is only asked whether some could be.
+fn pays(stage: &Stage, spec: &ToolSpec, arguments: Option<&Value>) -> Decision {
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let context = Context { arguments, ..Context::default() };
+    let resource = Resource::Tool(spec);
+    stage.policy.decide(&Request { act: Act::Call, subject: &subject, resource, context })
+}
+
+/// Small sums may be paid, except to Eve.
+const PAYING: &str = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
+                      when { context.arguments.amount < 10 };\n\
+                      @id(\"b\") forbid(principal, action == Action::\"call:pay\", resource)\n\
+                      when { context.arguments has to && context.arguments.to == \"eve\" };";
+
+#[test]
+fn a_call_that_is_remembered_is_judged_by_all_that_policies_read_of_it() {
+    let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
+    // Also an argument that no policy reads must be of its type.
+    for (arguments, expected) in [
+        (json!({"amount": 1}), "allow a"),
+        (json!({"amount": 1.0}), "allow a"),
+        (json!({"amount": 10}), "deny"),
+        (json!({"amount": 1, "to": "bob", "tags": ["x"]}), "allow a"),
+        (json!({"amount": 1, "to": "eve"}), "deny b"),
+        (json!({"amount": 1, "rate": 0.5}), "allow a"),
+        (json!({"amount": 1, "rate": 0.123_45}), "deny b"),
+        (json!({"amount": 1, "tags": [1]}), "deny b"),
+        (json!({"amount": 1, "to": "e".repeat(10_000)}), "allow a"),
+        (json!({"amount": "1"}), "deny b"),
+        (json!([]), "deny b"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(said(&pays(&stage, &spec, Some(&arguments))), expected, "{arguments}");
+        }
+        for _ in 0..3 {
+            assert_eq!(said(&pays(&stage, &spec, None)), "allow a");
+        }
+    }
+}
+
+#[test]
+fn a_call_that_is_remembered_ends_with_the_roles_the_policies_and_the_type_of_its_arguments() {
+    let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
+    let small = json!({"amount": 1});
+    let again = |spec: &ToolSpec| {
+        let all: Vec<String> = (0..3).map(|_| said(&pays(&stage, spec, Some(&small)))).collect();
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        all[0].clone()
+    };
+    assert_eq!(again(&spec), "allow a");
+    let schema = json!({"type": "object", "properties": {"amount": {"type": "string"}}});
+    let changed = ToolSpec { input_schema: Arc::new(schema), ..pay() };
+    assert_eq!(again(&changed), "deny b", "`b` does not fit it");
+    assert_eq!(again(&spec), "allow a", "another realm still has the first one");
+    let version = pays(&stage, &spec, Some(&small)).version;
+    *stage.now.lock().unwrap() = directory(2, &["member"]);
+    assert_eq!(again(&spec), "allow role:member a");
+    assert_ne!(pays(&stage, &spec, Some(&small)).version, version);
+    stage.policy.replace(policies("@id(\"c\") forbid(principal, action, resource);"));
+    assert_eq!(again(&spec), "deny c");
+}
+
+#[test]
+fn many_different_calls_are_judged_like_the_first_ones() {
+    let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
+    // More of them than are remembered, then the first ones again.
+    for amount in (0..4_200).chain(0..20) {
+        let arguments = json!({"amount": amount});
+        let expected = if amount < 10 { "allow a" } else { "deny" };
+        assert_eq!(said(&pays(&stage, &spec, Some(&arguments))), expected, "{amount}");
+    }
 }
 
 #[test]
