@@ -4,6 +4,7 @@
 
 use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::key_set::{KeySet, PublicKey};
+use crate::sent::Fingerprint;
 use futures::future::{Either, select};
 use kernel::contracts::{Clock, Spawn};
 use kernel::identity::directory::Directory;
@@ -66,11 +67,11 @@ pub(crate) struct KnownToken {
     realms: Mutex<Option<(u64, Arc<Grants>)>>,
 }
 
-/// By their hashes, and in the order in which they came.
+/// By their fingerprints, and in the order in which they came.
 #[derive(Default)]
 struct KnownTokens {
-    tokens: HashMap<String, Arc<KnownToken>>,
-    order: VecDeque<String>,
+    tokens: HashMap<Fingerprint, Arc<KnownToken>>,
+    order: VecDeque<Fingerprint>,
 }
 
 /// One issuer.
@@ -125,16 +126,16 @@ impl Issuers {
     }
 
     /// The token whose text has this hash, if it is known and still good.
-    pub(crate) fn known(&self, sha256: &str) -> Option<Arc<KnownToken>> {
+    pub(crate) fn known(&self, fingerprint: Fingerprint) -> Option<Arc<KnownToken>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let token = known.tokens.get(sha256).cloned();
+        let token = known.tokens.get(&fingerprint).cloned();
         drop(known);
         token.filter(|token| token.is_good(self.clock.now()))
     }
 
     /// Remembers a good token.
-    pub(crate) fn remember(&self, sha256: String, token: Arc<KnownToken>) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(sha256, token);
+    pub(crate) fn remember(&self, fingerprint: Fingerprint, token: Arc<KnownToken>) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(fingerprint, token);
     }
 
     /// Checks a token that is not known. One with an unknown key waits until its issuer's keys were
@@ -167,11 +168,11 @@ impl Issuers {
 }
 
 impl KnownTokens {
-    fn insert(&mut self, sha256: String, token: Arc<KnownToken>) {
-        if self.tokens.insert(sha256.clone(), token).is_some() {
+    fn insert(&mut self, fingerprint: Fingerprint, token: Arc<KnownToken>) {
+        if self.tokens.insert(fingerprint, token).is_some() {
             return;
         }
-        self.order.push_back(sha256);
+        self.order.push_back(fingerprint);
         while self.order.len() > KNOWN_MAX {
             if let Some(oldest) = self.order.pop_front() {
                 self.tokens.remove(&oldest);

@@ -15,6 +15,7 @@ mod new_key;
 mod changes;
 pub mod keys;
 mod verified;
+mod shown;
 mod claims;
 pub mod principals;
 pub mod realms;
@@ -31,7 +32,8 @@ use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::realms::{FirstRealms, RealmBook};
-use crate::sent::Sent;
+use crate::sent::{Fingerprint, Sent};
+use crate::shown::Shown;
 use crate::snapshot::{Held, Snapshot};
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof, Proof};
@@ -98,6 +100,8 @@ pub struct Identity {
     claims: Arc<ClaimsBook>,
     principals: Arc<Principals>,
     realms: RealmBook,
+    /// The credentials that were good.
+    shown: Shown,
     failures: Failures,
     /// What of them is kept.
     failed: Option<Arc<Failed>>,
@@ -120,8 +124,8 @@ pub enum IdentityError {
 enum Unrecognized {
     /// It is wrong.
     Wrong(&'static str),
-    /// It looks like a token of an issuer that was not seen yet; this is its hash.
-    Unread(String),
+    /// It looks like a token of an issuer that was not seen yet.
+    Unread(Fingerprint),
 }
 
 impl From<&'static str> for Unrecognized {
@@ -170,6 +174,7 @@ impl Identity {
             claims,
             principals,
             realms,
+            shown: Shown::default(),
             failures,
             failed,
             clock,
@@ -195,8 +200,8 @@ impl Identity {
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
     /// of ours are cheap to check, so a good one passes whatever else came from there; only what
     /// fails is counted.
-    pub fn authenticate(&self, sent: &Sent, from: IpAddr) -> Result<Verified, Denied> {
-        self.recognized(sent.text(), Door::Other).map_err(|unrecognized| match unrecognized {
+    pub fn authenticate(&self, sent: &Sent, from: IpAddr) -> Result<Arc<Verified>, Denied> {
+        self.recognized(sent, Door::Other).map_err(|unrecognized| match unrecognized {
             Unrecognized::Wrong(why) => self.failed(from, why),
             Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
         })
@@ -205,18 +210,23 @@ impl Identity {
     /// Who sends this credential from this address to a door. A token of an issuer that was not
     /// seen yet is read as well, unless too many of its sender were wrong, and waits for keys of
     /// its issuer that are not known yet.
-    pub async fn verify(&self, sent: &Sent, from: IpAddr, door: Door) -> Result<Verified, Denied> {
-        let sha256 = match self.recognized(sent.text(), door) {
+    pub async fn verify(
+        &self,
+        sent: &Sent,
+        from: IpAddr,
+        door: Door,
+    ) -> Result<Arc<Verified>, Denied> {
+        let fingerprint = match self.recognized(sent, door) {
             Ok(verified) => return Ok(verified),
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
-            Err(Unrecognized::Unread(sha256)) => sha256,
+            Err(Unrecognized::Unread(fingerprint)) => fingerprint,
         };
         self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
         let token = self.issuers.verify(sent.text()).await;
         let token = token.map_err(|why| self.failed(from, why))?;
         self.claims.note(claimed(&token)).await;
-        self.issuers.remember(sha256, token.clone());
-        self.shown(token, door).map_err(|why| self.failed(from, why))
+        self.issuers.remember(fingerprint, token.clone());
+        self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
     }
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
@@ -231,7 +241,42 @@ impl Identity {
         }
     }
 
-    fn recognized(&self, text: &str, door: Door) -> Result<Verified, Unrecognized> {
+    fn recognized(&self, sent: &Sent, door: Door) -> Result<Arc<Verified>, Unrecognized> {
+        // Taken first: what is found after that is found by this directory, or by a later one.
+        let snapshot = self.snapshot();
+        let (number, fingerprint) = (snapshot.directory.number, sent.fingerprint());
+        let known = self.shown.find(number, fingerprint);
+        if let Some(known) = known.filter(|known| self.is_shown_at(known, door)) {
+            if let Some(Proof::Key(proof)) = &known.proof {
+                snapshot.note_use(&proof.key, self.clock.now());
+            }
+            return Ok(known);
+        }
+        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
+        self.shown.keep(number, fingerprint, verified.clone());
+        Ok(verified)
+    }
+
+    /// Whether a credential that the directory knows to be good has not ended, and is good at this
+    /// door.
+    fn is_shown_at(&self, verified: &Verified, door: Door) -> bool {
+        let now = self.clock.now();
+        match &verified.proof {
+            None => true,
+            Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
+            Some(Proof::Token(token)) => {
+                token.is_good(now) && (door == Door::Mcp || !token.claims.is_for_mcp_only)
+            }
+        }
+    }
+
+    /// The same for the first time.
+    fn looked_at(
+        &self,
+        text: &str,
+        fingerprint: Fingerprint,
+        door: Door,
+    ) -> Result<Verified, Unrecognized> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
         if let Some(admin) = admin {
@@ -250,12 +295,12 @@ impl Identity {
         if self.issuers.is_empty() || !jwt::has_form(text) {
             return Err("it is neither a key nor a token".into());
         }
-        match self.issuers.known(&sha256) {
+        match self.issuers.known(fingerprint) {
             // A subject that was forgotten is noted again.
             Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
                 Ok(self.shown(token, door)?)
             }
-            Some(_) | None => Err(Unrecognized::Unread(sha256)),
+            Some(_) | None => Err(Unrecognized::Unread(fingerprint)),
         }
     }
 

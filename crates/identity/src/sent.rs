@@ -2,6 +2,7 @@
 //! anyone looks at them. It is never taken from a query, and never shown.
 
 use kernel::values::secret::Secret;
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 /// No credential is longer.
 pub const SENT_BYTES_MAX: usize = 16 * 1024;
@@ -11,6 +12,10 @@ pub const SENT_BYTES_MAX: usize = 16 * 1024;
 pub struct Sent {
     text: Secret,
 }
+
+/// SHA-256 of a credential: what is remembered of one that was good.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 /// Why what was sent is no credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +81,13 @@ impl Sent {
     /// The text itself.
     pub(crate) fn text(&self) -> &str {
         self.text.expose()
+    }
+
+    /// By what it is found again. It is made for each request, so by the fastest code there is.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        bytes.copy_from_slice(digest(&SHA256, self.text().as_bytes()).as_ref());
+        Fingerprint(bytes)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
-use crate::keys::NewKey;
+use crate::keys::{Expiry, NewKey};
 use crate::{Denied, Standing};
+use kernel::contracts::Clock;
 use kernel::identity::key::KeyText;
 use kernel::identity::roles::Role;
 use kernel::values::caller::{Caller, Scope, Scopes};
@@ -94,4 +95,33 @@ async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
     assert_eq!(caller, Caller::new("other", "admin").administering());
     assert_eq!(*admin.realms, grants("*", &[Role::Admin]));
     assert_eq!(stage.identity.standing(&admin), Standing::Good { until: None });
+}
+
+#[tokio::test]
+async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something_changes() {
+    let stage = Stage::open().await;
+    let expires = Expiry::At(stage.clock.now().plus_ms(10 * MINUTE_MS));
+    let new = NewKey { expires, ..new_key("acme", &[Role::Member]) };
+    let made = stage.identity.create(&root(), new).await.unwrap();
+    let (id, text) = (&made.stored.key.id, made.text.expose());
+    let token = stage.identity.token(id.as_str(), text, None).unwrap();
+    let good = |text: &str| (0..3).all(|_| stage.who(text).is_ok());
+    assert!(good(text) && good(token.text.expose()) && good(ADMIN_KEY));
+
+    // Another text of the same key is not taken for it.
+    assert!(stage.who(&altered(&made.text)).is_err());
+    let rotated = stage.identity.rotate(&root(), id, MINUTE_MS).await.unwrap();
+    assert!(good(text) && good(rotated.text.expose()) && good(token.text.expose()));
+    stage.clock.advance(MINUTE_MS);
+    assert!(stage.who(text).is_err(), "its overlap is over");
+    assert!(stage.who(token.text.expose()).is_err(), "and so is that of its token");
+    assert!(good(rotated.text.expose()));
+    stage.clock.advance(9 * MINUTE_MS);
+    assert!(stage.who(rotated.text.expose()).is_err(), "the key has expired");
+
+    let other = stage.made("acme", &[Role::Member]).await;
+    assert!(good(other.text.expose()));
+    stage.identity.revoke(&root(), &other.stored.key.id).await.unwrap();
+    assert_eq!(stage.why(other.text.expose()), "the key was revoked");
+    assert!(good(ADMIN_KEY));
 }

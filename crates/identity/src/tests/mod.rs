@@ -108,7 +108,7 @@ impl Stage {
 
     /// Who sends this text.
     fn who(&self, text: &str) -> Result<Verified, Denied> {
-        self.identity.authenticate(&sent(text), HOME)
+        self.identity.authenticate(&sent(text), HOME).map(Arc::unwrap_or_clone)
     }
 
     /// Why this text is refused.

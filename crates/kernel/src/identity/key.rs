@@ -218,7 +218,8 @@ fn base32(bytes: &[u8], characters: usize) -> String {
 }
 
 fn is_base32(text: &str, characters: usize) -> bool {
-    text.len() == characters && text.bytes().all(|byte| ALPHABET.contains(&byte))
+    let is_known = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
+    text.len() == characters && text.bytes().all(is_known)
 }
 
 /// Compares all of it, however early it differs.
@@ -287,6 +288,14 @@ mod tests {
         let minted = KeyText::mint(bits);
         assert_eq!(minted.id.as_str(), "mzxw6ytboj");
         assert!(minted.text.expose().ends_with("aq"), "the last bit counts");
+    }
+
+    #[test]
+    fn the_characters_of_keys_are_those_of_the_alphabet() {
+        for byte in 0..=u8::MAX {
+            let text = char::from(byte).to_string();
+            assert_eq!(is_base32(&text, 1), ALPHABET.contains(&byte), "{byte}");
+        }
     }
 
     #[test]

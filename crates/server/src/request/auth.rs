@@ -334,7 +334,7 @@ impl Checked {
     fn visitor(
         &self,
         arrival: &Arrival<'_>,
-        verified: std::result::Result<Verified, Denied>,
+        verified: std::result::Result<Arc<Verified>, Denied>,
         from: IpAddr,
     ) -> Result<Visitor> {
         let Arrival { uri, headers, .. } = *arrival;
@@ -345,7 +345,7 @@ impl Checked {
         let realm = realms::realm(uri, headers, sender)?;
         let caller = Arc::new(verified.caller(realm, &directory));
         let administrator = Some(caller.clone());
-        Ok(Visitor { caller, administrator, verified: Some(Arc::new(verified)) })
+        Ok(Visitor { caller, administrator, verified: Some(verified) })
     }
 
     fn denied(&self, path: &str, from: IpAddr, denied: &Denied) -> Failure {
