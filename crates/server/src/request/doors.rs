@@ -13,8 +13,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use engine::refusal::{Quota, Refusal, RefusalCode};
 use engine::{Engine, Full, Share, Shares};
-use futures::future::{pending, select};
+use futures::future::{pending, poll_fn, select};
 use identity::{Identity, Standing, Verified};
+use kernel::contracts::Clock;
 use kernel::contracts::backup::Backup;
 use kernel::definition::pipeline::Pipeline;
 use kernel::identity::roles::Role;
@@ -30,6 +31,7 @@ use project::realm::default_realm;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -177,21 +179,14 @@ impl Doors {
     ) -> impl Future<Output = ()> + Send + use<> {
         let (identity, clock) = (self.identity.clone(), self.engine.clock().clone());
         let (verified, realm) = (verified.clone(), realm.clone());
-        async move {
-            // Before the first look: what changes after it wakes us.
-            let mut changed = identity.changed();
-            while identity.has_realm(&realm)
-                && let Standing::Good { until } = identity.standing(&verified)
-            {
-                let ends = async {
-                    match until {
-                        Some(until) => clock.sleep_until(until).await,
-                        None => pending().await,
-                    }
-                };
-                let _ = select(pin!(changed.changed()), pin!(ends)).await;
-            }
-        }
+        async move { lapsed(&identity, &*clock, &verified, &realm).await }
+    }
+
+    /// The same for an answer that most often is there before anything could lapse: after one wait
+    /// for the body of its request. It is watched from the second wait on.
+    pub(crate) async fn lapse_of_answer(&self, verified: &Verified, realm: &RealmId) {
+        next_poll().await;
+        lapsed(&self.identity, &**self.engine.clock(), verified, realm).await;
     }
 
     /// Room for one more stream of this caller; else why there is none, which says nothing where
@@ -218,6 +213,35 @@ impl Doors {
     pub(crate) fn closing(&self) -> Closing {
         Closing(self.closing.subscribe())
     }
+}
+
+async fn lapsed(identity: &Identity, clock: &dyn Clock, verified: &Verified, realm: &RealmId) {
+    // Before the first look: what changes after it wakes us.
+    let mut changed = identity.changed();
+    while identity.has_realm(realm)
+        && let Standing::Good { until } = identity.standing(verified)
+    {
+        let ends = async {
+            match until {
+                Some(until) => clock.sleep_until(until).await,
+                None => pending().await,
+            }
+        };
+        let _ = select(pin!(changed.changed()), pin!(ends)).await;
+    }
+}
+
+/// Waits for the next poll of its task, which it asks for: no event needs to come in between.
+async fn next_poll() {
+    let mut is_next = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_next, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// How many bytes bodies may have together: at least one body fits.

@@ -177,8 +177,9 @@ async fn within(
     realm: &RealmId,
     answered: impl Future<Output = Response>,
 ) -> Option<Response> {
+    let lapse = doors.lapse_of_answer(verified, realm);
     // The handler goes first: who ends its own credential is told so.
-    let response = match select(pin!(answered), pin!(doors.lapse(verified, realm))).await {
+    let response = match select(pin!(answered), pin!(lapse)).await {
         Either::Left((response, _)) => response,
         Either::Right(((), _)) => return None,
     };

@@ -87,3 +87,16 @@ async fn a_door_knows_who_calls_and_who_administers() {
     }
     assembled.stopper().stop().await;
 }
+
+#[tokio::test]
+async fn what_waits_for_the_next_poll_is_polled_again_by_itself() {
+    let mut polls = 0;
+    let mut waiting = pin!(next_poll());
+    let counted = poll_fn(|context| {
+        polls += 1;
+        waiting.as_mut().poll(context)
+    });
+    let deadline = std::time::Duration::from_secs(5);
+    tokio::time::timeout(deadline, counted).await.expect("nobody polled it again");
+    assert_eq!(polls, 2);
+}
