@@ -16,6 +16,7 @@ use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
 
@@ -81,7 +82,9 @@ pub(crate) struct Keys {
     snapshot: RwLock<Arc<Snapshot>>,
     /// Held by who changes something, from its first look to the new snapshot.
     changing: tokio::sync::Mutex<()>,
-    /// The number of the snapshot.
+    /// The number of the snapshot, for who looks whether it changed.
+    number: AtomicU64,
+    /// The same for who waits for that.
     numbers: watch::Sender<u64>,
     /// What a text is compared with whose key is unknown.
     dummy: ApiKey,
@@ -123,12 +126,13 @@ impl Keys {
         realms: Realms,
     ) -> Result<Arc<Self>, StoreError> {
         let snapshot = Snapshot::first(has_admin_key, realms, parts.store.all().await?);
-        let numbers = watch::Sender::new(snapshot.directory.number);
+        let number = snapshot.directory.number;
         let keys = Arc::new(Self {
             parts,
             snapshot: RwLock::new(Arc::new(snapshot)),
             changing: tokio::sync::Mutex::new(()),
-            numbers,
+            number: AtomicU64::new(number),
+            numbers: watch::Sender::new(number),
             dummy: only_holding(hash_of("")),
         });
         let storing = keep_storing_uses(Arc::downgrade(&keys), keys.parts.clock.clone());
@@ -139,6 +143,11 @@ impl Keys {
     /// Everyone who is known now.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The number of the snapshot, at the cost of one load: every decision looks at it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
     }
 
     pub(crate) fn numbers(&self) -> watch::Receiver<u64> {
@@ -363,6 +372,8 @@ impl Keys {
         let mut snapshot = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(next(&snapshot));
         let before = std::mem::replace(&mut *snapshot, next.clone());
+        // Under the lock, so that a smaller number never follows a larger one.
+        self.number.store(next.directory.number, Ordering::Release);
         drop(snapshot);
         // The one before it is dropped after the lock.
         drop(before);

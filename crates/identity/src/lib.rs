@@ -420,6 +420,11 @@ impl Identity {
         self.snapshot().directory.clone()
     }
 
+    /// The number of the directory. It is cheap to ask for, and grows with every change.
+    pub fn number(&self) -> u64 {
+        self.keys.number()
+    }
+
     /// The number of the directory, each time that it changes.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.keys.numbers()

@@ -34,6 +34,12 @@ pub use crate::schema::applicable;
 pub trait RoleSource: Send + Sync {
     /// Everyone who is known, as one value. A later one has a larger number.
     fn directory(&self) -> Arc<Directory>;
+
+    /// The number of that, or of one before it if it changes just now. Every decision asks for it:
+    /// it should be cheaper than the directory.
+    fn number(&self) -> u64 {
+        self.directory().number
+    }
 }
 
 impl<F> RoleSource for F
@@ -124,11 +130,12 @@ impl CedarPolicy {
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
-        let directory = self.parts.roles.directory();
+        let number = self.parts.roles.number();
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if directory.number <= current.directory.number {
+        if number <= current.directory.number {
             return current;
         }
+        let directory = self.parts.roles.directory();
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // Another decision may have been faster, with the same directory or a later one.
         if directory.number > current.directory.number {

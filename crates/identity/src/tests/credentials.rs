@@ -125,3 +125,17 @@ async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something
     assert_eq!(stage.why(other.text.expose()), "the key was revoked");
     assert!(good(ADMIN_KEY));
 }
+
+#[tokio::test]
+async fn the_number_is_that_of_the_directory_and_grows_with_every_change() {
+    let stage = Stage::open().await;
+    let number = || {
+        assert_eq!(stage.identity.number(), stage.identity.directory().number);
+        stage.identity.number()
+    };
+    let first = number();
+    let made = stage.made("acme", &[Role::Member]).await;
+    let second = number();
+    stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();
+    assert!(first < second && second < number());
+}

@@ -4,6 +4,7 @@
 use crate::secrets::vault::System;
 use identity::Identity;
 use kernel::definition::plan::mistake::{Checked, Mistake};
+use kernel::identity::directory::Directory;
 use policy::decide::Policies;
 use policy::{CedarPolicy, Parts, RoleSource};
 use project::folder::Project;
@@ -33,9 +34,21 @@ impl FilePolicies {
     /// Decides by them, and by the roles that are known here.
     pub(super) fn opened(self, identity: &Arc<Identity>, system: &System) -> Arc<CedarPolicy> {
         let Self { policies, builtin } = self;
-        let (everyone, clock) = (identity.clone(), system.clock.clone());
-        let roles: Arc<dyn RoleSource> = Arc::new(move || everyone.directory());
+        let (roles, clock) = (Arc::new(Everyone(identity.clone())), system.clock.clone());
         Arc::new(CedarPolicy::new(Parts { roles, clock, builtin }, policies))
+    }
+}
+
+/// Who has which roles, as it is known here.
+struct Everyone(Arc<Identity>);
+
+impl RoleSource for Everyone {
+    fn directory(&self) -> Arc<Directory> {
+        self.0.directory()
+    }
+
+    fn number(&self) -> u64 {
+        self.0.number()
     }
 }
 
