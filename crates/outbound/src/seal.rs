@@ -369,15 +369,25 @@ impl Macs {
     /// not one of ours.
     pub fn mac(&self, name: &str, parts: &[&[u8]]) -> Option<[u8; SECRET_BYTES]> {
         let named = self.keys.all().find(|one| one.id.to_string() == name)?;
-        let mut context = hmac::Context::with_key(&named.key);
-        for part in parts {
-            context.update(&(part.len() as u64).to_be_bytes());
-            context.update(part);
-        }
-        let whole = context.sign();
-        let whole: &[u8] = whole.as_ref();
-        whole.try_into().ok()
+        signed(&named.key, parts)
     }
+
+    /// The same with the secret that new ones are made with, which needs no search for its name.
+    pub fn current_mac(&self, parts: &[&[u8]]) -> Option<[u8; SECRET_BYTES]> {
+        signed(&self.keys.current.key, parts)
+    }
+}
+
+/// The mac of these parts, each with its length.
+fn signed(key: &hmac::Key, parts: &[&[u8]]) -> Option<[u8; SECRET_BYTES]> {
+    let mut context = hmac::Context::with_key(key);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    let whole = context.sign();
+    let whole: &[u8] = whole.as_ref();
+    whole.try_into().ok()
 }
 
 /// What an envelope begins with.
@@ -546,6 +556,7 @@ mod tests {
         let parts: [&[u8]; 2] = [b"ab", b"c"];
         let mac = macs.mac(&name, &parts).unwrap();
         assert_eq!(macs.mac(&name, &parts), Some(mac));
+        assert_eq!(macs.current_mac(&parts), Some(mac));
         let others: [&[u8]; 2] = [b"a", b"bc"];
         assert_ne!(macs.mac(&name, &others), Some(mac));
         let old = Macs::new([7; 32], b"rows").current().to_string();

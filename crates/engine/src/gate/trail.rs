@@ -85,14 +85,28 @@ struct Buffer {
 impl Buffer {
     /// Whether there is room for one more of this caller. Where all is crowded, those who hold less
     /// than a fair part still come in: they fill at most as much again.
-    fn has_room(&self, whose: &Whose) -> bool {
+    fn has_room(&self, caller: &Caller) -> bool {
+        self.is_roomy() || self.has_room_for(&whose(caller))
+    }
+
+    /// Whether so little waits that no share can be full: most often.
+    fn is_roomy(&self) -> bool {
+        self.held < SHARE_MAX
+    }
+
+    fn has_room_for(&self, whose: &Whose) -> bool {
         let own = self.shares.get(whose).copied().unwrap_or_default();
         let fair = CROWDED / self.shares.len().max(1);
         own < SHARE_MAX && (self.held < CROWDED || own < fair)
     }
 
     fn add(&mut self, whose: Whose, entry: Entry) {
-        *self.shares.entry(whose.clone()).or_default() += 1;
+        match self.shares.get_mut(&whose) {
+            Some(own) => *own += 1,
+            None => {
+                self.shares.insert(whose.clone(), 1);
+            }
+        }
         self.held += 1;
         self.pushed += 1;
         self.entries.push((whose, entry));
@@ -164,19 +178,16 @@ impl Trail {
 
     /// Refuses a caller whose share of the buffer is full.
     pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
-        let buffer = lock(&self.buffer);
-        // Most often nothing waits, so that no share can be full.
-        if buffer.held == 0 || buffer.has_room(&whose(caller)) { Ok(()) } else { Err(full(caller)) }
+        if lock(&self.buffer).has_room(caller) { Ok(()) } else { Err(full(caller)) }
     }
 
     /// Has an entry written, soon. It is refused where the caller's share is full.
     pub(crate) fn push(self: &Arc<Self>, caller: &Caller, entry: Entry) -> Result<()> {
-        let whose = whose(caller);
         let mut buffer = lock(&self.buffer);
-        if !buffer.has_room(&whose) {
+        if !buffer.has_room(caller) {
             return Err(full(caller));
         }
-        buffer.add(whose, entry);
+        buffer.add(whose(caller), entry);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
         drop(buffer);
         if begins {
@@ -272,20 +283,24 @@ mod tests {
     #[test]
     fn who_fills_its_share_is_refused_and_nobody_else() {
         let mut buffer = Buffer::default();
-        fill(&mut buffer, "loud", SHARE_MAX);
-        assert!(!buffer.has_room(&of("loud")) && buffer.has_room(&of("quiet")));
+        fill(&mut buffer, "loud", SHARE_MAX - 1);
+        let loud = Caller::new("r", "loud");
+        assert!(buffer.is_roomy() && buffer.has_room(&loud) && buffer.has_room_for(&of("loud")));
+        fill(&mut buffer, "loud", 1);
+        assert!(!buffer.is_roomy() && !buffer.has_room(&loud));
+        assert!(!buffer.has_room_for(&of("loud")) && buffer.has_room_for(&of("quiet")));
         for loud in ["b", "c", "d"] {
             fill(&mut buffer, loud, SHARE_MAX);
         }
         assert_eq!(buffer.held, CROWDED);
-        assert!(buffer.has_room(&of("quiet")), "where all is crowded, too");
+        assert!(buffer.has_room_for(&of("quiet")), "where all is crowded, too");
         let acting = Caller { actor: Some("quiet".into()), ..Caller::new("r", "loud") };
-        assert!(buffer.has_room(&whose(&acting)), "who acts as another has a share of its own");
+        assert!(buffer.has_room_for(&whose(&acting)), "who acts as another has a share of its own");
         let batch = buffer.next();
         assert_eq!((batch.len(), buffer.is_written), (BATCH_MAX, true));
-        assert!(!buffer.has_room(&of("loud")), "what is being written still counts");
+        assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
         buffer.forget(&batch);
-        assert!(buffer.has_room(&of("loud")));
+        assert!(buffer.has_room_for(&of("loud")));
     }
 
     #[test]

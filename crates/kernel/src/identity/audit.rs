@@ -50,13 +50,28 @@ impl fmt::Display for ChainName {
     }
 }
 
+/// The hexadecimal digits.
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// A message authentication code, 64 hexadecimal digits as a text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mac(pub [u8; MAC_BYTES]);
 
+impl Mac {
+    /// Its digits, in one piece: they are written for each entry of the audit.
+    fn digits(&self) -> [u8; 2 * MAC_BYTES] {
+        let mut digits = [0; 2 * MAC_BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 0xf)];
+        }
+        digits
+    }
+}
+
 impl fmt::Display for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(std::str::from_utf8(&self.digits()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -245,6 +260,23 @@ impl Entry {
             trace: via.trace().or(self.trace),
             headers: via.headers().cloned().unwrap_or(self.headers),
             ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mac_is_written_in_digits_and_read_again() {
+        for first in 0..=u8::MAX {
+            let mut mac = Mac([0x5a; MAC_BYTES]);
+            mac.0[0] = first;
+            let text = mac.to_string();
+            assert_eq!(text, format!("{first:02x}{}", "5a".repeat(MAC_BYTES - 1)));
+            assert_eq!(text.parse(), Ok(mac));
+            assert_eq!(serde_json::to_string(&mac).unwrap(), format!("\"{text}\""));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::values::ids::ContentHash;
 use serde_json::{Number, Value};
+use std::fmt::Write;
 
 /// The canonical text of a value: sorted keys, no spaces, numbers as ECMAScript prints them.
 pub fn text(value: &Value) -> String {
@@ -30,7 +31,7 @@ fn write(value: &Value, out: &mut String) {
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => write_number(number, out),
-        Value::String(_) => out.push_str(&value.to_string()),
+        Value::String(text) => write_text(text, out),
         Value::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -50,7 +51,7 @@ fn write(value: &Value, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                out.push_str(&Value::from(key.as_str()).to_string());
+                write_text(key, out);
                 out.push(':');
                 write(&fields[key], out);
             }
@@ -59,11 +60,25 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
+/// A text as JSON has it. Most texts have nothing in them that must be escaped.
+fn write_text(text: &str, out: &mut String) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(&Value::from(text).to_string());
+        return;
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
 fn write_number(number: &Number, out: &mut String) {
     match number.as_f64() {
         // Whole numbers keep all their digits: two large ids must not share one digest.
         Some(float) if number.is_f64() => out.push_str(&ecmascript(float)),
-        _ => out.push_str(&number.to_string()),
+        _ => {
+            // A text takes all that is written to it.
+            let _ = write!(out, "{number}");
+        }
     }
 }
 
@@ -121,6 +136,19 @@ mod tests {
             text(&json!({"b": [1, {"z": null, "a": "x"}], "a": true})),
             r#"{"a":true,"b":[1,{"a":"x","z":null}]}"#
         );
+    }
+
+    #[test]
+    fn texts_are_written_as_json_has_them() {
+        let every_byte = (0..=0xff_u8).map(|byte| char::from(byte).to_string());
+        let others = ["", "plain text", "\u{10000}\u{ff61}", "a\"b", "\\", "line\n", "\u{2028}"];
+        for one in every_byte.chain(others.map(str::to_owned)) {
+            let value = Value::from(one.as_str());
+            assert_eq!(text(&value), value.to_string());
+            let object = json!({ one: -5 });
+            assert_eq!(text(&object), object.to_string());
+        }
+        assert_eq!(text(&json!(u64::MAX)), u64::MAX.to_string());
     }
 
     #[test]
