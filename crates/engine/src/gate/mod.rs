@@ -282,14 +282,10 @@ impl Gate {
     /// Still visible and not denied, not too soon, not refused after failures, and a free place
     /// among the calls.
     async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
-        let mut listed = match self.find(&sending.caller, sending.tool.as_str()) {
+        let mut listed = match self.plainly_allowed(sending) {
             Some(listed) => listed,
-            None => {
-                self.await_tool(&sending.caller.realm, &sending.tool).await;
-                self.still_there(sending)?
-            }
+            None => self.heeded(sending).await?,
         };
-        self.heed_policy(sending, &listed)?;
         // A call that began and continues elsewhere is not held up: its outcome would be unknown.
         let begins = sending.given.state.is_null();
         let guard = self.guard(&sending.caller, &listed).filter(|_| begins);
@@ -322,13 +318,41 @@ impl Gate {
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
     }
 
-    /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
-    fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
-        let spec = listed.tool.spec();
+    /// The tool of a call that policy allows at this moment, where no approval has to count. That
+    /// is one decision: what is allowed with its arguments is seen, unless it is allowed because
+    /// of where they came from, which no list knows.
+    fn plainly_allowed(&self, sending: &Sending) -> Option<Arc<Listed>> {
+        if matches!(sending.consent, Consent::Given(_)) || !sending.sources.is_empty() {
+            return None;
+        }
+        let listed = self.catalog.tool(&sending.caller.realm, sending.tool.as_str())?;
+        self.decide_sending(sending, &listed).allows().then_some(listed)
+    }
+
+    /// The tool of any other call that may be sent: still there, visible and not denied.
+    async fn heeded(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
+        let listed = match self.find(&sending.caller, sending.tool.as_str()) {
+            Some(listed) => listed,
+            None => {
+                self.await_tool(&sending.caller.realm, &sending.tool).await;
+                self.still_there(sending)?
+            }
+        };
+        self.heed_policy(sending, &listed)?;
+        Ok(listed)
+    }
+
+    /// What policy says at this moment of a call that is to be sent.
+    fn decide_sending(&self, sending: &Sending, listed: &Listed) -> Decision {
         let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
         let (arguments, sources) = (Some(&*sending.arguments), Some(&sending.sources));
         let context = Context { arguments, sources, trigger };
-        let decision = self.decide_call(&sending.caller, spec, context);
+        self.decide_call(&sending.caller, listed.tool.spec(), context)
+    }
+
+    /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
+    fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
+        let decision = self.decide_sending(sending, listed);
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(sending, &decision);
         };
@@ -336,7 +360,7 @@ impl Gate {
             return Ok(());
         }
         // An event says so of a call of a run.
-        if trigger == Trigger::Door {
+        if sending.place.run.is_none() {
             let Sending { caller, tool, arguments, .. } = sending;
             let denied = DeniedCall { tool, arguments, why, policies: &decision.policies };
             let noted = self.note_denied(caller, &denied);

@@ -254,7 +254,8 @@ impl fmt::Display for Answerer {
 
 /// Who may do what. The scopes of the caller are no concern of it: they are looked at before.
 pub trait Policy: Send + Sync {
-    /// What it says of one request.
+    /// What it says of one request. What it allows with arguments of unknown sources it shows
+    /// without any.
     fn decide(&self, request: &Request<'_>) -> Decision;
 
     /// What it says of one act on each of these, in their order: how lists are judged.

@@ -29,7 +29,8 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
         _ => "rest",
     };
     let door = match request.extensions().get::<MatchedPath>() {
-        Some(matched) => format!("{kind} {}", matched.as_str()),
+        // Most requests have one, and this is the faster way to make a text of three.
+        Some(matched) => [kind, " ", matched.as_str()].concat(),
         None => format!("{kind} {}", path.chars().take(ROUTE_CHARS_MAX).collect::<String>()),
     };
     Via::saying(door, trace, kept(request.headers()))
