@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// How many are remembered. Then all are forgotten: a few microseconds each bring them back.
@@ -58,15 +58,14 @@ pub(crate) enum Kept {
 }
 
 /// Everything that a question without arguments consists of.
-#[derive(Hash)]
 struct Asked<'r> {
     caller: &'r Caller,
     act: Act,
     is_of_run: bool,
     kind: Kind,
     name: Cow<'r, str>,
-    /// What policies know of the resource beside its name.
-    facts: Vec<Option<&'r str>>,
+    /// Policies know some facts of it beside its name.
+    resource: Resource<'r>,
 }
 
 /// The same to be kept.
@@ -180,22 +179,32 @@ impl<'r> Asked<'r> {
             is_of_run: request.context.trigger == Trigger::Run,
             kind,
             name,
-            facts: facts(&request.resource),
+            resource: request.resource,
         }
     }
 
     fn is(&self, key: &Key) -> bool {
-        let Self { caller, act, is_of_run, kind, name, facts } = self;
+        let Self { caller, act, is_of_run, kind, name, .. } = self;
         *act == key.act
             && *is_of_run == key.is_of_run
             && *kind == key.kind
             && **name == *key.name
             && **caller == key.caller
-            && key.facts.iter().map(Option::as_deref).eq(facts.iter().copied())
+            && self.has_facts(&key.facts)
+    }
+
+    fn has_facts(&self, kept: &[Option<String>]) -> bool {
+        let (mut left, mut are_same) = (kept.iter(), true);
+        each_fact(&self.resource, |fact| {
+            are_same &= left.next().is_some_and(|one| one.as_deref() == fact);
+        });
+        are_same && left.next().is_none()
     }
 
     fn kept(self) -> Key {
-        let Self { caller, act, is_of_run, kind, name, facts } = self;
+        let mut facts = Vec::new();
+        each_fact(&self.resource, |fact| facts.push(fact.map(str::to_owned)));
+        let Self { caller, act, is_of_run, kind, name, .. } = self;
         Key {
             // Where the first one came in is nothing that is decided by.
             caller: Caller { via: Via::default(), ..caller.clone() },
@@ -203,12 +212,22 @@ impl<'r> Asked<'r> {
             is_of_run,
             kind,
             name: name.into_owned(),
-            facts: facts.into_iter().map(|fact| fact.map(str::to_owned)).collect(),
+            facts,
         }
     }
 }
 
-fn facts<'r>(resource: &Resource<'r>) -> Vec<Option<&'r str>> {
+impl Hash for Asked<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { caller, act, is_of_run, kind, name, resource } = self;
+        (caller, act, is_of_run, kind, name).hash(state);
+        each_fact(resource, |fact| fact.hash(state));
+    }
+}
+
+/// All that policies know of a resource beside its name, one after the other: nothing is made for
+/// it.
+fn each_fact<'r>(resource: &Resource<'r>, mut note: impl FnMut(Option<&'r str>)) {
     let of_session = |facts: SessionFacts<'r>| {
         let SessionFacts { owner, space, plan, agent, pipeline, .. } = facts;
         [owner, Some(space), plan, agent, pipeline]
@@ -218,15 +237,13 @@ fn facts<'r>(resource: &Resource<'r>) -> Vec<Option<&'r str>> {
         Resource::Tool(spec) => {
             let is_idempotent = if spec.idempotent { "idempotent" } else { "" };
             let words = [reach_word(spec.reach), is_idempotent].into_iter();
-            words.chain(spec.tags.iter().map(String::as_str)).map(Some).collect()
+            words.chain(spec.tags.iter().map(String::as_str)).for_each(|word| note(Some(word)));
         }
-        Resource::InlinePlan => vec![None],
-        Resource::Session(facts) => of_session(facts).to_vec(),
+        Resource::InlinePlan => note(None),
+        Resource::Session(facts) => of_session(facts).into_iter().for_each(note),
         Resource::Ask { kind, session } => {
-            let mut known = of_session(session).to_vec();
-            known.push(Some(kind));
-            known
+            of_session(session).into_iter().chain([Some(kind)]).for_each(note);
         }
-        _ => Vec::new(),
+        _ => {}
     }
 }
