@@ -123,9 +123,11 @@ impl Buffer {
     /// These are written.
     fn forget(&mut self, batch: &[(Whose, Entry)]) {
         self.held -= batch.len();
-        for (whose, _) in batch {
+        // Most often several of one caller follow each other.
+        for same in batch.chunk_by(|(one, _), (next, _)| one == next) {
+            let Some((whose, _)) = same.first() else { continue };
             if let Some(own) = self.shares.get_mut(whose) {
-                *own -= 1;
+                *own -= same.len();
                 if *own == 0 {
                     self.shares.remove(whose);
                 }
