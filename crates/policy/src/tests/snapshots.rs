@@ -313,6 +313,31 @@ fn a_call_that_is_remembered_ends_with_the_roles_the_policies_and_the_type_of_it
 }
 
 #[test]
+fn a_call_that_is_remembered_is_not_said_of_arguments_from_elsewhere() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
+                when { context.arguments.amount < 10 };\n\
+                @id(\"b\") forbid(principal, action == Action::\"call:pay\", resource)\n\
+                when { context has sources && context.sources.contains(\"turn\") };";
+    let (stage, spec) = (Stage::new(text, &[], true), pay());
+    let (subject, arguments) = (Caller::new("acme", format!("key:{KEY}")), json!({"amount": 1}));
+    let call = |origin: Option<Origin>| {
+        let source = |from: Origin| Source { from, path: "$.x".to_owned() };
+        let known = origin.map(|from| ("/amount".to_owned(), vec![source(from)]));
+        let sources: Sources = known.into_iter().collect();
+        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let context = Context { arguments, sources, ..Context::default() };
+        let resource = Resource::Tool(&spec);
+        let request = Request { act: Act::Call, subject: &subject, resource, context };
+        said(&stage.policy.decide(&request))
+    };
+    for _ in 0..3 {
+        assert_eq!(call(None), "allow a");
+        assert_eq!(call(Some(Origin::Turn(1))), "deny b");
+        assert_eq!(call(Some(Origin::Input)), "allow a");
+    }
+}
+
+#[test]
 fn many_different_calls_are_judged_like_the_first_ones() {
     let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
     // More of them than are remembered, then the first ones again.
