@@ -243,12 +243,11 @@ impl Identity {
 
     fn recognized(&self, sent: &Sent, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
-        let snapshot = self.snapshot();
-        let (number, fingerprint) = (snapshot.directory.number, sent.fingerprint());
+        let (number, fingerprint) = (self.number(), sent.fingerprint());
         let known = self.shown.find(number, fingerprint);
         if let Some(known) = known.filter(|known| self.is_shown_at(known, door)) {
             if let Some(Proof::Key(proof)) = &known.proof {
-                snapshot.note_use(&proof.key, self.clock.now());
+                self.snapshot().note_use(&proof.key, self.clock.now());
             }
             return Ok(known);
         }
