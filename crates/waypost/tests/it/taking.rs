@@ -28,7 +28,7 @@ fn one_key_takes_a_proposal_in_the_inbox() {
     let mut terminal = Terminal::open(folder.path(), &inbox);
     terminal.shows(IN_INBOX, 1);
     let screen = terminal.screen();
-    for part in ["proposal correct", "correction fix/skip", "Goes on without it."] {
+    for part in ["proposal correct", "correction drafted/ask_", "Goes on without it."] {
         assert!(screen.contains(part), "no `{part}` in:\n{screen}");
     }
     terminal.types("\u{1b}[200~t\u{1b}[201~\n");

@@ -16,8 +16,8 @@ const ANSWER: Duration = Duration::from_millis(2_500);
 const LINE_CHARS_MAX: usize = 90;
 /// What an answer shows at most.
 const TEXT_CHARS_MAX: usize = 160;
-const ITEMS_MAX: usize = 4;
-const DEPTH_MAX: usize = 6;
+const ITEMS_MAX: usize = 6;
+const DEPTH_MAX: usize = 7;
 
 /// An answer of a server, and what of it is shown.
 #[derive(Debug)]
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn an_answer_is_cut_and_says_so() {
         let long = "x".repeat(TEXT_CHARS_MAX + 1);
-        let value = json!({"items": [1, 2, 3, 4, 5, 6], "text": long, "deep": {"er": [[]]}});
+        let value = json!({"items": [1, 2, 3, 4, 5, 6, 7, 8], "text": long, "deep": {"er": [[]]}});
         let short = shortened(&value, 2);
-        assert_eq!(short["items"][4], json!("… and 2 more"));
+        assert_eq!(short["items"][ITEMS_MAX], json!("… and 2 more"));
         assert_eq!(
             short["text"].as_str().map(|text| text.chars().count()),
             Some(TEXT_CHARS_MAX + 1)
