@@ -21,7 +21,7 @@ const REPLIES_MAX: usize = 16;
 /// For how long a server may still ask for a call that was left: it was told so, and may not have
 /// read it yet. What it asks meanwhile may belong to that call. Not much longer: no other call that
 /// shares the connection can be asked anything outside of its answer until then.
-const LEFT_MS: u64 = 3_000;
+pub(super) const LEFT_MS: u64 = 3_000;
 
 /// A call that is being sent.
 pub(crate) type Opening = BoxFuture<'static, Result<Replies>>;

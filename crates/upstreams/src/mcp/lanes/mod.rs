@@ -133,18 +133,18 @@ pub(crate) async fn close(link: &Link) {
 /// A place on the shared connection with this peer; none if the call needs one of its own.
 async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
     let (lanes, clock) = (&link.lanes, &link.parts.clock);
-    let until = clock.now().plus_ms(places::FIRST_MS);
+    let began = clock.elapsed();
     loop {
         let mut changes = lanes.changes();
-        let now = clock.now();
-        match lanes.share(tool, now >= until, peer.calls().is_in_doubt()) {
+        let waited = clock.elapsed().saturating_sub(began);
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        match lanes.share(tool, waited_ms, peer.calls().is_in_doubt()) {
             Shared::Place(place) => return Some(place),
             Shared::NeedsOwn => return None,
             Shared::Later => {}
         }
-        let left_ms = until.0.saturating_sub(now.0).max(0).unsigned_abs();
         // Whichever comes first, it is looked at again.
-        let _ = link.parts.within(left_ms, changes.changed()).await;
+        let _ = link.parts.within(places::wait_ms(waited_ms), changes.changed()).await;
     }
 }
 

@@ -1,25 +1,33 @@
 //! Who calls over which connection, where questions do not say to which call they belong. A tool
 //! that asks gets a connection of its own for each call; all others share one, because a server may
-//! keep things in its memory. Which tools ask is learned. Over a pipe the first call of a tool has
-//! the shared connection to itself for a moment, so that it is known whose question comes; where
-//! that cannot be known, and the server has asked before, it gets one of its own. Over HTTP few
-//! servers ask outside of the answer to a call: no call waits, and each tool that was called when
-//! one did is tried alone in a session of its own.
+//! keep things in its memory. Which tools ask is learned. Over a pipe the first call of a tool
+//! waits a moment for those under way, and then has the shared connection to itself for a moment,
+//! so that it is known whose question comes; where that cannot be known, and the server has asked
+//! before, it gets one of its own. Over HTTP few servers ask outside of the answer to a call: no
+//! call waits, and each tool that was called when one did is tried alone in a session of its own.
 
 use crate::RemoteParts;
 use crate::lock;
+use crate::mcp::calls::LEFT_MS;
 use crate::mcp::peer::Peer;
 use kernel::values::ids::Millis;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// For how long the first call of a tool has the shared connection to itself, and others wait.
-pub(super) const FIRST_MS: u64 = 2_000;
+/// For how long the first call of a tool has the shared connection to itself while others wait, and
+/// for how long it waits for others itself.
+const FIRST_MS: u64 = 2_000;
 /// How many processes, or sessions, one upstream has at most for calls of tools that ask.
 pub(super) const OWN_MAX: usize = 16;
 /// How long such a one is kept for the next call.
 const IDLE_MS: u64 = 60_000;
+
+/// How much longer a call waits that has waited so long, if nothing changes meanwhile.
+pub(super) fn wait_ms(waited_ms: u64) -> u64 {
+    let until_ms = if waited_ms < FIRST_MS { FIRST_MS } else { LEFT_MS };
+    until_ms.saturating_sub(waited_ms)
+}
 
 /// The connections of one upstream beside its main one, and who has which.
 pub(crate) struct Lanes {
@@ -108,12 +116,13 @@ impl Lanes {
         self.changes.subscribe()
     }
 
-    /// A place on the shared connection for a call of this tool; one that waited long enough gets
-    /// it also beside others. In doubt, a question there could be of another call.
+    /// A place on the shared connection for a call of this tool, which has waited so long for it;
+    /// one that waited long enough gets it also beside others. In doubt, a question there could be
+    /// of another call.
     pub(super) fn share(
         self: &Arc<Self>,
         tool: &Arc<str>,
-        has_waited: bool,
+        waited_ms: u64,
         in_doubt: bool,
     ) -> Shared {
         let now = self.parts.clock.now();
@@ -121,12 +130,17 @@ impl Lanes {
         let is_reserved = state.alone_until.is_some_and(|until| now < until);
         let is_first = match state.habits.get(tool) {
             Some(Habit::Asks | Habit::MayAsk) => return Shared::NeedsOwn,
-            Some(Habit::Quiet) if is_reserved && !has_waited => return Shared::Later,
+            Some(Habit::Quiet) if is_reserved && waited_ms < FIRST_MS => return Shared::Later,
             Some(Habit::Quiet) => false,
+            // Those beside it may be over in a moment, and a doubt is. What it does in the memory
+            // of a process of its own, no other call would find.
+            None if state.sharing > 0 && waited_ms < FIRST_MS => return Shared::Later,
+            None if state.sharing == 0 && in_doubt && state.has_asked() && waited_ms < LEFT_MS => {
+                return Shared::Later;
+            }
             None if (state.sharing > 0 || in_doubt) && state.has_asked() => {
                 return Shared::NeedsOwn;
             }
-            None if state.sharing > 0 && !has_waited => return Shared::Later,
             None => state.sharing == 0,
         };
         if is_first {

@@ -364,13 +364,54 @@ fn who_asks_beside_a_long_call_is_heard() {
         assert!((&mut long).now_or_never().is_none());
         world.stage.pass(1).await;
         let two = asked(&*ask, "two").await;
-        // A tool that is not known yet may ask, too.
+        // A tool that is not known yet may ask, too. It waits for the long call, but not for its
+        // end.
+        let before = world.stage.now_ms();
         assert_eq!(echo(&*quick, "three").await, "three");
+        assert!(world.stage.now_ms() - before <= 2_000, "it waited too long");
         assert_eq!(answered(&*ask, "two", &two).await, "two");
         assert_eq!((world.server.started(), world.server.child(0).calls()), (3, 2));
         assert_eq!(echo(&*quick, "four").await, "four");
         assert_eq!(world.server.child(0).calls(), 3, "what asks nothing shares the first process");
         drop(long);
+    });
+}
+
+#[test]
+fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
+    let world = World::over_pipe();
+    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let one = asked(&*ask, "one").await;
+        assert_eq!(answered(&*ask, "one", &one).await, "one");
+        let caller = caller();
+        let calls = ["short", "long"].map(|user| call(json!({"user": user}), Given::default()));
+        let mut short = quick.call(&caller, &calls[0]);
+        let mut long = slow.call(&caller, &calls[1]);
+        assert!((&mut short).now_or_never().is_none() && (&mut long).now_or_never().is_none());
+        let before = world.stage.now_ms();
+        assert_eq!(said(short.await), "short");
+        assert!((&mut long).now_or_never().is_none(), "it does not end by itself");
+        world.stage.pass(1).await;
+        // Who looks there for what the long call does finds it.
+        assert_eq!((world.server.started(), world.server.child(0).calls()), (1, 3));
+        assert!(world.stage.now_ms() - before < 2_000, "it waits no longer than for the short one");
+        drop(long);
+    });
+}
+
+#[test]
+fn the_first_call_of_a_tool_after_one_that_was_left_shares_its_process() {
+    let world = World::over_pipe();
+    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    world.run(async {
+        let one = asked(&*ask, "one").await;
+        assert_eq!(answered(&*ask, "one", &one).await, "one");
+        world.leave(&*slow).await;
+        let before = world.stage.now_ms();
+        assert_eq!(echo(&*quick, "two").await, "two");
+        assert_eq!((world.server.started(), world.server.child(0).calls()), (1, 3));
+        assert!(world.stage.now_ms() - before <= 3_000, "it waited too long");
     });
 }
 
