@@ -2,7 +2,7 @@
 //! facts every chore asks for: where the workspace is and where cargo puts what it builds.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -89,12 +89,23 @@ pub fn output_of(name: &str, command: &mut Command) -> Result<String, Failure> {
     Err(Failure::new(format!("`{name}` ended with {}: {}", output.status, complaint.trim())))
 }
 
-/// The cargo that started us, or the one on the search path, working in the workspace.
+/// The cargo that started us, or the one on the search path, working in the workspace. It is not
+/// told which crate we are: `ring` is built again, with all that depends on it, whenever these
+/// variables are others than at the build before, and who types `cargo build` has none of them.
 pub fn cargo(root: &Path) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
+    for (name, _) in env::vars_os().filter(|(name, _)| is_about_us(name)) {
+        command.env_remove(name);
+    }
     command
+}
+
+/// Whether cargo sets this variable for the crate that it runs.
+fn is_about_us(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// True when the search path holds a file of this name.
@@ -160,6 +171,21 @@ mod tests {
         let outcome = run("the liar", &mut Command::new("false"));
         let message = outcome.err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(message.starts_with("`the liar` ended with exit status: 1"), "{message}");
+    }
+
+    #[test]
+    fn cargo_is_not_told_which_crate_we_are() {
+        for name in ["CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR", "CARGO_MANIFEST_DIR"] {
+            assert!(is_about_us(OsStr::new(name)), "{name}");
+        }
+        for name in ["CARGO", "CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_TARGET_DIR", "PATH"] {
+            assert!(!is_about_us(OsStr::new(name)), "{name}");
+        }
+        // Cargo sets it for the program that runs this test.
+        assert!(env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let command = cargo(Path::new("."));
+        let removed = (OsStr::new("CARGO_MANIFEST_DIR"), None);
+        assert!(command.get_envs().any(|variable| variable == removed), "{command:?}");
     }
 
     #[test]
