@@ -245,13 +245,11 @@ fn clippy(context: &Context) -> Result<(), Failure> {
     )
 }
 
-/// Process tests start real programs, and `cargo test` alone does not promise to build them.
+/// Builds the tests, and with them the programs that they start: cargo builds the programs of a
+/// crate with its integration tests. Another selection of crates could have other features, and
+/// then most of ours would be built twice.
 fn build(context: &Context) -> Result<(), Failure> {
-    shell::run(
-        "cargo build",
-        shell::cargo(&context.root)
-            .args(["build", "--locked", "-p", "waypost", "-p", "testkit", "--bins"]),
-    )
+    programs::build(&mut cargo_test(context)).map(drop)
 }
 
 fn test(context: &Context) -> Result<(), Failure> {
@@ -264,8 +262,7 @@ fn quick_test(context: &Context) -> Result<(), Failure> {
 
 /// Builds and runs the tests of these targets, or of all.
 fn run_tests(context: &Context, targets: &[&str]) -> Result<(), Failure> {
-    let mut cargo = shell::cargo(&context.root);
-    let built = programs::build(cargo.args(["test", "--workspace", "--locked"]).args(targets))?;
+    let built = programs::build(cargo_test(context).args(targets))?;
     let servers = context.target.join("debug");
     let programs = built.into_iter().map(|program| {
         let mut program = program.beside(&context.xtask);
@@ -274,6 +271,13 @@ fn run_tests(context: &Context, targets: &[&str]) -> Result<(), Failure> {
         program
     });
     programs::run(programs.collect(), &context.target.join("steps/tests"))
+}
+
+/// The one selection of crates that everything for tests is built with.
+fn cargo_test(context: &Context) -> Command {
+    let mut cargo = shell::cargo(&context.root);
+    cargo.args(["test", "--workspace", "--locked"]);
+    cargo
 }
 
 /// The real server does what `/openapi.json` says.
