@@ -15,26 +15,43 @@ use std::time::{Duration, Instant};
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
+/// How often it is looked for what takes long: each look is work for a server.
+const LONG_POLL: Duration = Duration::from_millis(250);
 const LOG_TAIL_BYTES: usize = 4_000;
 /// What a server says before its address.
 pub const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are set up by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 12] = [
+const TEST_VARIABLES: [&str; 13] = [
     "WAYPOST_BIN", "WAYPOST_RECEIVER_BIN", "WAYPOST_UPSTREAM_BIN", "WAYPOST_ABORTIVE_BIN",
-    "WAYPOST_KILLS", "WAYPOST_CHILD_KILLS", "WAYPOST_SEED", "WAYPOST_PAUSED",
+    "WAYPOST_KILLS", "WAYPOST_CHILD_KILLS", "WAYPOST_SEED", "WAYPOST_PAUSED", "WAYPOST_HELD",
     "WAYPOST_FUZZ_SECONDS", "WAYPOST_FUZZ_SEED", "WAYPOST_FUZZ_CASE", "WAYPOST_LIVE",
 ];
 
 /// Looks until something is there, and panics with what it waited for when the time is up.
-pub fn wait_for<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, limit: Duration, look: impl FnMut() -> Option<T>) -> T {
+    looked_for(what, limit, POLL, look)
+}
+
+/// The same for what takes many seconds: it looks less often, so that those who work meanwhile are
+/// not slowed down.
+pub fn wait_long_for<T>(what: &str, limit: Duration, look: impl FnMut() -> Option<T>) -> T {
+    looked_for(what, limit, LONG_POLL, look)
+}
+
+fn looked_for<T>(
+    what: &str,
+    limit: Duration,
+    every: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
         assert!(begun.elapsed() < limit, "waited {limit:?} in vain for {what}");
-        thread::sleep(POLL);
+        thread::sleep(every);
     }
 }
 
@@ -68,6 +85,14 @@ pub fn send_signal(signal: &str, pid: u32) {
     let script = "kill -s \"$0\" \"$1\" 2>/dev/null || true";
     let sent = Command::new("sh").args(["-c", script, signal, &pid.to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {pid}");
+}
+
+/// How much memory a process has, in kilobytes.
+pub fn rss_kb(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no VmRSS of process {pid}: {status}"))
 }
 
 /// Settings by which a project has the tools of the demo, such as `math::add`.

@@ -2,7 +2,6 @@
 //! no HTTP, half requests that stay, sessions that nobody ends. Afterwards it answers as ever, has
 //! not grown, has not panicked, and ends in good order.
 
-use crate::paused::rss_kb;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +11,7 @@ use std::{fs, iter};
 use testkit::fuzz::corpus::{Seed, seeds};
 use testkit::fuzz::hunt::Hunt;
 use testkit::fuzz::post::Post;
-use testkit::harness::Server;
+use testkit::harness::{Server, rss_kb};
 use testkit::http::{Client, Request};
 use testkit::sim::rng::Rng;
 

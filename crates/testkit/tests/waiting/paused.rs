@@ -6,9 +6,9 @@ use crate::api;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
-use testkit::harness::{Project, Server, StartOptions, wait_for};
+use testkit::harness::{Project, Server, StartOptions, rss_kb, wait_for, wait_long_for};
 use testkit::http::Client;
 
 const PAUSED: usize = 2_000;
@@ -57,7 +57,7 @@ struct Paused {
 #[test]
 fn paused_sessions_go_on_after_a_restart_by_reply_and_by_timer() {
     let _turn = crate::my_turn();
-    let count = paused_count();
+    let count = crate::count_in("WAYPOST_PAUSED", PAUSED);
     let expires_s = EXPIRES_S_MIN + count / PAUSED_PER_S;
     let seen = PATIENCE.into_iter().any(|times| seen_over_a_restart(count, times * expires_s));
     assert!(seen, "this machine is too slow for every expiry that the test tries");
@@ -117,15 +117,6 @@ fn seen_over_a_restart(count: usize, expires_s: usize) -> bool {
     true
 }
 
-/// As many as are asked for; one of each kind at least.
-fn paused_count() -> usize {
-    let Ok(text) = std::env::var("WAYPOST_PAUSED") else {
-        return PAUSED;
-    };
-    let count = text.parse::<usize>();
-    count.unwrap_or_else(|error| panic!("WAYPOST_PAUSED is `{text}`: {error}")).max(2)
-}
-
 /// A server that is ready, and how much memory it takes then.
 pub(crate) fn started(project: &Path, data: &Path) -> (Server, u64) {
     let mut server = Server::start(&StartOptions { project, data, args: &[] });
@@ -183,7 +174,7 @@ fn reply(client: &mut Client, paused: &Paused) {
 
 /// All asks with replies are decided, so the last open one is one whose time runs.
 fn wait_for_timers(client: &mut Client, limit: Duration) {
-    wait_for("every ask to have expired", limit, || {
+    wait_long_for("every ask to have expired", limit, || {
         let page = api::get(client, "/api/v1/asks?status=open&limit=1");
         page["items"].as_array().is_some_and(Vec::is_empty).then_some(())
     });
@@ -235,12 +226,4 @@ fn all_there(client: &mut Client, asks: &[Paused], timers: &[Paused]) {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
-}
-
-/// How much memory a process has, in kilobytes.
-pub(crate) fn rss_kb(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no VmRSS of process {pid}: {status}"))
 }

@@ -2,18 +2,25 @@
 //! is forgotten. While they wait they take no memory of their own. `WAYPOST_HELD` asks for more.
 
 use crate::api;
-use crate::paused::{lanes, rss_kb, started};
+use crate::paused::{lanes, started};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use testkit::harness::{DEMO_TOOLS, Project, wait_for};
+use testkit::harness::{DEMO_TOOLS, Project, rss_kb, wait_long_for};
 use testkit::http::Client;
 
 const HELD: usize = 10_000;
-/// How long a rule waits: this long, and more for many sessions.
+/// How long a rule waits: this long for the restart, as long as all the asks should take on this
+/// machine with a quarter more, and no longer than a rule may.
 const WAIT_S_MIN: usize = 15;
-const HELD_PER_S: usize = 400;
-/// So many times as long on a machine that was too slow for less.
+const WITH_A_QUARTER: f64 = 1.25;
+const WAIT_S_MAX: usize = 3_600;
+/// With so many asks it is measured how long they take, and how often they are listed for it: as
+/// often as all of them are later.
+const MEASURED: usize = 500;
+const LISTED: usize = 3;
+/// So many times as long where the machine became slower than it was.
 const PATIENCE: [usize; 3] = [1, 4, 16];
 /// How long after its time the last rule may take.
 const LATE_LIMIT: Duration = Duration::from_secs(300);
@@ -35,10 +42,33 @@ steps:
 #[test]
 fn held_asks_are_acted_on_once_and_in_time_over_a_restart() {
     let _turn = crate::my_turn();
-    let count = crate::kill::number_in("WAYPOST_HELD").map_or(HELD, |count| count as usize).max(2);
-    let wait_s = WAIT_S_MIN + count / HELD_PER_S;
-    let seen = PATIENCE.into_iter().any(|times| seen_over_a_restart(count, times * wait_s));
+    let count = crate::count_in("WAYPOST_HELD", HELD);
+    let wait_s = WAIT_S_MIN + (seconds_for(count) * WITH_A_QUARTER) as usize;
+    let mut waits_s = PATIENCE.into_iter().map(|times| WAIT_S_MAX.min(times * wait_s));
+    let seen = waits_s.any(|wait_s| seen_over_a_restart(count, wait_s));
     assert!(seen, "this machine is too slow for every wait that the test tries");
+}
+
+/// How long it should take on this machine to make so many asks and to list them. Rules that wait
+/// less show nothing, and those that wait much longer only prolong the test.
+fn seconds_for(count: usize) -> f64 {
+    let folder = tempfile::Builder::new().prefix("waypost-held-").tempdir().unwrap();
+    let project = written(folder.path(), WAIT_S_MAX);
+    let (server, _) = started(project.path(), &folder.path().join("data"));
+    let (begun, few) = (Instant::now(), count.min(MEASURED));
+    create(server.address(), 0, few);
+    let deadline = begun + Duration::from_secs(WAIT_S_MAX as u64);
+    for _ in 0..LISTED {
+        let held = held_before(&mut server.client(), few, deadline);
+        assert!(held.is_some(), "waited {WAIT_S_MAX} s in vain for {few} asks to be held");
+    }
+    begun.elapsed().as_secs_f64() * count as f64 / few as f64
+}
+
+/// A project with a plan whose rule waits so long.
+fn written(folder: &Path, wait_s: usize) -> Project {
+    let plan = PLAN.replace("WAIT", &(wait_s * 1_000).to_string());
+    Project::write(&folder.join("project"), &[("held/call.yaml", plan.as_str())], DEMO_TOOLS)
 }
 
 /// The whole test with rules that wait so long; false if some acted before they were looked at,
@@ -47,9 +77,7 @@ fn seen_over_a_restart(count: usize, wait_s: usize) -> bool {
     crate::tell(&format!("held: WAYPOST_HELD={count}, rules wait for {wait_s} s"));
     let wait = Duration::from_secs(wait_s as u64);
     let folder = tempfile::Builder::new().prefix("waypost-held-").tempdir().unwrap();
-    let plan = PLAN.replace("WAIT", &(wait_s * 1_000).to_string());
-    let files = [("held/call.yaml", plan.as_str())];
-    let project = Project::write(&folder.path().join("project"), &files, DEMO_TOOLS);
+    let project = written(folder.path(), wait_s);
     let data = folder.path().join("data");
 
     let (server, empty_kb) = started(project.path(), &data);
@@ -70,11 +98,11 @@ fn seen_over_a_restart(count: usize, wait_s: usize) -> bool {
         return false;
     }
     let ready = Instant::now();
-    wait_for("every rule to have acted", wait + LATE_LIMIT, || {
+    wait_long_for("every rule to have acted", wait + LATE_LIMIT, || {
         let page = api::get(&mut server.client(), "/api/v1/asks?held=true&limit=1");
         page["items"].as_array().is_some_and(Vec::is_empty).then_some(())
     });
-    let left: Vec<Value> = wait_for("every step to be a person's", LATE_LIMIT, || {
+    let left: Vec<Value> = wait_long_for("every step to be a person's", LATE_LIMIT, || {
         let left: Vec<Value> = api::all(&mut server.client(), "/api/v1/asks?status=open");
         (left.len() == count).then_some(left)
     });
