@@ -1,6 +1,7 @@
-//! Programs that run beside each other, at most two at once: steps, and programs with tests. What
-//! one says is collected and handed over whole at its end. Who takes it decides whether a failure
-//! is the end of all: then the others are ended with all that they started.
+//! Programs that run beside each other, at most two at once, and a third that mostly waits: steps,
+//! and programs with tests. What one says is collected and handed over whole at its end. Who takes
+//! it decides whether a failure is the end of all: then the others are ended with all that they
+//! started.
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::child;
 use crate::shell::{self, Failure};
 
-/// Each takes about one core, and two is what every machine has.
+/// Each takes about one core, and two is what every machine has. One that waits takes less.
 const AT_ONCE: usize = 2;
 const POLL: Duration = Duration::from_millis(50);
 
@@ -22,8 +23,19 @@ pub struct Beside {
     pub name: String,
     /// The program. Its input stays open as long as we live.
     pub command: Command,
-    /// Whether it computes all the time: of those only one runs at a time.
-    pub is_busy: bool,
+    /// How much of the machine it takes.
+    pub load: Load,
+}
+
+/// How much of the machine a program takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// It mostly waits for a time to come: one of those runs beside the others.
+    Waits,
+    /// It computes and waits.
+    Usual,
+    /// It computes all the time: of those only one runs at a time.
+    Computes,
 }
 
 /// How long one took.
@@ -61,9 +73,13 @@ pub fn run(
 
 /// Who of those that wait may begin now.
 fn next(waiting: &[Beside], running: &[Running]) -> Option<usize> {
-    let has_place = running.len() < AT_ONCE;
-    let has_busy = running.iter().any(|other| other.is_busy);
-    waiting.iter().position(|one| has_place && !(one.is_busy && has_busy))
+    let count = |load: Load| running.iter().filter(|other| other.load == load).count();
+    let has_place = count(Load::Usual) + count(Load::Computes) < AT_ONCE;
+    waiting.iter().position(|one| match one.load {
+        Load::Waits => count(Load::Waits) == 0,
+        Load::Usual => has_place,
+        Load::Computes => has_place && count(Load::Computes) == 0,
+    })
 }
 
 /// Ends this process and all that it started when its input ends, which is when its parent does.
@@ -78,7 +94,7 @@ pub fn end_with_parent() {
 /// One under way; it is ended with its value.
 struct Running {
     name: String,
-    is_busy: bool,
+    load: Load,
     child: Child,
     log: PathBuf,
     begun: Instant,
@@ -86,7 +102,7 @@ struct Running {
 
 impl Running {
     fn start(program: Beside, logs: &Path) -> Result<Self, Failure> {
-        let Beside { name, mut command, is_busy } = program;
+        let Beside { name, mut command, load } = program;
         let failure = |error: io::Error| Failure::new(format!("could not start `{name}`: {error}"));
         let log = logs.join(format!("{}.log", name.replace('/', "-")));
         let output = child::create(&log)?;
@@ -98,7 +114,7 @@ impl Running {
             .spawn()
             .map_err(failure)?;
         println!("   started: {name}");
-        Ok(Self { name, is_busy, child, log, begun: Instant::now() })
+        Ok(Self { name, load, child, log, begun: Instant::now() })
     }
 }
 
@@ -186,11 +202,11 @@ mod tests {
     fn step(name: &str, script: &str, folder: &Path) -> Beside {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
-        Beside { name: name.to_owned(), command, is_busy: false }
+        Beside { name: name.to_owned(), command, load: Load::Usual }
     }
 
-    fn busy(name: &str, script: &str, folder: &Path) -> Beside {
-        Beside { is_busy: true, ..step(name, script, folder) }
+    fn loaded(load: Load, step: Beside) -> Beside {
+        Beside { load, ..step }
     }
 
     /// Runs them as steps; their names, in order, and what they said.
@@ -242,14 +258,37 @@ mod tests {
     #[test]
     fn one_that_computes_waits_for_the_other_and_lets_the_next_go_first() -> Result<(), Failure> {
         let folder = folder("busy")?;
+        let first = format!("{}; [ ! -e b ] && echo over > over", until("c"));
         let steps = vec![
-            busy("a", &format!("{}; [ ! -e b ] && echo over > over", until("c")), &folder),
-            busy("b", "echo b > b; ls over", &folder),
+            loaded(Load::Computes, step("a", &first, &folder)),
+            loaded(Load::Computes, step("b", "echo b > b; ls over", &folder)),
             step("c", "echo c > c", &folder),
         ];
         let names: Vec<String> =
             run_steps(steps, &folder)?.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a", "b", "c"]);
+        assert!(fs::remove_dir_all(&folder).is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn one_that_waits_runs_beside_two_others_and_a_second_one_after_it() -> Result<(), Failure> {
+        let folder = folder("waits")?;
+        // Each of the first three ends only when it has seen the two others.
+        let meet = |mine: &str, others: [&str; 2]| {
+            let [one, other] = others.map(until);
+            format!("echo {mine} > {mine}; {one}; {other}")
+        };
+        let first = format!("{}; [ ! -e d ] && echo over > over", meet("a", ["b", "c"]));
+        let steps = vec![
+            loaded(Load::Waits, step("a", &first, &folder)),
+            step("b", &meet("b", ["a", "c"]), &folder),
+            step("c", &meet("c", ["a", "b"]), &folder),
+            loaded(Load::Waits, step("d", "echo d > d; ls over", &folder)),
+        ];
+        let names: Vec<String> =
+            run_steps(steps, &folder)?.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
         assert!(fs::remove_dir_all(&folder).is_ok());
         Ok(())
     }

@@ -27,7 +27,7 @@ use crate::steps::sinks;
 use crate::steps::transparency;
 use crate::steps::upstreams;
 use crate::tidy;
-use beside::{Beside, Took};
+use beside::{Beside, Load, Took};
 
 pub use programs::run_program_with_parent;
 
@@ -195,7 +195,7 @@ fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
     let steps = steps.iter().map(|step| {
         let mut command = Command::new(&context.xtask);
         command.args(["step", step.name, "--with-parent"]);
-        Beside { name: step.name.to_owned(), command, is_busy: false }
+        Beside { name: step.name.to_owned(), command, load: Load::Usual }
     });
     let mut times = Vec::new();
     beside::run(steps.collect(), &context.target.join("steps"), |over| {

@@ -1,12 +1,12 @@
 //! Programs with tests: what cargo built, in which order they run, and what becomes of them. We
-//! start them ourselves and not through `cargo test`: two at a time, because many mostly wait, and
+//! start them ourselves and not through `cargo test`: two at a time, because many wait often, and
 //! with every test timed, which a stable Rust does only where `RUSTC_BOOTSTRAP` is set; set for
 //! cargo it would change what is built. Examples in doc comments are not run: there are none.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::beside::{self, Beside};
+use super::beside::{self, Beside, Load};
 use super::told::Told;
 use crate::shell::{self, Failure};
 
@@ -16,9 +16,11 @@ const SLOWEST: usize = 10;
 /// These take longest and begin first, so that none of them runs alone at the end. After one that
 /// mostly waits comes one that computes.
 const FIRST: &[&str] = &[
-    "testkit/process", "testkit/simulation", "testkit/upstreams", "testkit/fuzz_texts",
-    "waypost/it", "server/it",
+    "testkit/waiting", "testkit/process", "testkit/simulation", "testkit/upstreams",
+    "testkit/fuzz_texts", "waypost/it", "server/it", "engine/it",
 ];
+/// These wait for times to come, minutes long: one of them runs beside two others.
+const WAITING: &[&str] = &["testkit/waiting"];
 /// These compute all the time: two of them at once would only slow each other down.
 const BUSY: &[&str] = &["testkit/simulation", "testkit/fuzz_texts"];
 
@@ -61,7 +63,17 @@ impl Program {
             .env("CARGO_PKG_NAME", folder.file_name().unwrap_or_default())
             .env("CARGO_MANIFEST_DIR", &folder)
             .current_dir(&folder);
-        Beside { is_busy: BUSY.contains(&name.as_str()), name, command }
+        Beside { load: load_of(&name), name, command }
+    }
+}
+
+fn load_of(program: &str) -> Load {
+    if WAITING.contains(&program) {
+        Load::Waits
+    } else if BUSY.contains(&program) {
+        Load::Computes
+    } else {
+        Load::Usual
     }
 }
 
@@ -194,7 +206,7 @@ mod tests {
     #[test]
     fn the_programs_that_are_named_here_exist() {
         let crates = shell::workspace_root().join("crates");
-        for name in FIRST.iter().chain(BUSY) {
+        for name in FIRST.iter().chain(WAITING).chain(BUSY) {
             let (package, target) = name.split_once('/').unwrap_or_default();
             let tests = crates.join(package).join("tests");
             let file = tests.join(format!("{target}.rs"));
@@ -205,8 +217,10 @@ mod tests {
     #[test]
     fn a_program_is_started_as_cargo_would() {
         let program = program("testkit/simulation", "/w/testkit", "/t/simulation-01");
-        let Beside { name, command, is_busy } = program.beside(Path::new("/t/xtask"));
-        assert_eq!((name.as_str(), is_busy), ("testkit/simulation", true));
+        let Beside { name, command, load } = program.beside(Path::new("/t/xtask"));
+        assert_eq!((name.as_str(), load), ("testkit/simulation", Load::Computes));
+        assert_eq!(load_of("testkit/waiting"), Load::Waits);
+        assert_eq!(load_of("kernel"), Load::Usual);
         let arguments: Vec<&OsStr> = command.get_args().collect();
         assert_eq!(arguments, ["tests", "/t/simulation-01", "--with-parent"]);
         assert_eq!(command.get_current_dir(), Some(Path::new("/w/testkit")));
@@ -229,7 +243,7 @@ mod tests {
         .map(|(name, script)| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            Beside { name: name.to_owned(), command, is_busy: false }
+            Beside { name: name.to_owned(), command, load: Load::Usual }
         });
         let message = run(programs.into(), &folder).err().map(|failure| failure.to_string());
         assert_eq!(message.as_deref(), Some("tests: 2 failed, which are listed above"));
