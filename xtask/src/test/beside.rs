@@ -30,7 +30,7 @@ pub struct Beside {
 /// How much of the machine a program takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// It mostly waits for a time to come: one of those runs beside the others.
+    /// It mostly waits: one of those runs beside the others.
     Waits,
     /// It computes and waits.
     Usual,

@@ -19,8 +19,9 @@ const FIRST: &[&str] = &[
     "testkit/waiting", "testkit/process", "testkit/simulation", "testkit/upstreams",
     "testkit/fuzz_texts", "waypost/it", "server/it", "engine/it",
 ];
-/// These wait for times to come, minutes long: one of them runs beside two others.
-const WAITING: &[&str] = &["testkit/waiting"];
+/// These mostly wait, for a time to come or for a call to be given up: one of them runs beside two
+/// others.
+const WAITING: &[&str] = &["testkit/waiting", "testkit/upstreams"];
 /// These compute all the time: two of them at once would only slow each other down.
 const BUSY: &[&str] = &["testkit/simulation", "testkit/fuzz_texts"];
 
