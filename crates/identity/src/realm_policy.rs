@@ -4,6 +4,7 @@
 
 use crate::Identity;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
+use kernel::identity::audit::Said;
 use kernel::identity::directory::Directory;
 use kernel::identity::realm::RealmSettings;
 use kernel::tool::call::Verdict;
@@ -76,6 +77,14 @@ impl Policy for RealmPolicy {
         match directory.realms.restricting(&request.subject.realm) {
             Some(settings) => self.narrowed(&directory, settings, request),
             None => self.inner.decide(request),
+        }
+    }
+
+    fn word(&self, request: &Request<'_>) -> Said {
+        let directory = self.identity.directory();
+        match directory.realms.restricting(&request.subject.realm) {
+            Some(settings) => self.narrowed(&directory, settings, request).word(),
+            None => self.inner.word(request),
         }
     }
 

@@ -17,10 +17,11 @@ pub mod cases;
 #[cfg(test)]
 mod tests;
 
-use crate::decide::{Policies, Prepared, Question};
-use crate::remembered::{Kept, Remembered};
+use crate::decide::{Policies, Prepared, Question, Seen};
+use crate::remembered::{Kept, Recalled, Remembered};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
+use kernel::identity::audit::Said;
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::Roles;
 use kernel::tool::call::Verdict;
@@ -144,31 +145,61 @@ impl CedarPolicy {
         current.clone()
     }
 
-    /// What is said of a request. What was decided once is looked up, as far as it does not change
-    /// with time.
-    fn said(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
-        match snapshot.remembered.get(request) {
-            Some(Kept::Settled(decision)) => decision,
-            Some(Kept::Open(prepared)) => self.said_of_call(snapshot, &prepared, request),
-            None => self.said_first(snapshot, request),
+    /// What is taken of what is said of a request at this moment. What was decided once is looked
+    /// up as far as it does not change with time, and without a reference to the snapshot: all
+    /// threads would count it up and down.
+    fn asked<T>(&self, request: &Request<'_>, take: impl Fn(&Decision) -> T) -> T {
+        let number = self.parts.roles.number();
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let recalled = match number <= current.directory.number {
+            true => current.remembered.get(request, &take),
+            false => None,
+        };
+        match recalled {
+            Some(Recalled::Settled(said)) => said,
+            Some(Recalled::Open(prepared)) => {
+                let snapshot = current.clone();
+                drop(current);
+                self.said_of_call(&snapshot, &prepared, request, take)
+            }
+            None => {
+                drop(current);
+                self.said(&self.snapshot(), request, take)
+            }
+        }
+    }
+
+    /// The same by one snapshot.
+    fn said<T>(
+        &self,
+        snapshot: &Snapshot,
+        request: &Request<'_>,
+        take: impl Fn(&Decision) -> T,
+    ) -> T {
+        match snapshot.remembered.get(request, &take) {
+            Some(Recalled::Settled(said)) => said,
+            Some(Recalled::Open(prepared)) => self.said_of_call(snapshot, &prepared, request, take),
+            None => take(&self.said_first(snapshot, request)),
         }
     }
 
     /// The same where arguments or time change what is said. One call is asked about several times
     /// on its way, and many calls are alike in what policies read of them.
-    fn said_of_call(
+    fn said_of_call<T>(
         &self,
         snapshot: &Snapshot,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
-    ) -> Decision {
-        let Some(seen) = snapshot.policies.seen(prepared, request) else {
-            return self.finished(snapshot, prepared, request);
+        take: impl Fn(&Decision) -> T,
+    ) -> T {
+        let seen = snapshot.policies.seen(prepared, request).filter(Seen::is_short);
+        let Some(seen) = seen else {
+            return take(&self.finished(snapshot, prepared, request));
         };
-        snapshot.remembered.call(prepared, &seen).unwrap_or_else(|| {
+        snapshot.remembered.call(prepared, &seen, &take).unwrap_or_else(|| {
             let decision = self.finished(snapshot, prepared, request);
             snapshot.remembered.insert_call(prepared, &seen, &decision);
-            decision
+            take(&decision)
         })
     }
 
@@ -212,14 +243,19 @@ impl CedarPolicy {
 
 impl Policy for CedarPolicy {
     fn decide(&self, request: &Request<'_>) -> Decision {
-        self.said(&self.snapshot(), request)
+        self.asked(request, Decision::clone)
+    }
+
+    fn word(&self, request: &Request<'_>) -> Said {
+        self.asked(request, Decision::word)
     }
 
     /// All of a list is judged by one snapshot.
     fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
         let (snapshot, context) = (self.snapshot(), Context::default());
         let judged = |resource: &Resource<'_>| {
-            self.said(&snapshot, &Request { act, subject, resource: *resource, context })
+            let request = Request { act, subject, resource: *resource, context };
+            self.said(&snapshot, &request, Decision::clone)
         };
         resources.iter().map(judged).collect()
     }

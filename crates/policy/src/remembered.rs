@@ -49,10 +49,17 @@ struct Known {
 }
 
 /// What is known of a question.
-#[derive(Clone)]
 pub(crate) enum Kept {
     /// The answer.
     Settled(Decision),
+    /// What does not change of it.
+    Open(Arc<Prepared>),
+}
+
+/// The same as it is found, with what was wanted of the answer.
+pub(crate) enum Recalled<T> {
+    /// The answer.
+    Settled(T),
     /// What does not change of it.
     Open(Arc<Prepared>),
 }
@@ -79,12 +86,22 @@ struct Key {
 }
 
 impl Remembered {
-    pub(crate) fn get(&self, request: &Request<'_>) -> Option<Kept> {
+    /// What is known of a question, and of its answer what is taken of it: an answer as a whole is
+    /// several texts and lists.
+    pub(crate) fn get<T>(
+        &self,
+        request: &Request<'_>,
+        take: impl FnOnce(&Decision) -> T,
+    ) -> Option<Recalled<T>> {
         let asked = Asked::of(request);
         let hash = self.hasher.hash_one(&asked);
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let answers = known.answers.get(&hash)?;
-        answers.iter().find(|(key, _)| asked.is(key)).map(|(_, kept)| kept.clone())
+        let (_, kept) = answers.iter().find(|(key, _)| asked.is(key))?;
+        Some(match kept {
+            Kept::Settled(decision) => Recalled::Settled(take(decision)),
+            Kept::Open(prepared) => Recalled::Open(prepared.clone()),
+        })
     }
 
     pub(crate) fn insert(&self, request: &Request<'_>, kept: Kept) {
@@ -102,24 +119,26 @@ impl Remembered {
         }
     }
 
-    /// What was said of a call with these arguments.
-    pub(crate) fn call(&self, prepared: &Arc<Prepared>, seen: &Seen<'_>) -> Option<Decision> {
+    /// What is taken of what was said of a call with these arguments.
+    pub(crate) fn call<T>(
+        &self,
+        prepared: &Arc<Prepared>,
+        seen: &Seen<'_>,
+        take: impl FnOnce(&Decision) -> T,
+    ) -> Option<T> {
+        let hash = self.hash_of_call(prepared, seen);
         let calls = self.calls.read().unwrap_or_else(PoisonError::into_inner);
-        let call = calls.get(&self.hash_of_call(prepared, seen))?;
-        call.is(prepared, seen).then(|| call.decision.clone())
+        let call = calls.get(&hash)?;
+        call.is(prepared, seen).then(|| take(&call.decision))
     }
 
-    /// Remembers that, unless the arguments are large.
+    /// Remembers that.
     pub(crate) fn insert_call(
         &self,
         prepared: &Arc<Prepared>,
         seen: &Seen<'_>,
         decision: &Decision,
     ) {
-        let mut values = seen.values.iter().flatten().flatten();
-        if values.try_fold(VALUES_BYTES_MAX, |left, value| left_beside(value, left)).is_none() {
-            return;
-        }
         let values = seen.values.as_ref().map(|values| values.iter().map(|one| one.cloned()));
         let call = Call {
             prepared: prepared.clone(),
@@ -127,11 +146,12 @@ impl Remembered {
             values: values.map(Iterator::collect),
             decision: decision.clone(),
         };
+        let hash = self.hash_of_call(prepared, seen);
         let mut calls = self.calls.write().unwrap_or_else(PoisonError::into_inner);
         if calls.len() >= CALLS_MAX {
             calls.clear();
         }
-        calls.insert(self.hash_of_call(prepared, seen), call);
+        calls.insert(hash, call);
     }
 
     fn hash_of_call(&self, prepared: &Arc<Prepared>, seen: &Seen<'_>) -> u64 {
@@ -154,6 +174,15 @@ impl Call {
         same_values
             && Arc::ptr_eq(&self.prepared, prepared)
             && Arc::ptr_eq(&self.fitted, &seen.fitted)
+    }
+}
+
+impl Seen<'_> {
+    /// Whether so little is read of the arguments that it is remembered. Others are not even
+    /// hashed.
+    pub(crate) fn is_short(&self) -> bool {
+        let mut values = self.values.iter().flatten().flatten();
+        values.try_fold(VALUES_BYTES_MAX, |left, value| left_beside(value, left)).is_some()
     }
 }
 

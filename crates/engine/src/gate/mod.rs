@@ -33,10 +33,11 @@ use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use held::{Held, NotNow, too_soon};
-use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
+use kernel::contracts::policy::{Context, Decision, Request, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::audit::Said;
 use kernel::limits::Limits;
 use kernel::planted::{Switch, is_on};
 use kernel::tool::call::{
@@ -44,6 +45,7 @@ use kernel::tool::call::{
     ToolOutput, Verdict,
 };
 use kernel::tool::schema::{Misfit, Schemas, sentence};
+use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, RealmId, ToolName};
@@ -326,7 +328,10 @@ impl Gate {
             return None;
         }
         let listed = self.catalog.tool(&sending.caller.realm, sending.tool.as_str())?;
-        self.decide_sending(sending, &listed).allows().then_some(listed)
+        let (subject, resource) = (&sending.caller, Resource::Tool(listed.tool.spec()));
+        let request = Request { act: Act::Call, subject, resource, context: context_of(sending) };
+        let is_allowed = self.is_free(subject, Act::Call) || self.word(&request) == Said::Allow;
+        is_allowed.then_some(listed)
     }
 
     /// The tool of any other call that may be sent: still there, visible and not denied.
@@ -342,17 +347,9 @@ impl Gate {
         Ok(listed)
     }
 
-    /// What policy says at this moment of a call that is to be sent.
-    fn decide_sending(&self, sending: &Sending, listed: &Listed) -> Decision {
-        let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
-        let (arguments, sources) = (Some(&*sending.arguments), Some(&sending.sources));
-        let context = Context { arguments, sources, trigger };
-        self.decide_call(&sending.caller, listed.tool.spec(), context)
-    }
-
     /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
     fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
-        let decision = self.decide_sending(sending, listed);
+        let decision = self.decide_call(&sending.caller, listed.tool.spec(), context_of(sending));
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(sending, &decision);
         };
@@ -457,6 +454,13 @@ impl Gate {
             }
         }
     }
+}
+
+/// What policy knows of a call that is to be sent.
+fn context_of(sending: &Sending) -> Context<'_> {
+    let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+    let (arguments, sources) = (Some(&*sending.arguments), Some(&sending.sources));
+    Context { arguments, sources, trigger }
 }
 
 fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {

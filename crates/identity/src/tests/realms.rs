@@ -50,7 +50,9 @@ async fn within(settings: RealmSettings) -> (Arc<Identity>, RealmPolicy) {
 fn allows(policy: &RealmPolicy, realm: &str, act: Act, resource: Resource<'_>) -> bool {
     let (subject, context) = (&Caller::new(realm, "ann"), Context::default());
     let request = Request { act, subject, resource, context };
-    let allowed = policy.decide(&request).allows();
+    let decision = policy.decide(&request);
+    assert_eq!(policy.word(&request), decision.word(), "a word is that of the decision");
+    let allowed = decision.allows();
     let listed = policy.decide_all(subject, act, &[resource]);
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].allows(), allowed, "a list is judged like one of it");

@@ -1,6 +1,7 @@
 //! What policy is asked, and what it answers: may this caller do this to that? One question has one
 //! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
 
+use crate::identity::audit::Said;
 use crate::identity::directory::Directory;
 use crate::identity::realm::RealmSettings;
 use crate::identity::roles::Target;
@@ -200,6 +201,15 @@ impl Decision {
     pub fn shows(&self) -> bool {
         matches!(self.verdict, Verdict::Allow | Verdict::Ask(_))
     }
+
+    /// Its verdict in a word.
+    pub fn word(&self) -> Said {
+        match self.verdict {
+            Verdict::Allow => Said::Allow,
+            Verdict::Ask(_) => Said::Ask,
+            Verdict::Deny(_) => Said::Deny,
+        }
+    }
 }
 
 impl Decision {
@@ -257,6 +267,12 @@ pub trait Policy: Send + Sync {
     /// What it says of one request. What it allows with arguments of unknown sources it shows
     /// without any.
     fn decide(&self, request: &Request<'_>) -> Decision;
+
+    /// The same in a word: most who ask need no more, and a policy that remembers what it decided
+    /// need not copy all of it.
+    fn word(&self, request: &Request<'_>) -> Said {
+        self.decide(request).word()
+    }
 
     /// What it says of one act on each of these, in their order: how lists are judged.
     fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
@@ -332,10 +348,10 @@ mod tests {
     fn what_a_person_must_approve_is_shown_and_not_allowed() {
         let said = |verdict: Verdict| {
             let decision = Decision::from(verdict);
-            (decision.allows(), decision.shows())
+            (decision.allows(), decision.shows(), decision.word())
         };
-        assert_eq!(said(Verdict::Allow), (true, true));
-        assert_eq!(said(Verdict::Ask(String::new())), (false, true));
-        assert_eq!(said(Verdict::Deny(String::new())), (false, false));
+        assert_eq!(said(Verdict::Allow), (true, true, Said::Allow));
+        assert_eq!(said(Verdict::Ask(String::new())), (false, true, Said::Ask));
+        assert_eq!(said(Verdict::Deny(String::new())), (false, false, Said::Deny));
     }
 }
