@@ -5,13 +5,15 @@ use super::{NOW, pay, policies, said};
 use crate::{CedarPolicy, Parts};
 use futures::future::BoxFuture;
 use kernel::contracts::Clock;
-use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{
+    Context, Decision, Policy, Request, Resource, SessionFacts, Trigger,
+};
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, Roster};
 use kernel::identity::roles::Roles;
-use kernel::tool::call::ToolSpec;
+use kernel::tool::call::{Reach, ToolSpec};
 use kernel::values::caller::{Act, Caller};
 use kernel::values::datum::{Origin, Source, Sources};
 use kernel::values::ids::Millis;
@@ -370,6 +372,37 @@ fn what_is_remembered_of_one_is_not_said_of_another() {
         assert_eq!(stage.does(Act::Read, Resource::Tool(&plain)), "deny");
         assert_eq!(stage.does(Act::Run, Resource::Plan("")), "allow b");
         assert_eq!(stage.does(Act::Run, Resource::InlinePlan), "deny");
+    }
+}
+
+#[test]
+fn what_is_remembered_of_one_caller_is_not_said_of_another() {
+    let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource)\n\
+                when { resource.reach == \"reads\" && principal.realm == Realm::\"acme\" };\n\
+                @id(\"b\") forbid(principal, action, resource)\n\
+                when { principal has actor && principal.actor == Subject::\"bot\" };\n\
+                @id(\"c\") forbid(principal, action, resource)\n\
+                when { context.trigger == \"run\" };";
+    let stage = Stage::new(text, &[], false);
+    let reads = ToolSpec { reach: Reach::Reads, ..pay() };
+    let writes = ToolSpec { reach: Reach::Writes, ..pay() };
+    let ann = Caller::new("acme", format!("key:{KEY}"));
+    let acting = |actor: &str| Caller { actor: Some(actor.into()), ..ann.clone() };
+    let elsewhere = Caller { realm: "acme-eu".into(), ..ann.clone() };
+    for _ in 0..2 {
+        for (subject, spec, trigger, expected) in [
+            (&ann, &reads, Trigger::Door, "allow a"),
+            (&ann, &writes, Trigger::Door, "deny"),
+            (&ann, &reads, Trigger::Run, "deny c"),
+            (&acting("bot"), &reads, Trigger::Door, "deny b"),
+            (&acting("lee"), &reads, Trigger::Door, "allow a"),
+            (&elsewhere, &reads, Trigger::Door, "deny"),
+        ] {
+            let context = Context { trigger, ..Context::default() };
+            let resource = Resource::Tool(spec);
+            let request = Request { act: Act::Call, subject, resource, context };
+            assert_eq!(said(&stage.decides(&request)), expected, "{subject:?} {trigger:?}");
+        }
     }
 }
 
