@@ -184,7 +184,7 @@ impl KnownTokens {
 impl KnownToken {
     /// Whether it has not ended, and its key is still one of its issuer's.
     pub(crate) fn is_good(&self, now: Millis) -> bool {
-        now < self.claims.until && self.issuer.keys().is_some_and(|keys| keys.has(&self.key))
+        now < self.claims.until && self.issuer.has(&self.key)
     }
 
     /// The roles of its subject, as this directory has them, in the realms that it may enter. They
@@ -231,6 +231,12 @@ impl Issuer {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref().filter(|held| self.age(held) < HELD_MAX);
         held.map(|held| held.keys.clone())
+    }
+
+    /// Whether this is one of them. Each use of a token asks, so nothing is counted for it.
+    fn has(&self, key: &Arc<PublicKey>) -> bool {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().is_some_and(|held| self.age(held) < HELD_MAX && held.keys.has(key))
     }
 
     fn age(&self, held: &Held) -> Duration {

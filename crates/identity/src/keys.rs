@@ -2,7 +2,7 @@
 //! change is durable before anyone sees it, and everyone sees it before it is acknowledged.
 
 use crate::changes;
-use crate::snapshot::{Held, Snapshot};
+use crate::snapshot::{Held, LastUse, Snapshot};
 use kernel::contracts::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::Entries;
@@ -402,9 +402,11 @@ impl Keys {
 }
 
 impl Holder {
-    /// Notes that the key was used.
-    pub(crate) fn note_use(&self, now: Millis) {
-        self.snapshot.note_use(&self.key.id, now);
+    /// Notes that the key was used, and gives where that is noted.
+    pub(crate) fn note_use(&self, now: Millis) -> Option<Arc<LastUse>> {
+        let used = self.snapshot.last_use(&self.key.id)?;
+        used.note(now);
+        Some(used)
     }
 
     /// What the key is good for.

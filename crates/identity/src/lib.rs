@@ -53,7 +53,7 @@ use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -244,29 +244,16 @@ impl Identity {
     fn recognized(&self, sent: &Sent, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let (number, fingerprint) = (self.number(), sent.fingerprint());
-        let known = self.shown.find(number, fingerprint);
-        if let Some(known) = known.filter(|known| self.is_shown_at(known, door)) {
-            if let Some(Proof::Key(proof)) = &known.proof {
-                self.snapshot().note_use(&proof.key, self.clock.now());
+        let (known, now) = (self.shown.find(number, fingerprint), self.clock.now());
+        if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
+            if let Some(used) = &known.used {
+                used.note(now);
             }
             return Ok(known);
         }
         let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
         self.shown.keep(number, fingerprint, verified.clone());
         Ok(verified)
-    }
-
-    /// Whether a credential that the directory knows to be good has not ended, and is good at this
-    /// door.
-    fn is_shown_at(&self, verified: &Verified, door: Door) -> bool {
-        let now = self.clock.now();
-        match &verified.proof {
-            None => true,
-            Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
-            Some(Proof::Token(token)) => {
-                token.is_good(now) && (door == Door::Mcp || !token.claims.is_for_mcp_only)
-            }
-        }
     }
 
     /// The same for the first time.
@@ -327,6 +314,8 @@ impl Identity {
             realms,
             until: Some(claims.until),
             proof: Some(Proof::Token(token.clone())),
+            used: None,
+            usual: OnceLock::new(),
         })
     }
 
@@ -334,7 +323,7 @@ impl Identity {
     fn proved(&self, proof: KeyProof, scopes: Option<Scopes>) -> Result<Verified, &'static str> {
         let now = self.clock.now();
         let holder = self.holder(&proof, now)?;
-        holder.note_use(now);
+        let used = holder.note_use(now);
         let Held { subject, realms } = holder.held();
         let Holder { key, until, .. } = holder;
         let scopes = match scopes {
@@ -349,6 +338,8 @@ impl Identity {
             realms,
             until,
             proof: Some(Proof::Key(proof)),
+            used,
+            usual: OnceLock::new(),
         })
     }
 
@@ -472,6 +463,17 @@ impl Identity {
     /// a server that stops does it once more.
     pub async fn store_uses(&self) -> Result<(), StoreError> {
         self.keys.store_uses().await
+    }
+}
+
+/// Whether a credential that was good by this directory has not ended, and is good at this door.
+fn is_shown_at(verified: &Verified, door: Door, now: Millis) -> bool {
+    match &verified.proof {
+        None => true,
+        Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
+        Some(Proof::Token(token)) => {
+            token.is_good(now) && (door == Door::Mcp || !token.claims.is_for_mcp_only)
+        }
     }
 }
 

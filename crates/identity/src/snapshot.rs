@@ -45,7 +45,8 @@ struct Beside {
 }
 
 /// When a key was last used, and which of these moments is stored.
-struct LastUse {
+#[derive(Debug)]
+pub(crate) struct LastUse {
     at: AtomicI64,
     stored: AtomicI64,
 }
@@ -139,7 +140,8 @@ impl Snapshot {
         })
     }
 
-    fn last_use(&self, id: &KeyId) -> Option<Arc<LastUse>> {
+    /// When a key was last used, in this snapshot and in all others.
+    pub(crate) fn last_use(&self, id: &KeyId) -> Option<Arc<LastUse>> {
         self.beside.get(id).map(|beside| beside.used.clone())
     }
 
@@ -148,13 +150,6 @@ impl Snapshot {
         let (key, beside) = (self.directory.keys.get(id)?, self.beside.get(id)?);
         let used = beside.used.moment();
         Some(StoredKey { key: ApiKey::clone(key), version: beside.version, used })
-    }
-
-    /// Notes that a key was used.
-    pub(crate) fn note_use(&self, id: &KeyId, now: Millis) {
-        if let Some(beside) = self.beside.get(id) {
-            beside.used.note(now);
-        }
     }
 
     /// The last uses that are not stored yet.
@@ -195,7 +190,7 @@ impl LastUse {
         Self { at: AtomicI64::new(moment), stored: AtomicI64::new(moment) }
     }
 
-    fn note(&self, now: Millis) {
+    pub(crate) fn note(&self, now: Millis) {
         let before = self.at.load(Ordering::Relaxed);
         if before == NEVER || now.0.saturating_sub(before) >= PRECISION_MS {
             self.at.fetch_max(now.0, Ordering::Relaxed);

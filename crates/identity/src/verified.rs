@@ -2,6 +2,7 @@
 
 use crate::issuer::KnownToken;
 use crate::keys::only_holding;
+use crate::snapshot::LastUse;
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId, hash_of};
@@ -9,7 +10,7 @@ use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::{Act, Caller, Scopes, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The admin key: not itself, only its hash.
 pub(crate) struct AdminKey {
@@ -34,6 +35,10 @@ pub struct Verified {
     pub until: Option<Millis>,
     /// What was shown; nothing for the admin key, which stays as long as the server does.
     pub(crate) proof: Option<Proof>,
+    /// When the key was last used.
+    pub(crate) used: Option<Arc<LastUse>>,
+    /// As whom it calls where a request names no realm, by the directory of this number.
+    pub(crate) usual: OnceLock<(u64, Caller)>,
 }
 
 /// What a credential shows, and what is looked at again as long as it is relied on.
@@ -104,6 +109,24 @@ impl Verified {
             via: Via::default(),
         }
     }
+
+    /// As whom it calls where a request names no realm, if that is known by the directory of this
+    /// number.
+    pub fn usual(&self, number: u64) -> Option<Caller> {
+        let (_, known) = self.usual.get().filter(|(known, _)| *known == number)?;
+        // With texts of its own: what is done for a request counts references to them, and threads
+        // that count the same ones wait for each other.
+        let (realm, subject) = (known.realm.as_str().into(), Arc::from(&*known.subject));
+        let Caller { actor, scopes, admin, .. } = known;
+        let (actor, scopes, admin) = (actor.clone(), *scopes, *admin);
+        Some(Caller { realm, subject, actor, scopes, admin, via: Via::default() })
+    }
+
+    /// Remembers that, as this directory has it.
+    pub fn keep_usual(&self, directory: &Directory, caller: &Caller) {
+        // Another request may have been faster, with the same caller.
+        let _ = self.usual.set((directory.number, caller.clone()));
+    }
 }
 
 impl AdminKey {
@@ -119,6 +142,8 @@ impl AdminKey {
             realms: Arc::new(realms.unwrap_or_default()),
             until: None,
             proof: None,
+            used: None,
+            usual: OnceLock::new(),
         };
         Self { hash: only_holding(hash_of(key.expose())), verified }
     }

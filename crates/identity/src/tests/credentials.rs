@@ -139,3 +139,18 @@ async fn the_number_is_that_of_the_directory_and_grows_with_every_change() {
     stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();
     assert!(first < second && second < number());
 }
+
+#[tokio::test]
+async fn the_usual_caller_of_a_credential_is_that_of_one_directory() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Admin]).await;
+    let verified = stage.who(made.text.expose()).unwrap();
+    let directory = stage.identity.directory();
+    assert_eq!(verified.usual(directory.number), None);
+    let caller = verified.caller("acme".into(), &directory);
+    verified.keep_usual(&directory, &caller);
+    assert!(caller.admin);
+    assert_eq!(verified.usual(directory.number), Some(caller));
+    stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();
+    assert_eq!(verified.usual(stage.identity.number()), None, "its roles may be others by now");
+}

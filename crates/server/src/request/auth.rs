@@ -341,15 +341,30 @@ impl Checked {
         verified: std::result::Result<Arc<Verified>, Denied>,
         from: IpAddr,
     ) -> Result<Visitor> {
+        let path = arrival.uri.path();
+        let verified = verified.map_err(|denied| self.denied(path, from, &denied))?;
+        let caller = Arc::new(self.caller(arrival, &verified)?);
+        let administrator = Some(caller.clone());
+        Ok(Visitor { caller, administrator, verified: Some(verified) })
+    }
+
+    /// As whom a credential calls in the realm of a request. Most requests name none, and their
+    /// caller stays the same until keys, roles or realms change.
+    fn caller(&self, arrival: &Arrival<'_>, verified: &Verified) -> Result<Caller> {
         let Arrival { uri, headers, .. } = *arrival;
-        let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
+        let is_usual = realms::is_usual(uri, headers);
+        if is_usual && let Some(usual) = verified.usual(self.identity.number()) {
+            return Ok(usual);
+        }
         let directory = self.identity.directory();
         let (subject, grants) = (&*verified.subject, &*verified.realms);
         let sender = realms::Sender { subject, grants, directory: &directory };
         let realm = realms::realm(uri, headers, sender)?;
-        let caller = Arc::new(verified.caller(realm, &directory));
-        let administrator = Some(caller.clone());
-        Ok(Visitor { caller, administrator, verified: Some(verified) })
+        let caller = verified.caller(realm, &directory);
+        if is_usual {
+            verified.keep_usual(&directory, &caller);
+        }
+        Ok(caller)
     }
 
     fn denied(&self, path: &str, from: IpAddr, denied: &Denied) -> Failure {
