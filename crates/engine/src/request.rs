@@ -7,7 +7,7 @@ use kernel::definition::plan::Closure;
 use kernel::event::{Fact, Occasion, Received};
 use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Abilities, Given, Teller, Wants};
+use kernel::tool::call::{Abilities, Given, Teller, ToolSpec, Wants};
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
@@ -214,6 +214,9 @@ pub struct CallRequest {
     pub tool: ToolName,
     /// Its arguments.
     pub arguments: Value,
+    /// The tool as this caller saw it just now, if its door looked for it: then it is not asked
+    /// again whether the caller sees it. Whether it may be called is asked all the same.
+    pub seen: Option<Arc<ToolSpec>>,
     /// What came of what it wanted when it was called before.
     pub given: Given,
     /// What the caller can do for it. What becomes a run can ask a person instead.
@@ -241,6 +244,7 @@ impl CallRequest {
         Self {
             tool,
             arguments,
+            seen: None,
             given: Given::default(),
             can: Abilities::PERSON,
             teller: Teller::default(),

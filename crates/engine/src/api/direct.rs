@@ -8,7 +8,7 @@ use crate::command::{Command, Presence, StartRun};
 use crate::gate::breakers::CIRCUIT_OPEN;
 use crate::gate::consent::Consent;
 use crate::gate::noted::JudgedCall;
-use crate::gate::{IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
+use crate::gate::{Gate, IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
 use crate::idempotency::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
@@ -74,7 +74,7 @@ impl Tools<'_> {
         let gate = &self.shared.gate;
         gate.permit_act(caller, Act::Call)?;
         let (tool, arguments) = (&request.tool, &request.arguments);
-        let listed = match gate.well_formed(caller, tool, arguments) {
+        let listed = match gate.formed(found(gate, caller, &request), tool, arguments) {
             Ok(listed) => listed,
             Err(wrong) => {
                 return match gate.find_plan(caller, tool.as_str()) {
@@ -290,6 +290,17 @@ impl Tools<'_> {
         let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
         Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
     }
+}
+
+/// The tool of a request, if its caller sees it: one that it saw just now, and that is still the
+/// same, is not asked about again.
+fn found(gate: &Gate, caller: &Caller, request: &CallRequest) -> Option<Arc<Listed>> {
+    let CallRequest { tool, seen, .. } = request;
+    let known = seen.as_ref().and_then(|seen| {
+        let listed = gate.catalog.tool(&caller.realm, tool.as_str())?;
+        Arc::ptr_eq(seen, listed.tool.spec()).then_some(listed)
+    });
+    known.or_else(|| gate.find(caller, tool.as_str()))
 }
 
 fn ill_formed(wrong: IllFormed) -> Refusal {

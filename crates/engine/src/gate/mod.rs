@@ -222,7 +222,17 @@ impl Gate {
         tool: &ToolName,
         arguments: &Value,
     ) -> Result<Arc<Listed>, IllFormed> {
-        let listed = self.find(caller, tool.as_str()).ok_or_else(|| IllFormed {
+        self.formed(self.find(caller, tool.as_str()), tool, arguments)
+    }
+
+    /// The same of a tool that was looked for.
+    pub(crate) fn formed(
+        &self,
+        found: Option<Arc<Listed>>,
+        tool: &ToolName,
+        arguments: &Value,
+    ) -> Result<Arc<Listed>, IllFormed> {
+        let listed = found.ok_or_else(|| IllFormed {
             fault: Fault::new(TOOL_NOT_FOUND, format!("there is no tool `{tool}`"))
                 .hint(self.switch_of(tool).unwrap_or("`waypost tool ls` lists the tools")),
             misfits: Vec::new(),

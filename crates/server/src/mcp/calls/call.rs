@@ -9,7 +9,7 @@ use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use crate::mcp::answer::Answered;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists;
-use engine::{CallReport, Refusal, RefusalCode};
+use engine::{CallReport, CallRequest, Refusal, RefusalCode};
 use kernel::tool::call::{Given, Pace, Reach};
 use kernel::values::ids::RunId;
 use serde_json::Value;
@@ -64,8 +64,11 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
     // What only reads becomes no run, or one that is attended once it waits.
     let recorded = calling.spec.reach != Reach::Reads && !calling.spec.unrecorded;
     let _attendance = recorded.then(|| calling.attend(run, given.clone()));
+    // It was looked for just now. When it is called again, a person may have thought about it.
+    let mut seen = Some(calling.spec.clone());
     for _ in 0..=ROUNDS_MAX {
         let request = calling.request(run, arguments, given.clone());
+        let request = CallRequest { seen: seen.take(), ..request };
         let wants = match engine.tools().call_with(caller, request).await {
             Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
                 return Ok(calling.done(output).await);

@@ -104,7 +104,7 @@ pub(crate) struct Calling<'a> {
     /// The request.
     pub(crate) exchange: &'a Exchange,
     /// What is called.
-    pub(crate) spec: &'a ToolSpec,
+    pub(crate) spec: &'a Arc<ToolSpec>,
     /// The key under which it is done once.
     key: Option<String>,
     /// The span of the caller.
@@ -129,7 +129,7 @@ impl<'a> Calling<'a> {
     /// A call that begins now, under a key if it has one.
     pub(crate) fn new(
         exchange: &'a Exchange,
-        spec: &'a ToolSpec,
+        spec: &'a Arc<ToolSpec>,
         params: &mut Params,
     ) -> Result<Self, RpcError> {
         // What the call says of itself overrides what came with it.
