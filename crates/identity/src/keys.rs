@@ -145,6 +145,11 @@ impl Keys {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The same without what is remembered beside it, and without a reference to that.
+    pub(crate) fn directory(&self) -> Arc<Directory> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).directory.clone()
+    }
+
     /// The number of the snapshot, at the cost of one load: every decision looks at it.
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)

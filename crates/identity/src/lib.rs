@@ -407,7 +407,7 @@ impl Identity {
 
     /// Everyone who is known now.
     pub fn directory(&self) -> Arc<Directory> {
-        self.snapshot().directory.clone()
+        self.keys.directory()
     }
 
     /// The number of the directory. It is cheap to ask for, and grows with every change.
