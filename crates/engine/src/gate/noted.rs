@@ -194,9 +194,10 @@ fn digested(trail: &Trail, value: &Value) -> Mac {
 }
 
 fn door_of(occasion: &Occasion) -> Option<String> {
-    let parts = [occasion.trigger.as_deref(), occasion.endpoint.as_deref()];
-    let known: Vec<&str> = parts.into_iter().flatten().collect();
-    (!known.is_empty()).then(|| known.join(" "))
+    match (occasion.trigger.as_deref(), occasion.endpoint.as_deref()) {
+        (Some(trigger), Some(endpoint)) => Some([trigger, " ", endpoint].concat()),
+        (one, other) => one.or(other).map(str::to_owned),
+    }
 }
 
 /// What something was done to, as the audit names it.

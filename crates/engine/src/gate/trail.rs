@@ -12,6 +12,7 @@ use kernel::identity::chain::ChainKeys;
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::RealmId;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -57,6 +58,8 @@ pub(crate) struct Trail {
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
     buffer: Mutex<Buffer>,
+    /// How many entries it holds, for who only looks whether there is room.
+    held: AtomicUsize,
     /// How many entries were written, or given up with the store.
     written: watch::Sender<u64>,
 }
@@ -139,8 +142,8 @@ impl Buffer {
 impl Trail {
     pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         let AuditParts { audit, keys, rules } = parts;
-        let (buffer, written) = (Mutex::default(), watch::Sender::new(0));
-        Self { audit, keys, rules, clock, spawn, buffer, written }
+        let (buffer, held) = (Mutex::default(), AtomicUsize::new(0));
+        Self { audit, keys, rules, clock, spawn, buffer, held, written: watch::Sender::new(0) }
     }
 
     /// The keyed digest of arguments.
@@ -178,9 +181,12 @@ impl Trail {
         }
     }
 
-    /// Refuses a caller whose share of the buffer is full.
+    /// Refuses a caller whose share of the buffer is full. Every request looks, and most often no
+    /// share can be full.
     pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
-        if lock(&self.buffer).has_room(caller) { Ok(()) } else { Err(full(caller)) }
+        let is_roomy = self.held.load(Ordering::Relaxed) < SHARE_MAX;
+        let has_room = is_roomy || lock(&self.buffer).has_room(caller);
+        if has_room { Ok(()) } else { Err(full(caller)) }
     }
 
     /// Has an entry written, soon. It is refused where the caller's share is full.
@@ -190,6 +196,7 @@ impl Trail {
             return Err(full(caller));
         }
         buffer.add(whose(caller), entry);
+        self.held.store(buffer.held, Ordering::Relaxed);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
         drop(buffer);
         if begins {
@@ -205,6 +212,12 @@ impl Trail {
         let mut written = self.written.subscribe();
         // An error would mean that the sender is gone, which we hold.
         let _ = written.wait_for(|written| *written >= pushed).await;
+    }
+
+    fn forget(&self, batch: &[(Whose, Entry)]) {
+        let mut buffer = lock(&self.buffer);
+        buffer.forget(batch);
+        self.held.store(buffer.held, Ordering::Relaxed);
     }
 
     async fn write_all(&self) {
@@ -224,7 +237,7 @@ impl Trail {
                 tracing::warn!(%error, "the audit cannot be written; trying again");
                 self.clock.sleep_ms(RETRY_MS).await;
             }
-            lock(&self.buffer).forget(&batch);
+            self.forget(&batch);
             self.written.send_modify(|written| *written += batch.len() as u64);
         }
     }

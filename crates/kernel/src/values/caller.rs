@@ -6,6 +6,7 @@ use crate::values::trace::TraceParent;
 use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -41,24 +42,24 @@ pub struct Via(Option<Arc<Place>>);
 
 #[derive(Debug)]
 struct Place {
-    door: String,
+    door: Cow<'static, str>,
     trace: Option<TraceParent>,
     headers: BTreeMap<String, String>,
 }
 
 impl Via {
     /// By this door: its kind and its route.
-    pub fn new(door: String, trace: Option<TraceParent>) -> Self {
+    pub fn new(door: impl Into<Cow<'static, str>>, trace: Option<TraceParent>) -> Self {
         Self::saying(door, trace, BTreeMap::new())
     }
 
     /// The same of a request with headers that say something of it. Nothing checks what.
     pub fn saying(
-        door: String,
+        door: impl Into<Cow<'static, str>>,
         trace: Option<TraceParent>,
         headers: BTreeMap<String, String>,
     ) -> Self {
-        Self(Some(Arc::new(Place { door, trace, headers })))
+        Self(Some(Arc::new(Place { door: door.into(), trace, headers })))
     }
 
     /// The door.

@@ -5,9 +5,12 @@ use crate::values::ids::ContentHash;
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
+/// Most texts are arguments of calls, and not longer.
+const TEXT_BYTES: usize = 128;
+
 /// The canonical text of a value: sorted keys, no spaces, numbers as ECMAScript prints them.
 pub fn text(value: &Value) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(TEXT_BYTES);
     write(value, &mut out);
     out
 }

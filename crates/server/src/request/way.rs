@@ -5,6 +5,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kernel::values::caller::Via;
 use kernel::values::trace::TraceParent;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// How much is kept of a path that is no route.
@@ -28,10 +29,14 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
         path if path.starts_with("/a2a/") => "a2a",
         _ => "rest",
     };
-    let door = match request.extensions().get::<MatchedPath>() {
-        // Most requests have one, and this is the faster way to make a text of three.
-        Some(matched) => [kind, " ", matched.as_str()].concat(),
-        None => format!("{kind} {}", path.chars().take(ROUTE_CHARS_MAX).collect::<String>()),
+    let door: Cow<'static, str> = match request.extensions().get::<MatchedPath>() {
+        // Its route is its path.
+        _ if kind == "mcp" => "mcp /mcp".into(),
+        Some(matched) => [kind, " ", matched.as_str()].concat().into(),
+        None => {
+            let path: String = path.chars().take(ROUTE_CHARS_MAX).collect();
+            format!("{kind} {path}").into()
+        }
     };
     Via::saying(door, trace, kept(request.headers()))
 }
@@ -54,6 +59,22 @@ fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
+
+    #[test]
+    fn the_door_is_its_kind_and_its_route() {
+        for (path, is_own, door) in [
+            ("/mcp", false, "mcp /mcp"),
+            ("/mcp", true, "pipeline /mcp"),
+            ("/mcp/more", false, "rest /mcp/more"),
+            ("/rpc", false, "rpc /rpc"),
+            ("/run", false, "run /run"),
+            ("/a2a/default", false, "a2a /a2a/default"),
+        ] {
+            let request = axum::http::Request::get(path).body(Body::empty()).unwrap();
+            assert_eq!(way_of(&request, is_own, None).door(), Some(door));
+        }
+    }
 
     #[test]
     fn what_a_request_says_of_itself_is_kept_within_bounds() {
