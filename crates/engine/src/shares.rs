@@ -99,15 +99,11 @@ impl Shares {
     /// Takes one for a caller, at once or not at all.
     pub fn try_take(&self, caller: &Caller) -> Result<Share, Full> {
         let Some(parts) = self.parts(caller) else { return Ok(Share::default()) };
-        let own = parts.own.clone().try_acquire_owned();
-        let own = own.map_err(|_| self.full(&parts, true))?;
-        match parts.realm.clone().try_acquire_owned() {
-            Ok(realm) => Ok(Share { own: Some(own), _realm: Some(realm) }),
-            Err(_) => {
-                drop(own);
-                Err(self.full(&parts, false))
-            }
-        }
+        let Parts { own, realm, portion } = parts;
+        let own = own.try_acquire_owned().map_err(|_| self.full(portion, true))?;
+        // Where the realm has no more, the caller's own is given back.
+        let realm = realm.try_acquire_owned().map_err(|_| self.full(portion, false))?;
+        Ok(Share { own: Some(own), _realm: Some(realm) })
     }
 
     /// Waits until there is one for a caller. Who comes first gets it first, among those of one
@@ -123,11 +119,11 @@ impl Shares {
     /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.
     /// None where nothing is shared, so that the whole limit may be told.
     pub fn crowded(&self, caller: &Caller) -> Option<Full> {
-        self.parts(caller).map(|parts| self.full(&parts, false))
+        self.parts(caller).map(|parts| self.full(parts.portion, false))
     }
 
-    fn full(&self, parts: &Parts, is_own: bool) -> Full {
-        Full { limit: self.limit, max: parts.portion.caller, is_own }
+    fn full(&self, portion: Portion, is_own: bool) -> Full {
+        Full { limit: self.limit, max: portion.caller, is_own }
     }
 
     fn parts(&self, caller: &Caller) -> Option<Parts> {
