@@ -72,7 +72,7 @@ impl Failed {
         }
         match entries.is_empty() {
             true => Ok(()),
-            false => self.audit.write(vec![(ChainName::server(), entries)]).await,
+            false => self.audit.write(Arc::new(vec![(ChainName::server(), entries)])).await,
         }
     }
 

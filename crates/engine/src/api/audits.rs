@@ -114,7 +114,8 @@ impl Audits<'_> {
         let now = self.shared.clock.now();
         let entry = Entry::new(now, SERVER.into(), act, Object::only(SERVER));
         let entry = Entry { detail: Some(detail), ..entry };
-        Ok(trail.audit.write(vec![(ChainName::server(), vec![entry])]).await?)
+        let entries = vec![(ChainName::server(), vec![entry])];
+        Ok(trail.audit.write(Arc::new(entries)).await?)
     }
 
     /// Removes rows that are older than so many days, from now on.

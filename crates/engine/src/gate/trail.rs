@@ -123,12 +123,12 @@ impl Buffer {
         batch
     }
 
-    /// These are written.
-    fn forget(&mut self, batch: &[(Whose, Entry)]) {
-        self.held -= batch.len();
+    /// What came of these is written.
+    fn forget(&mut self, callers: &[Whose]) {
+        self.held -= callers.len();
         // Most often several of one caller follow each other.
-        for same in batch.chunk_by(|(one, _), (next, _)| one == next) {
-            let Some((whose, _)) = same.first() else { continue };
+        for same in callers.chunk_by(|one, next| one == next) {
+            let Some(whose) = same.first() else { continue };
             if let Some(own) = self.shares.get_mut(whose) {
                 *own -= same.len();
                 if *own == 0 {
@@ -214,9 +214,9 @@ impl Trail {
         let _ = written.wait_for(|written| *written >= pushed).await;
     }
 
-    fn forget(&self, batch: &[(Whose, Entry)]) {
+    fn forget(&self, callers: &[Whose]) {
         let mut buffer = lock(&self.buffer);
-        buffer.forget(batch);
+        buffer.forget(callers);
         self.held.store(buffer.held, Ordering::Relaxed);
     }
 
@@ -229,16 +229,18 @@ impl Trail {
             if batch.is_empty() {
                 return;
             }
-            while let Err(error) = self.audit.write(lists(&batch)).await {
+            let (callers, entries) = split(batch);
+            let entries = Arc::new(entries);
+            while let Err(error) = self.audit.write(entries.clone()).await {
                 if error == StoreError::Closed {
-                    tracing::error!(entries = batch.len(), "the store closed before the audit");
+                    tracing::error!(entries = callers.len(), "the store closed before the audit");
                     break;
                 }
                 tracing::warn!(%error, "the audit cannot be written; trying again");
                 self.clock.sleep_ms(RETRY_MS).await;
             }
-            self.forget(&batch);
-            self.written.send_modify(|written| *written += batch.len() as u64);
+            self.forget(&callers);
+            self.written.send_modify(|written| *written += callers.len() as u64);
         }
     }
 }
@@ -248,21 +250,23 @@ fn whose(caller: &Caller) -> Whose {
     Whose { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
 }
 
-/// The entries of each realm, in rows of some size.
-fn lists(batch: &[(Whose, Entry)]) -> Entries {
-    let mut chains: BTreeMap<&RealmId, Vec<Vec<Entry>>> = BTreeMap::new();
+/// Whose entries these are, and the entries of each realm, in rows of some size.
+fn split(batch: Vec<(Whose, Entry)>) -> (Vec<Whose>, Entries) {
+    let mut callers = Vec::with_capacity(batch.len());
+    let mut chains: BTreeMap<RealmId, Vec<Vec<Entry>>> = BTreeMap::new();
     for (whose, entry) in batch {
-        let rows = chains.entry(&whose.realm).or_default();
+        let rows = chains.entry(whose.realm.clone()).or_default();
         match rows.last_mut() {
-            Some(row) if row.len() < ROW_MAX => row.push(entry.clone()),
-            Some(_) | None => rows.push(vec![entry.clone()]),
+            Some(row) if row.len() < ROW_MAX => row.push(entry),
+            Some(_) | None => rows.push(vec![entry]),
         }
+        callers.push(whose);
     }
     let mut lists = Vec::with_capacity(chains.len());
     for (realm, rows) in chains {
-        lists.extend(rows.into_iter().map(|row| (ChainName::of(realm), row)));
+        lists.extend(rows.into_iter().map(|row| (ChainName::of(&realm), row)));
     }
-    lists
+    (callers, lists)
 }
 
 fn full(caller: &Caller) -> Refusal {
@@ -314,7 +318,7 @@ mod tests {
         let batch = buffer.next();
         assert_eq!((batch.len(), buffer.is_written), (BATCH_MAX, true));
         assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
-        buffer.forget(&batch);
+        buffer.forget(&split(batch).0);
         assert!(buffer.has_room_for(&of("loud")));
     }
 
@@ -324,7 +328,7 @@ mod tests {
         fill(&mut buffer, "ann", 2);
         let batch = buffer.next();
         assert_eq!(batch.len(), 2);
-        buffer.forget(&batch);
+        buffer.forget(&split(batch).0);
         assert!(buffer.next().is_empty() && !buffer.is_written);
         assert!(buffer.shares.is_empty() && buffer.held == 0);
     }
@@ -333,7 +337,8 @@ mod tests {
     fn entries_of_a_realm_are_in_rows_in_their_order() {
         let batch: Vec<(Whose, Entry)> =
             (0..=ROW_MAX).map(|number| (of("ann"), entry(&number.to_string()))).collect();
-        let lists = lists(&batch);
+        let (callers, lists) = split(batch);
+        assert!(callers.len() == ROW_MAX + 1 && callers.iter().all(|one| *one == of("ann")));
         let sizes: Vec<usize> = lists.iter().map(|(_, entries)| entries.len()).collect();
         assert_eq!(sizes, [ROW_MAX, 1]);
         assert_eq!(&*lists[1].1[0].subject, ROW_MAX.to_string());

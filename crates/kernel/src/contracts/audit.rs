@@ -57,7 +57,8 @@ pub trait Audit: Send + Sync {
     fn begin(&self, keys: Arc<dyn ChainKeys>);
 
     /// Writes entries, each list as one row of its chain, all of them or none. Durable on return.
-    fn write(&self, entries: Entries) -> Read<'_, ()>;
+    /// They are shared, so that who must try again needs no copy.
+    fn write(&self, entries: Arc<Entries>) -> Read<'_, ()>;
 
     /// All chains, by name.
     fn chains(&self) -> Read<'_, Vec<ChainState>>;

@@ -60,7 +60,7 @@ pub fn entry(at: i64, subject: &str, act: &'static str) -> Entry {
 
 /// Writes one row.
 pub fn write(audit: &dyn Audit, chain: ChainName, entries: Vec<Entry>) {
-    got(audit.write(vec![(chain, entries)]));
+    got(audit.write(Arc::new(vec![(chain, entries)])));
 }
 
 /// A chain as it stands; one without rows has none.
@@ -165,9 +165,10 @@ pub fn of_several_lists_all_are_written_or_none(scene: Scene) {
     audit.begin(Arc::new(TestKeys));
     let one = |at: i64| vec![entry(at, "ann", "call")];
     let server = ChainName::server();
-    got(audit.write(vec![(of_realm(), one(1)), (server.clone(), one(1)), (of_realm(), one(2))]));
-    got(audit.write(Vec::new()));
-    got(audit.write(vec![(of_realm(), Vec::new())]));
+    let lists = vec![(of_realm(), one(1)), (server.clone(), one(1)), (of_realm(), one(2))];
+    got(audit.write(Arc::new(lists)));
+    got(audit.write(Arc::default()));
+    got(audit.write(Arc::new(vec![(of_realm(), Vec::new())])));
     assert_eq!(verified(audit, &of_realm(), &[]), whole(2), "each list is a row of its own");
     assert_eq!(verified(audit, &server, &[]), whole(1));
 }
@@ -186,7 +187,7 @@ pub fn nothing_is_written_to_the_audit_without_keys(scene: Scene) {
     let key = new_key("aaaaaaaaaa", "a");
     let error = block_on(keys.put_audited(&key, None, about())).err();
     assert!(error.as_ref().is_some_and(no_keys), "{error:?}");
-    assert!(block_on(audit.write(about())).is_err());
+    assert!(block_on(audit.write(Arc::new(about()))).is_err());
     assert_eq!((got(audit.chains()), got(keys.all())), (Vec::new(), Vec::new()));
     assert!(scene.load(Driver::new("r", "a").key()).is_none());
     done(scene.store().append(Driver::new("r", "a").created()));

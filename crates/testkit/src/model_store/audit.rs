@@ -109,7 +109,7 @@ impl Audit for ModelStore {
         }
     }
 
-    fn write(&self, entries: Entries) -> Read<'_, ()> {
+    fn write(&self, entries: Arc<Entries>) -> Read<'_, ()> {
         let keys = self.audit_keys();
         Box::pin(ModelStore::write(self, move |tables| {
             let rows = tables.audit_rows(keys.as_deref(), &entries)?;

@@ -86,7 +86,7 @@ impl Audit for SqliteStore {
         let _ = self.audit_keys.0.set(keys);
     }
 
-    fn write(&self, entries: Entries) -> Read<'_, ()> {
+    fn write(&self, entries: Arc<Entries>) -> Read<'_, ()> {
         let keys = self.audit_keys.clone();
         self.writes.perform(move |connection| write_all(connection, &keys, &entries))
     }
