@@ -4,6 +4,7 @@
 pub mod system;
 pub mod refusal;
 mod shares;
+mod storage;
 pub mod request;
 mod idempotency;
 pub mod waiting;

@@ -18,6 +18,7 @@ use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::session_cache::Rest;
 use crate::shares::{RealmsNow, Shares};
+use crate::storage::Storage;
 use crate::suspects::Suspects;
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
@@ -125,6 +126,8 @@ pub(crate) struct Shared {
     pub(crate) turn_shares: Shares,
     /// Those of sessions that are being driven.
     pub(crate) run_shares: Shares,
+    /// What runs store.
+    pub(crate) storage: Arc<Storage>,
     /// The realms whose callers share the limits, if they do.
     realms: Option<RealmsNow>,
     pub(crate) counters: Counters,
@@ -190,8 +193,12 @@ impl Engine {
         let watchers = Arc::new(Watchers::default());
         let woken = watchers.clone();
         parts.store.on_commit(Arc::new(move |keys| woken.committed(keys)));
+        let (clock, spawn) = (parts.clock.clone(), parts.spawn.clone());
+        let (store, of) = (parts.store.clone(), realms.clone());
+        let storage = Arc::new(Storage::new(limits.clone(), of, store, clock, spawn));
         Ok(Self {
             shared: Arc::new(Shared {
+                storage,
                 store: parts.store,
                 definitions: parts.definitions,
                 blobs: parts.blobs,

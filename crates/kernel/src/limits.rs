@@ -315,12 +315,15 @@ limits! {
         /// How many sessions move at the same time.
         runs_active_max: usize = 4_096, 1..=1_000_000;
         /// Which part of `runs_active_max`, `turns_active_max`, `calls_active_max`, `streams_max`,
-        /// `mcp_sessions_max` and `logins_per_minute` one realm may use, in percent, where
-        /// credentials are required and there are several realms.
+        /// `mcp_sessions_max`, `logins_per_minute` and `stored_bytes_max` one realm may use, in
+        /// percent, where credentials are required and there are several realms.
         realm_share_percent: u32 = 50, 1..=100;
         /// Which part of what its realm may use one caller may use, in percent, where credentials
         /// are required.
         caller_share_percent: u32 = 25, 1..=100;
+        /// About how many bytes of journal and blobs all runs store that are kept; beyond that no
+        /// run starts. 0 sets no limit.
+        stored_bytes_max: u64 = 0, 0..=1024 * 1024 * GIB;
         /// How many commands wait for one session.
         session_queue_max: usize = 64, 1..=65_536;
         /// How many requests wait for one case of a pipeline.

@@ -6,6 +6,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
+use kernel::identity::shares::SharedLimit;
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -356,7 +357,8 @@ pub(crate) fn rate_limit(
             (format!("\"{of}\";q={max};w={window}"), format!("\"{of}\";r=0;t={reset}"))
         }
         None => {
-            let unit = "concurrent-requests";
+            let is_bytes = of == SharedLimit::StoredBytes.word();
+            let unit = if is_bytes { "content-bytes" } else { "concurrent-requests" };
             (format!("\"{of}\";q={max};qu=\"{unit}\""), format!("\"{of}\";r=0"))
         }
     };
@@ -505,11 +507,14 @@ mod tests {
     fn who_has_used_something_up_learns_its_own_numbers() {
         let runs = Quota { of: "runs", max: 512, window_s: None };
         let runs = Refusal::new(RefusalCode::RunsActiveMax(Box::new(runs)), "too many");
+        let bytes = Quota { of: "bytes", max: 1_024, window_s: None };
+        let bytes = Refusal::new(RefusalCode::StoredBytesMax(Box::new(bytes)), "too much");
         let calls = Some(Quota { of: "calls", max: 7, window_s: Some(60) });
         let calls = Box::new(TryLater { quota: calls, ..TryLater::after(8_001) });
         let calls = Refusal::new(RefusalCode::RateLimited(calls), "too soon");
         for (refusal, policy, left) in [
             (runs, "\"runs\";q=512;qu=\"concurrent-requests\"", "\"runs\";r=0"),
+            (bytes, "\"bytes\";q=1024;qu=\"content-bytes\"", "\"bytes\";r=0"),
             (calls, "\"calls\";q=7;w=60", "\"calls\";r=0;t=9"),
         ] {
             let response = Failure::from(refusal).render(Shape::Problem, String::new());

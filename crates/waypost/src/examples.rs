@@ -198,6 +198,7 @@ mod tests {
             changed_at: Millis(0),
             spent: RunSpent::default(),
             stopped: None,
+            bytes: 0,
         }
     }
 

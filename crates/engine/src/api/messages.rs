@@ -226,6 +226,7 @@ impl Sessions<'_> {
     /// Keeps a file that a message brings. It stays once an event holds it; else it is removed
     /// after a while.
     pub async fn keep_file(self, caller: &Caller, bytes: Vec<u8>) -> Result<BlobRef> {
+        self.shared.storage.check(caller)?;
         Ok(self.shared.blobs.put(&caller.realm, bytes).await?)
     }
 }

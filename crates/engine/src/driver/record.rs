@@ -104,6 +104,7 @@ impl Driver {
         let events = std::mem::take(&mut self.pending);
         let history = std::mem::take(&mut self.history);
         let now = self.shared.clock.now();
+        self.shared.storage.add(&self.key.realm, session.owner.as_ref(), &events);
         let mut append = match Append::new(session, self.fence, &events, history, now) {
             Ok(append) => append,
             Err(error) => {

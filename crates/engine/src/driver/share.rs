@@ -34,6 +34,9 @@ impl Shared {
     /// What a session takes of the share of who gives it this command. Only what begins something
     /// new is refused: replies, cancellations and what was begun before go on in any case.
     pub(crate) fn run_share(&self, key: &SessionKey, command: &Command) -> Result<Share> {
+        if let Some(caller) = command.caller().filter(|_| command.begins()) {
+            self.storage.check(caller)?;
+        }
         let take = |caller: &Caller| self.run_shares.try_take(caller);
         let of_owner = || Some(Caller::new(key.realm.clone(), key.owner.clone()?));
         let taken = match command {

@@ -106,6 +106,8 @@ codes! {
     SessionBusy => "session_busy", TooMany;
     /// Too many sessions are driven at once.
     RunsActiveMax(Box<Quota>) => "runs_active_max", TooMany;
+    /// So much is stored that nothing new begins.
+    StoredBytesMax(Box<Quota>) => "stored_bytes_max", TooMany;
     /// Too many runs of the context are active.
     ContextRunsMax => "context_runs_max", TooMany;
     /// Too many requests wait for the case.
@@ -292,7 +294,7 @@ impl RefusalCode {
     /// What the caller has used up, where it is known how much it may use.
     pub fn quota(&self) -> Option<Quota> {
         match self {
-            Self::RunsActiveMax(quota) => Some(**quota),
+            Self::RunsActiveMax(quota) | Self::StoredBytesMax(quota) => Some(**quota),
             Self::RateLimited(later) | Self::TooManyCalls(later) | Self::CircuitOpen(later) => {
                 later.quota
             }

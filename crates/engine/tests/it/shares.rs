@@ -1,11 +1,13 @@
-//! Shares: one caller cannot take another's place among runs, turns and calls, and is not kept from
-//! its own by what it finished.
+//! Shares: one caller cannot take another's place among runs, turns and calls, nor its room in the
+//! store, and is not kept from its own by what it finished.
 
 use crate::model::{Says, Scripted};
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use crate::{ASK, READ};
+use engine::refusal::{Quota, Refusal};
 use engine::{AgentFile, CallReport, Models, Parts, RealmsNow, Saying};
 use kernel::ask::Reply;
+use kernel::contracts::SessionRef;
 use kernel::identity::realm::{RealmSettings, Realms};
 use kernel::identity::shares::SharedLimit;
 use kernel::limits::Limits;
@@ -16,16 +18,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 const HELPER: &str = "refName: helper\nllmConfigRef: fast\n";
+/// Its output is kept as a blob.
+const FAT: &str = "planId: fat\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
+    arguments: {repeat: 120000}, saveAs: out, nextStepId: end}, {id: end, type: final_response, \
+    message: ok}]";
 
 /// With one realm that has four of this, and a share of one for each caller.
 async fn world(folder: &Path, limit: SharedLimit, models: Models) -> World {
-    let own = RealmSettings { limits: BTreeMap::from([(limit, 4)]), ..RealmSettings::default() };
+    limited(folder, limit, 4, models).await
+}
+
+/// With one realm that has so much of this, and a quarter of it for each caller.
+async fn limited(folder: &Path, limit: SharedLimit, own: usize, models: Models) -> World {
+    let own = RealmSettings { limits: BTreeMap::from([(limit, own)]), ..RealmSettings::default() };
     let realms = Arc::new(Realms(BTreeMap::from([("default".into(), own)])));
     let now: RealmsNow = Arc::new(move || realms.clone());
     let limits = Limits { caller_share_percent: 25, stop_wait_ms: 0, ..Limits::default() };
     let limits = Arc::new(limits);
     let change = |parts| Parts { limits, models, realms: Some(now), ..parts };
-    let world = World::changed(folder, &[READ, ASK], change).await;
+    let world = World::changed(folder, &[READ, ASK, FAT], change).await;
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
     world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();
     world
@@ -138,4 +149,68 @@ async fn one_caller_cannot_take_the_turns_of_another() {
     world.until("the turn of the other caller", |_| model.asked() == 2).await;
     world.engine.runs().cancel(&caller(), first).await.unwrap();
     world.until("the next turn, once one is given up", |_| model.asked() == 3).await;
+}
+
+/// Makes sessions until that is refused: what a new process finds in its store it learns in a moment.
+async fn until_refused(world: &World) -> Refusal {
+    for _ in 0..LOOKS_MAX {
+        match world.engine.sessions().create(&caller(), None).await {
+            Ok(_) => tokio::time::sleep(LOOK).await,
+            Err(refusal) => return refusal,
+        }
+    }
+    panic!("waited in vain for a refusal");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_caller_cannot_take_the_room_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = async || {
+        let world =
+            limited(folder.path(), SharedLimit::StoredBytes, 400_000, Models::default()).await;
+        world.permits.add_permits(9);
+        world
+    };
+    let world = open().await;
+    let waiting = world.run("ask", json!({}), "waiting").await;
+    assert_eq!(world.run("fat", json!({}), "fat").await.run.status.name(), "completed");
+    let request = world.request("read", json!({}), "more");
+    let refusal = world.engine.runs().start(&caller(), request, 0).await.unwrap_err();
+    assert_eq!(refusal.code.name(), "stored_bytes_max");
+    assert_eq!(refusal.message, "the runs of this caller may store 100000 bytes, and do");
+    let quota = Quota { of: "bytes", max: 100_000, window_s: None };
+    assert_eq!(refusal.code.quota(), Some(quota));
+    let request = world.request("fat", json!({}), "of bob");
+    let report = world.engine.runs().start(&bob(), request, WAIT_MS).await.unwrap();
+    assert_eq!(report.run.status.name(), "completed", "another caller has room of its own");
+    // What was begun goes on.
+    let (ask, reply) = (waiting.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let replied = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(replied.run.run.status.name(), "completed");
+    world.at_rest().await;
+    world.crash().await;
+
+    let world = open().await;
+    assert_eq!(until_refused(&world).await.code.name(), "stored_bytes_max");
+    let fat = SessionRef::Key { key: "fat".into(), space: None };
+    world.engine.sessions().remove(&caller(), &fat).await.unwrap();
+    for _ in 0..LOOKS_MAX {
+        if world.engine.sessions().create(&caller(), None).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for the room of what was removed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_shared_all_runs_have_one_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { stored_bytes_max: 100_000, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[FAT], limits).await;
+    world.permits.add_permits(1);
+    world.run("fat", json!({}), "fat").await;
+    let refusal = world.engine.sessions().create(&bob(), None).await.unwrap_err();
+    assert_eq!(refusal.code.name(), "stored_bytes_max");
+    assert_eq!(refusal.message, "runs may store 100000 bytes, and do");
 }

@@ -1,6 +1,7 @@
 //! What a store says of its own work, for those who measure it.
 
-use crate::values::ids::Millis;
+use crate::values::ids::{Millis, RealmId};
+use std::sync::Arc;
 
 /// Commits are grouped by how many milliseconds they took: up to each of these, or longer.
 pub const COMMIT_MS: [u64; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000];
@@ -54,6 +55,17 @@ pub struct OpenSessions {
     pub status: String,
     /// How many.
     pub count: u64,
+}
+
+/// What the runs of one owner store in one realm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBytes {
+    /// The realm.
+    pub realm: RealmId,
+    /// Whose runs they are: a subject. None in local mode, nor for runs of release 0.1.0.
+    pub owner: Option<Arc<str>>,
+    /// About how many bytes of journal and blobs.
+    pub bytes: u64,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{
     AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, SessionAsk,
-    SessionFilter, SessionRef, SessionRun,
+    SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use crate::definition::pipeline::TallyRow;
 use crate::journal::projection::SessionRow;
@@ -56,6 +56,10 @@ pub trait Lists: Send + Sync {
     /// How many sessions are not over, by status, and how many of them are parked. What is over
     /// costs nothing here.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
+
+    /// About how many bytes the runs of every realm store that are there, by realm and owner. All
+    /// runs are looked at: whoever asks often keeps what it learned.
+    fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>>;
 
     /// How often cases of a pipeline took which path, the most frequent first. Removing sessions
     /// leaves this as it is.

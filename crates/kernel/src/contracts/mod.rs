@@ -27,7 +27,9 @@ pub mod sink;
 pub mod backup;
 pub mod observe;
 
-pub use crate::contracts::figures::{CommitTimes, OpenAsks, OpenSessions, StoreFigures};
+pub use crate::contracts::figures::{
+    CommitTimes, OpenAsks, OpenSessions, StoreFigures, StoredBytes,
+};
 pub use crate::contracts::policy::Policy;
 pub use crate::journal::lists::{
     AskFilter, FeedRow, Page, Paged, RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef,

@@ -18,12 +18,21 @@ pub enum SharedLimit {
     McpSessions,
     /// Logins at upstream servers in a minute.
     Logins,
+    /// Bytes that runs store.
+    StoredBytes,
 }
 
 impl SharedLimit {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Runs, Self::Turns, Self::Calls, Self::Streams, Self::McpSessions, Self::Logins];
+    pub const ALL: [Self; 7] = [
+        Self::Runs,
+        Self::Turns,
+        Self::Calls,
+        Self::Streams,
+        Self::McpSessions,
+        Self::Logins,
+        Self::StoredBytes,
+    ];
 
     /// Its name in the settings.
     pub fn setting(self) -> &'static str {
@@ -34,6 +43,7 @@ impl SharedLimit {
             Self::Streams => "streams_max",
             Self::McpSessions => "mcp_sessions_max",
             Self::Logins => "logins_per_minute",
+            Self::StoredBytes => "stored_bytes_max",
         }
     }
 
@@ -46,6 +56,7 @@ impl SharedLimit {
             Self::Streams => "streams",
             Self::McpSessions => "sessions",
             Self::Logins => "logins",
+            Self::StoredBytes => "bytes",
         }
     }
 
@@ -58,10 +69,11 @@ impl SharedLimit {
             Self::Streams => "event streams",
             Self::McpSessions => "MCP sessions",
             Self::Logins => "logins",
+            Self::StoredBytes => "stored bytes",
         }
     }
 
-    /// The limit over all callers.
+    /// The limit over all callers; as much as there can be where 0 sets none.
     pub fn whole(self, limits: &Limits) -> usize {
         match self {
             Self::Runs => limits.runs_active_max,
@@ -70,6 +82,10 @@ impl SharedLimit {
             Self::Streams => limits.streams_max,
             Self::McpSessions => limits.mcp_sessions_max,
             Self::Logins => usize::try_from(limits.logins_per_minute).unwrap_or(usize::MAX),
+            Self::StoredBytes => match limits.stored_bytes_max {
+                0 => usize::MAX,
+                max => usize::try_from(max).unwrap_or(usize::MAX),
+            },
         }
     }
 }
@@ -95,6 +111,8 @@ impl Portion {
         let whole = limit.whole(limits);
         let part = |of: usize, percent: u32| percent_of(of, percent).max(1).min(whole);
         let realm = match own {
+            // Only a limit that can be none is 0.
+            Some(0) => whole,
             Some(own) => part(own, 100),
             None if is_only_realm => whole,
             None => part(whole, limits.realm_share_percent),
@@ -139,6 +157,17 @@ mod tests {
         let whole = Limits { realm_share_percent: 100, caller_share_percent: 100, ..one };
         let all = Portion::of(SharedLimit::Calls, &whole, None, false);
         assert_eq!((all.realm, all.caller), (1_024, 1_024));
+    }
+
+    #[test]
+    fn a_limit_that_is_none_leaves_realms_their_own() {
+        assert_eq!(portion(SharedLimit::StoredBytes, Some(1_000), false), (1_000, 250));
+        let (realm, caller) = portion(SharedLimit::StoredBytes, Some(0), false);
+        assert!(realm == usize::MAX && caller > usize::MAX / 1_000, "{caller}");
+        let limits = Limits { stored_bytes_max: 800, ..Limits::default() };
+        let of = |own| Portion::of(SharedLimit::StoredBytes, &limits, own, false);
+        assert_eq!((of(None).realm, of(None).caller), (400, 100));
+        assert_eq!((of(Some(0)).realm, of(Some(0)).caller), (800, 200));
     }
 
     #[test]

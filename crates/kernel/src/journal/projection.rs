@@ -107,6 +107,9 @@ pub struct RunRow {
     /// What stopped an agent of it before it was done: a limit, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Arc<str>>,
+    /// About how many bytes of journal and blobs it stored. For the store alone.
+    #[serde(skip)]
+    pub bytes: u64,
 }
 
 /// An ask in the inbox.
@@ -287,6 +290,7 @@ pub fn run_row(run: &Run) -> RunRow {
         changed_at: run.changed_at,
         spent: run.spent,
         stopped: run.stopped.clone(),
+        bytes: run.used.map_or(0, |used| used.bytes),
     }
 }
 

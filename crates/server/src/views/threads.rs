@@ -339,6 +339,7 @@ mod tests {
                 changed_at: at,
                 spent: RunSpent::default(),
                 stopped: None,
+                bytes: 0,
             },
             session: SessionRow {
                 id: SessionId(1),

@@ -33,11 +33,12 @@ const ADVANCE: &str = "UPDATE sessions SET status = ?4, run = ?5, plan = ?6, ste
 const JOURNAL: &str = "INSERT INTO journal (session, seq, last_seq, body) VALUES (?1, ?2, ?3, ?4)";
 
 const RUN: &str = "INSERT INTO runs (id, session, no, plan, status, step, answer, last_error, \
-     started_at, ended_at, spent, stopped, closure, owner, changed_at, listed) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
+     started_at, ended_at, spent, stopped, closure, owner, changed_at, listed, bytes) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, step = excluded.step, \
      answer = excluded.answer, last_error = excluded.last_error, ended_at = excluded.ended_at, \
-     spent = excluded.spent, stopped = excluded.stopped, changed_at = excluded.changed_at \
+     spent = excluded.spent, stopped = excluded.stopped, changed_at = excluded.changed_at, \
+     bytes = excluded.bytes \
      WHERE runs.session = excluded.session";
 
 const OPEN_ASK: &str = "INSERT INTO asks (id, session, realm, run, step, kind, status, body, \
@@ -247,6 +248,7 @@ fn write_run(connection: &Connection, session: i64, run: &RunRow, append: &Appen
         run.owner,
         run.changed_at.0,
         listed,
+        integer(run.bytes),
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);

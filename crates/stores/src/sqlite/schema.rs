@@ -48,6 +48,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(15, "principals", include_str!("migrations/0015_principals.sql")),
     Migration::new(16, "realms", include_str!("migrations/0016_realms.sql")),
     Migration::new(17, "changed_runs", include_str!("migrations/0017_changed_runs.sql")),
+    Migration::new(18, "stored_bytes", include_str!("migrations/0018_stored_bytes.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

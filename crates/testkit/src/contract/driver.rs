@@ -125,6 +125,7 @@ impl Driver {
             changed_at: Millis(11),
             spent: RunSpent::default(),
             stopped: None,
+            bytes: 0,
         }
     }
 

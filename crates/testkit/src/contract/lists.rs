@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use kernel::ask::held::{Does, HeldBy};
 use kernel::contracts::{
     AskFilter, OpenAsks, OpenSessions, RunFilter, RunPage, SessionFilter, SessionRef, StoreError,
-    Whose,
+    StoredBytes, Whose,
 };
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::{Append, AskChange, OnceRow, RunRow, StoredClosure};
@@ -216,6 +216,44 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
     done(scene.store().append(ended));
     let found = there(got(scene.store().run(&realm(), run.id)));
     assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+pub fn what_runs_store_is_summed_up_by_realm_and_owner(scene: Scene) {
+    let append = |driver: &mut Driver, run: &RunRow| {
+        let append = if driver.row.seq == 0 { driver.created() } else { driver.next() };
+        done(scene.store().append(Append { runs: vec![run.clone()], ..append }));
+    };
+    let stored = |realm: &str, owner: Option<&str>, bytes: u64| StoredBytes {
+        realm: realm.into(),
+        owner: owner.map(Arc::from),
+        bytes,
+    };
+    assert!(got(scene.store().stored_bytes()).is_empty());
+    let (mut a, mut b, mut c) =
+        (Driver::new("q", "a"), Driver::new("r", "b"), Driver::new("r", "c"));
+    let of_ann = |driver: &Driver, no: u32, bytes: u64| RunRow {
+        owner: Some("ann".into()),
+        bytes,
+        ..driver.run_row(no)
+    };
+    let nobodys = RunRow { bytes: 7, ..b.run_row(1) };
+    append(&mut b, &nobodys);
+    let first = of_ann(&c, 1, 100);
+    append(&mut c, &first);
+    let second = of_ann(&c, 2, 30);
+    append(&mut c, &second);
+    let other = of_ann(&a, 1, 5);
+    append(&mut a, &other);
+    let found = got(scene.store().stored_bytes());
+    let anns = stored("r", Some("ann"), 130);
+    assert_eq!(found, [stored("q", Some("ann"), 5), stored("r", None, 7), anns.clone()]);
+    // A run that stores more has more, not both.
+    append(&mut b, &RunRow { bytes: 9, ..nobodys });
+    let found = got(scene.store().stored_bytes());
+    assert_eq!(found[1..], [stored("r", None, 9), anns]);
+    got(scene.store().remove(c.key(), c.row.known()));
+    let found = got(scene.store().stored_bytes());
+    assert_eq!(found, [stored("q", Some("ann"), 5), stored("r", None, 9)]);
 }
 
 /// A run of a context that changed then, written with all that came before.

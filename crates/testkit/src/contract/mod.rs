@@ -57,6 +57,7 @@ macro_rules! store_contract {
                 a_run_is_kept_up_to_date,
                 runs_of_contexts_are_listed_by_their_last_change,
                 sessions_that_are_not_over_are_counted_by_status,
+                what_runs_store_is_summed_up_by_realm_and_owner,
                 another_realm_sees_nothing,
                 a_key_is_written_with_what_it_stands_for_and_only_once,
                 roads_are_counted_with_the_runs_that_take_them;

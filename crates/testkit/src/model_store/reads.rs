@@ -4,7 +4,7 @@ use super::tables::{AskData, KeyName, RunData, SessionData, Tables};
 use kernel::ask::AskStatus;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, RunFilter,
-    RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored,
+    RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored, StoredBytes,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::event::{self, Event};
@@ -13,6 +13,7 @@ use kernel::values::ids::{AskId, Known, Millis, PipelineName, RealmId, RunId, Se
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a session that is parked is counted.
 const PARKED: &str = "parked";
@@ -244,6 +245,18 @@ impl Tables {
         }
         let counted = open.into_iter();
         counted.map(|(status, count)| OpenSessions { status: status.to_owned(), count }).collect()
+    }
+
+    /// How many bytes the runs store that are there, by realm and owner.
+    pub(super) fn stored_bytes(&self) -> Vec<StoredBytes> {
+        let mut sums: BTreeMap<(RealmId, Option<Arc<str>>), u64> = BTreeMap::new();
+        for RunData { session, row, .. } in self.runs.values() {
+            let Some(session) = self.sessions.get(session) else { continue };
+            let whose = (session.row.key.realm.clone(), row.owner.clone());
+            *sums.entry(whose).or_default() += row.bytes;
+        }
+        let rows = sums.into_iter();
+        rows.map(|((realm, owner), bytes)| StoredBytes { realm, owner, bytes }).collect()
     }
 
     /// How often cases of a pipeline took which path, the most frequent first.

@@ -8,7 +8,7 @@ use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
     RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
-    StoreError, Ticket, Trimmable,
+    StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -160,6 +160,10 @@ impl Lists for SimStore {
 
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
         self.inner.open_sessions(realm)
+    }
+
+    fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>> {
+        self.inner.stored_bytes()
     }
 
     fn tallies<'a>(

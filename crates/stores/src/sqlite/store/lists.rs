@@ -11,7 +11,7 @@ use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
 use kernel::contracts::{
     AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage,
-    SessionAsk, SessionFilter, SessionRef, SessionRun,
+    SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
@@ -176,6 +176,18 @@ impl Lists for SqliteStore {
                  WHERE parked IS NOT NULL AND realm = ?1 HAVING count(*) > 0 ORDER BY status";
             many(connection, sql, params![realm.as_str()], |row| {
                 Ok(OpenSessions { status: row.get(0)?, count: count(row, 1)? })
+            })
+        })
+    }
+
+    fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>> {
+        self.readers.read(|connection| {
+            let sql = "SELECT s.realm, r.owner, sum(r.bytes) FROM runs AS r \
+                 JOIN sessions AS s ON s.pk = r.session \
+                 GROUP BY s.realm, r.owner ORDER BY s.realm, r.owner";
+            many(connection, sql, (), |row| {
+                let realm = RealmId(row.get(0)?);
+                Ok(StoredBytes { realm, owner: row.get(1)?, bytes: count(row, 2)? })
             })
         })
     }

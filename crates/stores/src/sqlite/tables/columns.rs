@@ -24,7 +24,7 @@ pub(crate) const AFTER_SESSION: usize = 16;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
      r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped, r.owner, \
-     coalesce(r.changed_at, r.ended_at, r.started_at)";
+     coalesce(r.changed_at, r.ended_at, r.started_at), r.bytes";
 /// The columns that `ask` reads, from the tables `s` and `a`.
 pub(crate) const ASK: &str = "s.id, s.realm, s.space, s.key, a.body, a.status, a.decision";
 /// Where the columns after `ASK` begin.
@@ -103,6 +103,7 @@ pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun> {
         stopped: row.get(14)?,
         owner: row.get(15)?,
         changed_at: Millis(row.get(16)?),
+        bytes: count(row, 17)?,
     };
     Ok(SessionRun { session, key, row: run })
 }

@@ -53,6 +53,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
             changed_at: Millis(0),
             spent: RunSpent::default(),
             stopped: None,
+            bytes: 0,
         },
         session: SessionRow {
             id: SessionId(1),
