@@ -322,10 +322,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 17, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 18, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 17, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 18, .. }));
 }
 
 #[test]
@@ -792,6 +792,30 @@ fn a_run_of_an_older_database_changed_when_it_ended_or_began() {
     for (run, at) in [(ended, 20), (begun, 11)] {
         let found = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
         assert_eq!(found.row, RunRow { changed_at: Millis(at), ..run });
+    }
+}
+
+#[test]
+fn what_runs_of_an_older_database_store_is_the_size_of_their_journal() {
+    let scene = Scene::new();
+    let mut a = Driver::new("r", "a");
+    let created = a.created();
+    let mut both = a.next();
+    both.runs = vec![RunRow { ended_at: Some(Millis(20)), ..a.run_row(1) }, a.run_row(2)];
+    let bytes = (created.body.len() + both.body.len()) as u64;
+    done(scene.store().append(created));
+    done(scene.store().append(both));
+    let folder = scene.closed();
+    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
+    let as_before = "ALTER TABLE runs DROP COLUMN bytes;
+        DELETE FROM migrations WHERE version = 18;";
+    database.execute_batch(as_before).unwrap();
+    drop(database);
+    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
+    let scene = Scene { opened, folder };
+    for (no, bytes) in [(1, 0), (2, bytes)] {
+        let found = block_on(scene.store().run(&realm(), a.run_row(no).id)).unwrap().unwrap();
+        assert_eq!(found.row.bytes, bytes, "run {no}");
     }
 }
 

@@ -44,6 +44,7 @@ mod trace;
 mod upstreams;
 mod providers;
 mod mcp_client;
+mod shares;
 mod logins;
 mod agents;
 mod acts;

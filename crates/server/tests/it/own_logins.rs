@@ -15,9 +15,14 @@ const HUB: &str = "/api/v1/upstreams/hub";
 const OWN: &str = "/api/v1/upstreams/hub/my-login";
 
 fn project(login: &LoginServer) -> Project {
+    limited(login, "")
+}
+
+/// With these lines in `[limits]`.
+fn limited(login: &LoginServer, limits: &str) -> Project {
     let settings = format!(
-        "[server]\nhosts = [\"wp.example.com\"]\n[mcp.servers.hub]\nurl = \"{}/mcp\"\n\
-         trusted = true\nlogin = \"user\"\n",
+        "[server]\nhosts = [\"wp.example.com\"]\n[limits]\n{limits}\n\
+         [mcp.servers.hub]\nurl = \"{}/mcp\"\ntrusted = true\nlogin = \"user\"\n",
         login.base
     );
     Project { config: Config::parse("waypost.toml", &settings).unwrap(), ..Project::demo() }
@@ -139,5 +144,100 @@ async fn the_logins_of_a_disabled_principal_are_removed() {
         assert_eq!(answer.status, status, "{answer:?}");
     }
     assert!(!is_logged_in(&house, &ann).await && !can_call(&house, &ann).await);
+    stopper.stop().await;
+}
+
+/// A plan whose only call somebody must approve.
+fn approved_call() -> Value {
+    json!({"plan": {"planId": "it/sum", "steps": [
+        {"id": "add", "type": "tool_call", "toolId": "hub.add", "approve": true,
+         "arguments": {"a": 2, "b": 3}, "saveAs": "sum", "nextStepId": "end"},
+        {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.sum"}},
+    ]}})
+}
+
+/// Starts a run, and has another approve its call: the run then.
+async fn approved(house: &House, starter: &str, approver: &str) -> Value {
+    let started = send(house, starter, Method::POST, "/api/v1/runs", approved_call()).await;
+    assert_eq!(started.status, 202, "{started:?}");
+    let ask = &started.body["run"]["asks"][0];
+    assert_eq!(ask["kind"], "approve", "{started:?}");
+    let decisions = json!([{"callId": ask["calls"][0]["callId"], "approve": true}]);
+    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let body = json!({"decisions": decisions});
+    let answered = send(house, approver, Method::POST, &path, body).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    answered.body["run"].clone()
+}
+
+async fn log_in(house: &House, login: &LoginServer, who: &str) {
+    let shown = code(house, login, who).await;
+    assert_eq!(prove(house, who, &shown).await.status, 204);
+    assert!(can_call(house, who).await);
+}
+
+#[tokio::test]
+async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    // A call waits half of this for a login that is not done.
+    let quick = || limited(&login, "call_timeout_ms = 5000");
+    let (house, stopper) = House::over(quick, &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let alice = member(&house, "alice").await;
+    let bob = json!({"name": "bob", "roles": ["operator"]});
+    let bob = Key::created(&house, ADMIN, bob).await.text;
+    log_in(&house, &login, &alice).await;
+    let run = approved(&house, &alice, &bob).await;
+    assert_eq!(run["status"], "completed", "who approves needs no login: {run}");
+    assert!(run["answer"].to_string().contains('5'), "{run}");
+
+    let ended = send(&house, &alice, Method::DELETE, OWN, Value::Null).await;
+    assert_eq!(ended.status, 204, "{ended:?}");
+    log_in(&house, &login, &bob).await;
+    let mut run = approved(&house, &alice, &bob).await;
+    for _ in 0..2 {
+        // Neither who approves it nor who lets it go on lends it a login.
+        assert_eq!(
+            (&run["status"], &run["asks"][0]["kind"]),
+            (&json!("waiting"), &json!("authorize")),
+            "{run}"
+        );
+        let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
+        let answered = send(&house, &bob, Method::POST, &path, json!({"action": "done"})).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        run = answered.body["run"].clone();
+    }
+    assert_eq!(run["asks"][0]["kind"], "authorize", "{run}");
+
+    log_in(&house, &login, &alice).await;
+    let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
+    let answered = send(&house, &bob, Method::POST, &path, json!({"action": "done"})).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let run = &answered.body["run"];
+    assert_eq!(run["status"], "completed", "{run}");
+    assert!(run["answer"].to_string().contains('5'), "{run}");
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    // Each caller may do a quarter of this.
+    let few = || limited(&login, "logins_per_minute = 4");
+    let (house, stopper) = House::over(few, &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
+    let begin = async |who: &str| send(&house, who, Method::POST, OWN, json!({})).await;
+    assert_eq!(begin(&alice).await.status, 200);
+    for refusal in [begin(&alice).await, prove(&house, &alice, "AAAA-AAAA-AAAA").await] {
+        assert_eq!(refusal.refusal(), refused(429, "logins_limited", &[]));
+        let seconds: u64 = refusal.header("retry-after").parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{refusal:?}");
+        assert_eq!(refusal.header("ratelimit-policy"), "\"logins\";q=1;w=60");
+        assert_eq!(refusal.header("ratelimit"), format!("\"logins\";r=0;t={seconds}"));
+    }
+    assert_eq!(begin(&bob).await.status, 200, "another caller has a share of its own");
     stopper.stop().await;
 }

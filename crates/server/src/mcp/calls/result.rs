@@ -4,7 +4,7 @@
 use super::wanting::lacking;
 use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::client::Version;
-use engine::refusal::{Refusal, RefusalCode, RefusalKind};
+use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::session::RunStatus;
 use kernel::tool::call::{Caller, OwnWords, ToolSpec, Yields};
@@ -256,6 +256,16 @@ pub(crate) fn trouble(refusal: Refusal) -> RpcError {
     let mut data = json!({"code": refusal.code.name()});
     if let Some(hint) = refusal.hint {
         data["hint"] = Value::String(hint);
+    }
+    // Where the answer is 200, no header can say it.
+    if let Some(retry_ms) = refusal.code.retry_ms() {
+        data["retryAfterMs"] = json!(retry_ms);
+    }
+    if let Some(Quota { of, max, window_s }) = refusal.code.quota() {
+        data["quota"] = match window_s {
+            Some(seconds) => json!({"of": of, "max": max, "windowSeconds": seconds}),
+            None => json!({"of": of, "max": max}),
+        };
     }
     RpcError::new(code, refusal.message).data(data)
 }

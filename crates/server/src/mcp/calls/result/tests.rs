@@ -1,7 +1,6 @@
 //! Results in every version, and where tasks stand.
 
 use super::*;
-use engine::refusal::Quota;
 use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunSpent;
 use kernel::tool::call::{Abilities, Pace, Reach};
@@ -142,7 +141,9 @@ fn a_refusal_that_helps_is_a_result() {
     let busy = Refusal::new(RefusalCode::RunsActiveMax(quota), "too many").hint("later");
     let error = refused(busy, Version::June2025).unwrap_err();
     assert_eq!(error.code, INTERNAL_ERROR);
-    assert_eq!(error.data, Some(json!({"code": "runs_active_max", "hint": "later"})));
+    let own = json!({"of": "runs", "max": 1});
+    let told = json!({"code": "runs_active_max", "hint": "later", "quota": own});
+    assert_eq!(error.data, Some(told));
 }
 
 #[test]
