@@ -155,8 +155,9 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                 &[
                     format!("The code is `{code}`. It is good for ten minutes."),
                     format!(
-                        "If you began this login yourself, send the code to Waypost: `PUT \
-                         /api/v1/upstreams/{name}/my-login` with your own credential."
+                        "If you began this login yourself, send the code to Waypost with your own \
+                         credential: `waypost mcp login {name} --code {code}`, or `PUT \
+                         /api/v1/upstreams/{name}/my-login`."
                     ),
                     "If the link was sent to you, give the code to no one: with it the sender \
                      would use your account."

@@ -141,7 +141,8 @@ impl Account {
         let hint = match self.parts.scope.person {
             Some(_) => {
                 format!(
-                    "log in for yourself: `POST /api/v1/upstreams/{}/my-login` gives the page",
+                    "log in for yourself: `waypost mcp login {0} --mine`, or `POST \
+                     /api/v1/upstreams/{0}/my-login`, gives the page",
                     self.name
                 )
             }

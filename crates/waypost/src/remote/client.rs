@@ -161,6 +161,12 @@ impl Client {
         self.sent(Method::PUT, request, body).await
     }
 
+    /// The same where nothing is answered.
+    pub(crate) async fn put_only(&self, request: Request<'_>, body: &Value) -> Result<()> {
+        let builder = self.builder(Method::PUT, &request).timeout(ANSWER_LIMIT + request.wait);
+        self.opened(carrying(builder, body)).await.map(drop)
+    }
+
     async fn sent(&self, method: Method, request: Request<'_>, body: &Value) -> Result<Value> {
         let builder = self.builder(method, &request).timeout(ANSWER_LIMIT + request.wait);
         self.answer(carrying(builder, body)).await

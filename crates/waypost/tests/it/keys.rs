@@ -2,8 +2,14 @@
 
 use crate::process::{Ended, Server, waypost, waypost_with};
 use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
+use testkit::harness::wait_for;
+use testkit::http::Client;
+use testkit::servers::login::LoginServer;
 
 /// A project, and the folder around it.
 fn project() -> (TempDir, PathBuf) {
@@ -130,4 +136,47 @@ fn what_is_no_key_is_refused_before_anything_is_made() {
     ] {
         waypost(&shop, &[&create[..], &[option, value]].concat()).code(2).says(says);
     }
+}
+
+/// A person follows the link of a login to its end: the code on the last page.
+fn code_of(hub: &LoginServer, server: &Server, page: &str) -> String {
+    let back = hub.agree(page);
+    let path = back.strip_prefix(&server.url);
+    let path = path.unwrap_or_else(|| panic!("`{back}` is not here"));
+    let address = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let last = Client::new(address).get(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let (_, rest) = last.body.split_once("The code is <code>").unwrap();
+    rest.split_once("</code>").unwrap().0.to_owned()
+}
+
+#[test]
+fn a_caller_logs_in_at_an_upstream_for_itself() {
+    let hub = LoginServer::start();
+    let (_around, shop) = project();
+    let entry = format!("\n[mcp.servers.hub]\nurl = \"{}/mcp\"\nlogin = \"user\"\n", hub.base);
+    let settings = OpenOptions::new().append(true).open(shop.join("waypost.toml"));
+    settings.unwrap().write_all(entry.as_bytes()).unwrap();
+    let (_, ann) = created(&shop, &["--name", "ann"], "");
+    let (_, bob) = created(&shop, &["--name", "bob"], "");
+    let server = Server::asking(&shop);
+    let listed = |key: &str| with_key(&shop, &["--json", "mcp", "ls"], key).code(0).json();
+    wait_for("the server that wants a login", Duration::from_secs(120), || {
+        (listed(&ann)["items"][0]["state"] == "login").then_some(())
+    });
+    let is_logged_in = |key: &str| listed(key)["items"][0]["yourLogin"]["done"].clone();
+
+    let begin = ["mcp", "login", "hub", "--mine", "--no-browser"];
+    let begun = with_key(&shop, &begin, &ann).code(0);
+    let begun =
+        begun.says("log in at `hub` on this page").says("waypost mcp login hub --code CODE");
+    let code = code_of(&hub, &server, begun.stdout.trim_end());
+    let finish = ["mcp", "login", "hub", "--code", code.as_str()];
+    with_key(&shop, &finish, &bob).code(1).says("no login that you began");
+    with_key(&shop, &["mcp", "login", "hub", "--code", "AAAA-AAAA-AAAA"], &ann).code(1);
+    assert_eq!((is_logged_in(&ann), is_logged_in(&bob)), (json!(false), json!(false)));
+    with_key(&shop, &finish, &ann).code(0).says("you are logged in at `hub`");
+    assert_eq!((is_logged_in(&ann), is_logged_in(&bob)), (json!(true), json!(false)));
+    let forget = ["mcp", "logout", "hub", "--mine"];
+    with_key(&shop, &forget, &ann).code(0).says("your login at `hub` is forgotten");
+    assert_eq!(is_logged_in(&ann), json!(false));
 }

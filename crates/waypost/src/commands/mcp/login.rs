@@ -1,5 +1,6 @@
-//! `waypost mcp login`: someone logs in at an upstream. The server that runs begins it and keeps
-//! what comes of it; here the page is shown, and waited for.
+//! `waypost mcp login`: someone logs in at an upstream, for all callers or for themselves. The
+//! server that runs begins it and keeps what comes of it; here the page is shown, and waited for.
+//! Who logs in for themselves proves with the code that the page shows that it was them.
 
 use super::browser;
 use crate::context::Context;
@@ -11,13 +12,15 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use upstreams::UpstreamState;
-use wire::rest::{Upstream, UpstreamLogin};
+use wire::rest::{AccessMode, LoginProof, Upstream, UpstreamLogin, WhoAmI};
 
 const EXAMPLES: &str = "\
 Examples:
   waypost mcp login github                    # opens a browser, and waits until you are back
   waypost mcp login github --no-browser       # on a machine without one: open the page elsewhere
-  waypost --json mcp login github --wait 0 | jq -r .url";
+  waypost --json mcp login github --wait 0 | jq -r .url
+  waypost mcp login github --mine             # for yourself, where it has `login = \"user\"`
+  waypost mcp login github --code K7QF-2M9X-RW4T    # what the page of your own login showed";
 
 /// What `waypost mcp login` takes.
 #[derive(Debug, Args)]
@@ -27,6 +30,12 @@ pub(crate) struct LoginArgs {
     name: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     pub(super) dir: Option<PathBuf>,
+    /// Log in for yourself, where each caller has a login of its own
+    #[arg(long)]
+    mine: bool,
+    /// Finish a login of your own with the code that its page showed
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["no_browser", "wait"])]
+    code: Option<String>,
     /// Only print the page's address
     #[arg(long)]
     no_browser: bool,
@@ -37,13 +46,18 @@ pub(crate) struct LoginArgs {
 
 /// A server is asked for several things before it says where its page is.
 const BEGIN_SECONDS: u64 = 30;
+/// The login of a caller's own, in paths.
+pub(super) const MINE: &str = "my-login";
 /// How often we check the upstream while a user logs in.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Begins a login, and waits until it is done.
+/// Begins a login, and waits until it is done; or finishes one of the caller's own.
 pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     let (client, output) = (context.client().await?, context.output);
-    let place = ["upstreams", args.name.as_str(), "login"];
+    if let Some(code) = &args.code {
+        return prove(&client, &args.name, code, context).await;
+    }
+    let place = ["upstreams", args.name.as_str(), if args.mine { MINE } else { "login" }];
     let request = Request::to(&place).taking(BEGIN_SECONDS).keyed(context.admin_key()?);
     let login: UpstreamLogin = read(&client.post(request, &json!({})).await?)?;
     output.talk(&format!("log in at `{}` on this page:", args.name));
@@ -55,17 +69,56 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     if args.wait == 0 {
         return Ok(Exit::Ok);
     }
-    let watch = Watch { client, name: &args.name, login: &login, wait_s: args.wait };
+    if args.mine && asks_for_proof(&client, context).await? {
+        let name = &args.name;
+        output.talk(&format!("then finish it: waypost mcp login {name} --code CODE"));
+        output.talk("CODE is what the page shows at the end");
+        return Ok(Exit::Ok);
+    }
+    let (name, whose) = (args.name.as_str(), if args.mine { Whose::Own } else { Whose::Shared });
+    let watch = Watch { client, name, whose, login: &login, wait_s: args.wait };
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
-    let talk = format!("`{}` is ready: {} tools", upstream.name, upstream.tools);
+    let talk = match watch.whose {
+        Whose::Shared => format!("`{}` is ready: {} tools", upstream.name, upstream.tools),
+        Whose::Own => logged_in(name),
+    };
     output.done(&json!(upstream), &talk)
+}
+
+/// Proves that a login was ours.
+async fn prove(client: &Client, name: &str, code: &str, context: &Context) -> Result<Exit> {
+    let place = ["upstreams", name, MINE];
+    let request = Request::to(&place).taking(BEGIN_SECONDS).keyed(context.admin_key()?);
+    client.put_only(request, &json!(LoginProof { code: code.to_owned() })).await?;
+    context.output.done(&json!({"name": name}), &logged_in(name))
+}
+
+fn logged_in(name: &str) -> String {
+    format!("you are logged in at `{name}`")
+}
+
+/// Whether a server wants to see the code of a login: where all are one caller it does not.
+async fn asks_for_proof(client: &Client, context: &Context) -> Result<bool> {
+    let request = Request::to(&["whoami"]).keyed(context.admin_key()?);
+    let who: WhoAmI = read(&client.get(request).await?)?;
+    Ok(who.mode == AccessMode::Credentials)
+}
+
+/// Whose login it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// That of all callers.
+    Shared,
+    /// The caller's own.
+    Own,
 }
 
 /// An upstream that a user logs in at.
 struct Watch<'a> {
     client: Client,
     name: &'a str,
+    whose: Whose,
     login: &'a UpstreamLogin,
     wait_s: u64,
 }
@@ -87,7 +140,11 @@ impl Watch<'_> {
         let first = self.look(context).await?;
         let mut upstream = first.clone();
         loop {
-            match progress(&first, &upstream, &self.login.url) {
+            let progress = match self.whose {
+                Whose::Shared => progress(&first, &upstream, &self.login.url),
+                Whose::Own => own_progress(&upstream),
+            };
+            match progress {
                 Progress::Done => return Ok(upstream),
                 Progress::Failed => return Err(failed(&upstream)),
                 Progress::UnderWay if begun.elapsed() >= Duration::from_secs(self.wait_s) => {
@@ -126,6 +183,12 @@ fn progress(first: &Upstream, now: &Upstream, url: &str) -> Progress {
     }
 }
 
+/// How a login of the caller's own goes.
+fn own_progress(now: &Upstream) -> Progress {
+    let is_over = now.your_login.as_ref().is_some_and(|own| own.done && own.url.is_none());
+    if is_over { Progress::Done } else { Progress::UnderWay }
+}
+
 fn failed(upstream: &Upstream) -> Failure {
     let Upstream { name, last_error, .. } = upstream;
     let why = last_error.as_ref().map_or("it is failing", |fault| fault.message.as_str());
@@ -138,6 +201,7 @@ fn failed(upstream: &Upstream) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::rest::OwnLogin;
 
     fn upstream(state: &str, since: &str, login_url: Option<&str>) -> Upstream {
         let mut body = json!({
@@ -149,6 +213,18 @@ mod tests {
             body["loginUrl"] = json!(url);
         }
         read(&body).unwrap()
+    }
+
+    #[test]
+    fn a_login_of_ones_own_is_done_when_no_page_is_left_to_open() {
+        let own = |your_login: Option<OwnLogin>| {
+            own_progress(&Upstream { your_login, ..upstream("login", "1", None) })
+        };
+        let page = Some("u".to_owned());
+        assert_eq!(own(None), Progress::UnderWay);
+        assert_eq!(own(Some(OwnLogin { done: false, url: page.clone() })), Progress::UnderWay);
+        assert_eq!(own(Some(OwnLogin { done: true, url: page })), Progress::UnderWay, "once more");
+        assert_eq!(own(Some(OwnLogin { done: true, url: None })), Progress::Done);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `waypost mcp logout`: the server forgets what a login at an upstream brought.
 
+use super::login::MINE;
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   waypost mcp logout github
-  waypost mcp login github         # and in again, as another user";
+  waypost mcp login github         # and in again, as another user
+  waypost mcp logout github --mine # your own login, where each caller has one";
 
 /// What `waypost mcp logout` takes.
 #[derive(Debug, Args)]
@@ -20,6 +22,9 @@ pub(crate) struct LogoutArgs {
     name: String,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     pub(super) dir: Option<PathBuf>,
+    /// Forget your own login, where each caller has one
+    #[arg(long)]
+    mine: bool,
 }
 
 /// The upstream is logged out too, which may take time.
@@ -27,9 +32,10 @@ const END_SECONDS: u64 = 30;
 
 /// Has the server forget it.
 pub(super) async fn run(args: &LogoutArgs, context: &Context) -> Result<Exit> {
-    let place = ["upstreams", args.name.as_str(), "login"];
+    let place = ["upstreams", args.name.as_str(), if args.mine { MINE } else { "login" }];
     let request = Request::to(&place).taking(END_SECONDS).keyed(context.admin_key()?);
     context.client().await?.delete(request).await?;
-    let talk = format!("the login at `{}` is forgotten", args.name);
+    let whose = if args.mine { "your" } else { "the" };
+    let talk = format!("{whose} login at `{}` is forgotten", args.name);
     context.output.done(&json!({"name": args.name}), &talk)
 }
