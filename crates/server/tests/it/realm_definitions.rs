@@ -2,7 +2,7 @@
 //! restart, and the project's files are its too, as far as they fit there.
 
 use crate::api_keys::{ADMIN, get, send};
-use crate::house::{ADDRESS, House, approval, assembled, refused, setup};
+use crate::house::{ADDRESS, House, approval, assembled, demo_with_agents, refused, setup};
 use axum::http::Method;
 use engine::{PlanFile, ProjectFiles};
 use project::config::Config;
@@ -155,5 +155,25 @@ async fn a_mistake_in_a_file_of_a_realm_is_told_at_the_start() {
             assert!(told.starts_with("realms/acme/plans/it/broken.yaml:2:"), "{told}");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_realm_has_a_default_agent_of_its_own_or_none() {
+    let tables = "[agents]\ndefault = \"desk\"\n[realms.acme]\ndefault_agent = \"sales\"\n\
+                  [realms.bare]\n";
+    let agents = [
+        ("agents/desk.yaml", "refName: desk\nllmConfigRef: rules\n"),
+        ("agents/sales.yaml", "refName: sales\nllmConfigRef: rules\n"),
+    ];
+    let project = Project { agents: demo_with_agents(&agents).agents, ..project(tables) };
+    let house = House::build(project, Some(ADMIN)).await;
+    for (realm, expected) in [("default", Some("desk")), ("acme", Some("sales")), ("bare", None)] {
+        let listed = get(&house, ADMIN, &format!("/api/v1/agents?realm={realm}")).await;
+        let agents = listed.body["items"].as_array().unwrap_or_else(|| panic!("{listed:?}"));
+        assert_eq!(agents.len(), 2, "{realm}: {listed:?}");
+        let default = agents.iter().find(|agent| agent["default"] == true);
+        let default = default.and_then(|agent| agent["refName"].as_str());
+        assert_eq!(default, expected, "{realm}");
     }
 }

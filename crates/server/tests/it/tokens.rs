@@ -2,6 +2,7 @@
 
 use crate::api_keys::{ADMIN, Key, asking, get, send};
 use crate::house::{Answer, House, encoded, refused, request, text};
+use crate::mcp_client::{asked as message, posted};
 use axum::body::Body;
 use axum::http::Method;
 use base64::Engine as _;
@@ -206,4 +207,38 @@ async fn in_local_mode_no_client_is_led_to_a_login() {
         assert_eq!(refusal.refusal(), refused(404, "not_found", &[]), "{path}");
         assert_eq!(refusal.body.get("resource"), None::<&Value>);
     }
+}
+
+/// The answer to a message of MCP with this credential, in this session where one is named.
+async fn spoken(house: &House, credential: &str, session: Option<&str>, said: &Value) -> Answer {
+    let bearer = format!("Bearer {credential}");
+    let mut headers = vec![("authorization", bearer.as_str())];
+    headers.extend(session.map(|session| ("mcp-session-id", session)));
+    house.send(posted(&headers, said)).await
+}
+
+#[tokio::test]
+async fn a_session_of_mcp_goes_on_with_the_next_token_of_its_subject() {
+    let house = asking("").await;
+    let key = Key::created(&house, ADMIN, json!({"name": "agent"})).await;
+    let other = Key::created(&house, ADMIN, json!({"name": "other"})).await;
+    let first = token(&house, &key, "").await;
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let begun = spoken(&house, &first, None, &message(0, "initialize", params)).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    let session = begun.header("mcp-session-id");
+    let ping = message(1, "ping", json!({}));
+    let status =
+        async |credential: &str| spoken(&house, credential, Some(session), &ping).await.status;
+    assert_eq!((status(&first).await, status(&token(&house, &key, "").await).await), (200, 200));
+    assert_eq!(status(&token(&house, &other, "").await).await, 404, "it is another's");
+    let renewed = key.rotated(&house, 0).await;
+    assert_eq!(status(&first).await, 401, "it ended with its secret");
+    assert_eq!(status(&token(&house, &renewed, "").await).await, 200);
+    // Each request has the scopes of its own credential.
+    let reads = token(&house, &renewed, "&scope=read").await;
+    let call = json!({"name": "math__add", "arguments": {"a": 1, "b": 2}});
+    let call = message(2, "tools/call", call);
+    assert_eq!(spoken(&house, &reads, Some(session), &call).await.status, 403);
 }
