@@ -7,6 +7,9 @@ use axum::http::Method;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
 
 /// Long enough for a server that asks for credentials.
 pub const ADMIN: &str = "an-admin-key-of-more-than-32-characters";
@@ -285,4 +288,33 @@ async fn what_no_key_can_be_is_refused_at_its_place() {
     let refusal = send(&house, ADMIN, Method::POST, KEYS, body).await;
     assert_eq!(refusal.body["hint"], "did you mean `member`?");
     assert_eq!(get(&house, ADMIN, KEYS).await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_waited_for_ends_with_its_key() {
+    // It takes connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = format!(
+        "[limits]\nupstream_connect_timeout_ms = 60000\n[mcp.servers.far]\nurl = \"http://{}/mcp\"",
+        silent.local_addr().unwrap()
+    );
+    let house = asking(&settings).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "boss", "roles": ["admin"]})).await;
+    let check = async {
+        let path = "/api/v1/upstreams/far/check";
+        let answer = send(&house, &key.text, Method::POST, path, json!({})).await;
+        (answer, Instant::now())
+    };
+    let revoke = async {
+        // By then the request waits for the silent server.
+        sleep(Duration::from_millis(200)).await;
+        key.revoke(&house).await;
+        Instant::now()
+    };
+    let ((answer, ended), revoked) = tokio::join!(check, revoke);
+    assert_eq!(answer.refusal(), refused(401, "unauthorized", &[]));
+    let told = "the credential ended before the answer was there";
+    assert_eq!(answer.body["detail"], told, "{answer:?}");
+    let took = ended.saturating_duration_since(revoked);
+    assert!(took < Duration::from_secs(1), "it took {took:?}");
 }

@@ -1,8 +1,10 @@
 //! `/api/v1/upstreams`: what is shown of the servers behind this one, and what never is.
 
-use crate::house::{House, encoded, is_in_clear};
+use crate::api_keys::{ADMIN, Key, asking, get, send};
+use crate::house::{House, encoded, is_in_clear, request};
+use axum::body::Body;
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -197,4 +199,56 @@ async fn a_server_that_fails_in_a_row_is_left_alone_and_shown_so() {
     assert_eq!(listed["items"][0]["breaker"]["failures"], 2, "{listed}");
     let metrics = house.get("/metrics").await.text;
     assert!(metrics.contains("waypost_upstream_breaker_open{upstream=\"far\"} 1"), "{metrics}");
+}
+
+/// An MCP server whose only tool repeats the headers of its call.
+async fn repeating(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
+    let id = &asked["id"];
+    let answer = |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    match asked["method"].as_str().unwrap() {
+        "initialize" => answer(json!({"protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}}))
+        .into_response(),
+        "notifications/initialized" => StatusCode::ACCEPTED.into_response(),
+        "tools/list" => {
+            let tool = json!({"name": "headers", "inputSchema": {"type": "object"}});
+            answer(json!({"tools": [tool]})).into_response()
+        }
+        "tools/call" => {
+            let content = json!([{"type": "text", "text": format!("{headers:?}")}]);
+            answer(json!({"content": content})).into_response()
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "there is no such method"});
+            Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_credential_of_a_caller_is_sent_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", post(repeating));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\ntrusted = true\njournal = false\n");
+    let house = asking(&settings).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ann"})).await.text;
+    let known = async {
+        while get(&house, &key, "/api/v1/tools/far.headers").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), known).await.expect("its tool is in the catalog");
+    let (path, body) = ("/api/v1/tools/far.headers/call", json!({"arguments": {}}));
+    let mut plain = request(Method::POST, path, Body::from(body.to_string()));
+    plain.headers_mut().insert("x-api-key", key.parse().unwrap());
+    plain.headers_mut().insert("x-realm", "default".parse().unwrap());
+    for called in [send(&house, &key, Method::POST, path, body).await, house.send(plain).await] {
+        assert_eq!(called.status, 200, "{called:?}");
+        assert!(called.text.contains("content-type"), "nothing is repeated: {called:?}");
+        for ours in [key.as_str(), "authorization", "x-api-key", "x-realm"] {
+            assert!(!called.text.contains(ours), "`{ours}` is sent on: {called:?}");
+        }
+    }
 }
