@@ -27,7 +27,8 @@ async fn a_listed_page_may_read_every_answer() {
         assert_eq!(answer.header("access-control-allow-origin"), APP, "{path}");
         assert_eq!(answer.header("vary"), "Origin", "{path}");
         let exposed = answer.header("access-control-expose-headers");
-        assert_eq!(exposed, "mcp-session-id, www-authenticate, retry-after", "{path}");
+        let read = "mcp-session-id, www-authenticate, retry-after, ratelimit-policy, ratelimit";
+        assert_eq!(exposed, read, "{path}");
         assert!(answer.header("access-control-allow-credentials").is_empty(), "no cookies");
     }
 }
