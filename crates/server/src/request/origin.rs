@@ -21,8 +21,7 @@ const MCP: &str = "/mcp";
 const METHODS: &str = "GET, POST, PUT, DELETE, OPTIONS";
 const SENT: &str = "authorization, x-api-key, content-type, x-realm, idempotency-key, \
                     mcp-session-id, mcp-protocol-version, last-event-id";
-const EXPOSED: &str =
-    "mcp-session-id, www-authenticate, retry-after, ratelimit-policy, ratelimit";
+const EXPOSED: &str = "mcp-session-id, www-authenticate, retry-after, ratelimit-policy, ratelimit";
 /// How long a browser remembers that, in seconds.
 const MAX_AGE: &str = "600";
 
