@@ -1,5 +1,4 @@
 //! Who calls goes with the request: callers of one server are told apart by what each carries.
-#![allow(clippy::disallowed_methods, reason = "deadlines here are the real clock's")]
 
 use super::*;
 use crate::assemble::assembled_in;
