@@ -1,6 +1,6 @@
-//! How much runs have stored, of what their owners and realms may store. It is measured now and then,
-//! and what is written in between is added to that: who has stored too much begins nothing new, and
-//! what was begun goes on. Where nothing limits it, nothing is measured.
+//! How much runs have stored, of what their owners and realms may store. It is measured now and
+//! then, and what is written in between is added to that: who has stored too much begins nothing
+//! new, and what was begun continues. Where nothing limits it, nothing is measured.
 
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shares::RealmsNow;

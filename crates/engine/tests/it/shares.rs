@@ -151,7 +151,7 @@ async fn one_caller_cannot_take_the_turns_of_another() {
     world.until("the next turn, once one is given up", |_| model.asked() == 3).await;
 }
 
-/// Makes sessions until that is refused: what a new process finds in its store it learns in a moment.
+/// Makes sessions until that is refused: a new process soon learns what it finds in its store.
 async fn until_refused(world: &World) -> Refusal {
     for _ in 0..LOOKS_MAX {
         match world.engine.sessions().create(&caller(), None).await {
