@@ -85,7 +85,14 @@ fn two_realms_with_the_same_names_see_nothing_of_each_other() {
             log.contains(&format!("\"realm\":\"{}\"", realm.name)),
             "the log tells of no realm"
         );
-        let line = log.lines().find(|line| line.contains(&realm.canary));
+        // A session that is named like that is named in its own realm's lines.
+        let named = format!("\"session\":\"{}\"", realm.canary);
+        let own = format!("\"realm\":\"{}\"", realm.name);
+        let told = |line: &&str| {
+            let rest = if line.contains(&own) { line.replace(&named, "") } else { (*line).into() };
+            rest.contains(&realm.canary)
+        };
+        let line = log.lines().find(told);
         assert_eq!(line, None, "the log has what is said in `{}`", realm.name);
     }
 }
