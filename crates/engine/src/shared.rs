@@ -252,7 +252,7 @@ impl Engine {
         &self.shared.limits
     }
 
-    /// Shares of a limit that is kept outside of the engine. Whoever asks counts by itself.
+    /// Shares of a limit that is kept outside of the engine. The caller counts by itself.
     pub fn shares(&self, limit: SharedLimit) -> Shares {
         Shares::new(limit, self.shared.limits.clone(), self.shared.realms.clone())
     }

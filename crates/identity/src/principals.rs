@@ -266,7 +266,7 @@ impl Principals {
         draft: &(impl Fn(&Self) -> Result<Draft, PrincipalRefusal> + Sync),
     ) -> Result<SeenPrincipal, PrincipalRefusal> {
         // No key is revoked between the look at its holder's and the write: first keys, then these,
-        // as whoever holds both.
+        // as the one that holds both.
         let _keys = self.keys.hold_changes().await;
         let _changing = self.changing.lock().await;
         let error = match self.write(draft(self)?).await {

@@ -96,7 +96,7 @@ struct Failed {
 enum End {
     /// It is made once more, and works.
     Again,
-    /// A person says what came of it.
+    /// A person says what its outcome is.
     ByHand,
     /// It is an error among the results of its loop.
     Collected,
@@ -135,7 +135,7 @@ impl Failed {
         self.how == "unknown" && self.tool != READS
     }
 
-    /// Whether a model made it and hears what came of it, so that no rule is asked.
+    /// Whether a model made it and hears its outcome, so that no rule is asked.
     fn is_for_its_model(self) -> bool {
         self.place == Place::AgentsCall && !self.may_be_done()
     }
@@ -169,7 +169,7 @@ impl Failed {
             // Somebody takes what is proposed.
             Propose if !self.may_be_done() => (End::Again, 1),
             Draft if !self.is_lost() => (End::Again, 1),
-            // The plan may not repeat it, whoever had it run.
+            // The plan may not repeat it, no matter who had it run.
             Draft => (End::ByHand, 2),
             _ => (End::ByHand, 1),
         }

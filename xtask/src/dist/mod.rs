@@ -118,7 +118,7 @@ fn collect(root: &Path, inside: &Path, files: &mut Vec<PathBuf>) -> Result<(), F
 fn archived(packages: &Path, name: &str) -> Result<PathBuf, Failure> {
     let file = format!("{name}.tar.gz");
     let mut tar = Command::new("tar");
-    // The same files make the same archive, whoever packs them.
+    // The same files make the same archive, on any machine.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf", &file, name]);
     shell::run("tar", tar.current_dir(packages))?;
     let mut command = Command::new("sha256sum");

@@ -58,7 +58,7 @@ pub trait Lists: Send + Sync {
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
     /// About how many bytes the runs of every realm store that are there, by realm and owner. All
-    /// runs are looked at: whoever asks often keeps what it learned.
+    /// runs are looked at: a frequent caller keeps what it learned.
     fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>>;
 
     /// How often cases of a pipeline took which path, the most frequent first. Removing sessions

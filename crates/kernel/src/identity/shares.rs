@@ -1,5 +1,5 @@
 //! Which part of a limit over all callers one realm and one caller may use, so that no one takes
-//! the places of all others. Whoever keeps the limit counts.
+//! the places of all others. The owner of the limit counts.
 
 use crate::limits::Limits;
 

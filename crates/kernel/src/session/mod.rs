@@ -297,7 +297,7 @@ impl OpenCall {
         }
     }
 
-    /// Whether no one knows what came of it.
+    /// Whether its outcome is unknown.
     pub fn is_unknown(&self) -> bool {
         matches!(self.state, CallState::Failed(HowFar::Unknown, _))
     }

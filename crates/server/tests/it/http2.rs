@@ -161,7 +161,7 @@ async fn requests_of_one_connection_are_answered_side_by_side() {
     // Large ones, beyond what may be sent ahead.
     let (status, text) = client.ask("GET /openapi.json", &Value::Null).await;
     assert!(status == StatusCode::OK && text.contains("/api/v1/runs"));
-    // And whoever speaks HTTP/1.1 is answered as ever, at the same port.
+    // And a client of HTTP/1.1 is answered as ever, at the same port.
     assert!(is_served(served.address).await);
     drop(events);
     served.stop().await;

@@ -38,7 +38,7 @@ struct Unproven {
 }
 
 impl Account {
-    /// Uses the token of a login, or keeps it until whoever began the login proves it.
+    /// Uses the token of a login, or keeps it until the caller that began the login proves it.
     pub(super) async fn settle(&self, token: Token) -> Result<Finished, Fault> {
         if !self.parts.scope.person.is_some_and(|person| person.proves) {
             self.keep(token).await;
@@ -51,7 +51,7 @@ impl Account {
         Ok(Finished::Unproven(code))
     }
 
-    /// Whoever began the login sends the code: its token is used from now on.
+    /// The caller that began the login sends the code: its token is used from now on.
     pub(crate) async fn prove(self: &Arc<Self>, code: &str) -> Result<(), Fault> {
         let code = hash(&plain(code));
         let proving = self.apart(|account| async move { account.prove_now(&code).await });

@@ -52,7 +52,7 @@ const DOCUMENT_PARTS_MAX: usize = 2_000_000;
 
 /// Larger documents than this are large.
 const SMALL_BYTES: usize = 4 * 1024 * 1024;
-/// How many large documents are fetched at once, whoever's they are: memory is the process's. A
+/// How many large documents are fetched at once by all callers: memory is the process's. A
 /// slow server holds up none but other large ones.
 const LARGE_MAX: usize = 2;
 /// How many documents are read at once: their values may take several times the memory of a text.
