@@ -167,6 +167,8 @@ pub struct A2aError {
     pub message: String,
     /// Objects with their `@type`.
     pub details: Vec<Value>,
+    /// Headers that an HTTP answer has with it.
+    pub headers: Vec<(String, String)>,
 }
 
 impl A2aError {
@@ -174,7 +176,7 @@ impl A2aError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let info = |reason| json!({"@type": ERROR_INFO, "reason": reason, "domain": DOMAIN});
         let details = kind.reason().map(info).into_iter().collect();
-        Self { kind, message: message.into(), details }
+        Self { kind, message: message.into(), details, headers: Vec::new() }
     }
 
     /// The same with texts for programs beside its name.
@@ -226,7 +228,8 @@ impl A2aError {
         let code = error.get("code").and_then(Value::as_i64);
         let by_code = TABLE.iter().find(|said| Some(said.code) == code && said.code != OTHER);
         let kind = named(&details).or(by_code.map(|said| said.kind));
-        Self { kind: kind.unwrap_or(ErrorKind::Internal), message: message(error), details }
+        let (kind, message) = (kind.unwrap_or(ErrorKind::Internal), message(error));
+        Self { kind, message, details, headers: Vec::new() }
     }
 
     /// The body of an HTTP answer of this status.
@@ -241,7 +244,7 @@ impl A2aError {
             400..=499 => ErrorKind::InvalidParams,
             _ => ErrorKind::Internal,
         });
-        Self { kind, message: message(error), details }
+        Self { kind, message: message(error), details, headers: Vec::new() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What clients of A2A 0.3 ask for, its webhooks, and its card.
 
 use super::card::AgentSkill;
+use super::request;
 use super::v03::Message;
 use super::value::{Struct, is_default, members, or_default};
 use serde::{Deserialize, Serialize};
@@ -119,4 +120,80 @@ pub struct AgentCard {
     /// What it knows how to do.
     #[serde(deserialize_with = "or_default")]
     pub skills: Vec<AgentSkill>,
+}
+
+impl From<PushNotificationConfig> for request::TaskPushNotificationConfig {
+    fn from(config: PushNotificationConfig) -> Self {
+        let PushNotificationConfig { id, url, token, authentication } = config;
+        let authentication = authentication.map(|shown| request::AuthenticationInfo {
+            // Of several the first is the preferred one.
+            scheme: shown.schemes.into_iter().next().unwrap_or_default(),
+            credentials: shown.credentials,
+        });
+        Self { id, url, token, authentication, ..Self::default() }
+    }
+}
+
+impl From<request::TaskPushNotificationConfig> for TaskPushNotificationConfig {
+    fn from(config: request::TaskPushNotificationConfig) -> Self {
+        let request::TaskPushNotificationConfig { id, task_id, url, token, authentication, .. } =
+            config;
+        let authentication = authentication.map(|shown| PushAuthentication {
+            schemes: vec![shown.scheme],
+            credentials: shown.credentials,
+        });
+        let push_notification_config = PushNotificationConfig { id, url, token, authentication };
+        Self { task_id, push_notification_config }
+    }
+}
+
+impl From<SendConfiguration> for request::SendMessageConfiguration {
+    fn from(configuration: SendConfiguration) -> Self {
+        Self {
+            accepted_output_modes: configuration.accepted_output_modes,
+            task_push_notification_config: configuration.push_notification_config.map(Into::into),
+            history_length: configuration.history_length,
+            return_immediately: configuration.blocking == Some(false),
+        }
+    }
+}
+
+impl From<SendParams> for request::SendMessageRequest {
+    fn from(params: SendParams) -> Self {
+        Self {
+            tenant: String::new(),
+            message: params.message.map(Into::into),
+            configuration: params.configuration.map(Into::into),
+            metadata: params.metadata,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_request_is_the_same_in_1_0() {
+        let params: SendParams = serde_json::from_value(json!({
+            "message": {"kind": "message", "messageId": "m", "role": "user",
+                "parts": [{"kind": "text", "text": "hi"}]},
+            "configuration": {"blocking": false, "historyLength": 3, "pushNotificationConfig": {
+                "id": "one", "url": "https://a.test/", "token": "t",
+                "authentication": {"schemes": ["Bearer", "Basic"], "credentials": "c"}}}}))
+        .unwrap();
+        let request = request::SendMessageRequest::from(params);
+        let configuration = request.configuration.unwrap();
+        assert!(configuration.return_immediately);
+        assert_eq!(configuration.history_length, Some(3));
+        let config = configuration.task_push_notification_config.unwrap();
+        assert_eq!((config.id.as_str(), config.token.as_str()), ("one", "t"));
+        assert_eq!(config.authentication.as_ref().unwrap().scheme, "Bearer");
+        let back = TaskPushNotificationConfig::from(config);
+        assert_eq!(back.push_notification_config.authentication.unwrap().schemes, ["Bearer"]);
+        let blocking: SendParams = serde_json::from_value(json!({"configuration": {}})).unwrap();
+        let request = request::SendMessageRequest::from(blocking);
+        assert!(!request.configuration.unwrap().return_immediately, "it waits unless told not to");
+    }
 }

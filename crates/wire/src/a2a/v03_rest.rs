@@ -3,7 +3,9 @@
 //! when it is written.
 
 use super::message::{self, Content, Role};
+use super::request;
 use super::task::{self, TaskState};
+use super::v03_request::{self, PushNotificationConfig};
 use super::value::{
     Bytes, Struct, Timestamp, WordOrNumber, is_default, members, or_default, plain,
 };
@@ -194,18 +196,172 @@ pub struct SendRequest {
     #[serde(alias = "request")]
     pub message: Option<Message>,
     /// How it is to be answered.
-    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
-    pub configuration: Struct,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Struct>,
     /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
+}
+
+/// How a message is to be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SendConfiguration {
+    #[serde(alias = "accepted_output_modes", deserialize_with = "or_default")]
+    accepted_output_modes: Vec<String>,
+    #[serde(alias = "push_notification", alias = "pushNotificationConfig")]
+    push_notification: Option<PushNotificationConfig>,
+    #[serde(alias = "history_length")]
+    history_length: Option<i32>,
+    #[serde(deserialize_with = "or_default")]
+    blocking: bool,
+}
+
+/// The body of `/v1/tasks/{id}/pushNotificationConfigs`: the request of the proto, what is in it,
+/// or the webhook alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PushRequest {
+    #[serde(alias = "config_id", deserialize_with = "or_default")]
+    config_id: String,
+    config: Option<Box<PushRequest>>,
+    #[serde(alias = "push_notification_config")]
+    push_notification_config: Option<PushNotificationConfig>,
+    #[serde(flatten)]
+    alone: PushNotificationConfig,
+}
+
+impl PushRequest {
+    /// The webhook.
+    pub fn config(self) -> PushNotificationConfig {
+        let id = self.config_id;
+        let config = match (self.config, self.push_notification_config) {
+            (Some(inner), _) => inner.config(),
+            (None, Some(config)) => config,
+            (None, None) => self.alone,
+        };
+        if config.id.is_empty() { PushNotificationConfig { id, ..config } } else { config }
+    }
+}
+
+/// A webhook of a task as it is answered with.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskPushNotificationConfig {
+    /// Its name, with that of its task.
+    pub name: String,
+    /// The webhook.
+    pub push_notification_config: PushNotificationConfig,
+}
+
+impl From<request::TaskPushNotificationConfig> for TaskPushNotificationConfig {
+    fn from(config: request::TaskPushNotificationConfig) -> Self {
+        let name = format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id);
+        let shown = v03_request::TaskPushNotificationConfig::from(config);
+        Self { name, push_notification_config: shown.push_notification_config }
+    }
+}
+
+/// One event of a stream: one of these.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<Task>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_update: Option<StatusUpdate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_update: Option<ArtifactUpdate>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusUpdate {
+    task_id: String,
+    context_id: String,
+    status: TaskStatus,
+    #[serde(rename = "final")]
+    is_final: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    metadata: Struct,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactUpdate {
+    task_id: String,
+    context_id: String,
+    artifact: Artifact,
+    #[serde(skip_serializing_if = "is_default")]
+    append: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    last_chunk: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    metadata: Struct,
+}
+
+impl StreamEvent {
+    /// The event as 0.3 says it; `is_final` where its stream ends after it.
+    pub fn of(response: task::StreamResponse, is_final: bool) -> Self {
+        let none = Self::default();
+        match response {
+            task::StreamResponse::Task(task) => Self { task: Some((*task).into()), ..none },
+            task::StreamResponse::Message(message) => {
+                Self { message: Some((*message).into()), ..none }
+            }
+            task::StreamResponse::StatusUpdate(event) => {
+                let task::TaskStatusUpdateEvent { task_id, context_id, status, metadata } = *event;
+                let status = status.into();
+                let event = StatusUpdate { task_id, context_id, status, is_final, metadata };
+                Self { status_update: Some(event), ..none }
+            }
+            task::StreamResponse::ArtifactUpdate(event) => {
+                let event = *event;
+                let event = ArtifactUpdate {
+                    task_id: event.task_id,
+                    context_id: event.context_id,
+                    artifact: event.artifact.into(),
+                    append: event.append,
+                    last_chunk: event.last_chunk,
+                    metadata: event.metadata,
+                };
+                Self { artifact_update: Some(event), ..none }
+            }
+        }
+    }
+}
+
+impl TryFrom<SendRequest> for request::SendMessageRequest {
+    type Error = serde_json::Error;
+
+    /// A configuration that does not say `blocking`, an empty one too, says that it is not: the
+    /// proto leaves out what is false. A request without one waits.
+    fn try_from(asked: SendRequest) -> Result<Self, serde_json::Error> {
+        let SendRequest { message, configuration, metadata } = asked;
+        let configuration = match configuration {
+            None => None,
+            Some(configuration) => {
+                let read: SendConfiguration = serde_json::from_value(Value::Object(configuration))?;
+                Some(request::SendMessageConfiguration {
+                    accepted_output_modes: read.accepted_output_modes,
+                    task_push_notification_config: read.push_notification.map(Into::into),
+                    history_length: read.history_length,
+                    return_immediately: !read.blocking,
+                })
+            }
+        };
+        let message = message.map(message::Message::from);
+        Ok(Self { tenant: String::new(), message, configuration, metadata })
+    }
 }
 
 impl SendRequest {
     /// A message whose answer does not wait for the end of its task, or does.
     pub fn new(message: Message, blocking: bool) -> Self {
         let configuration = Struct::from_iter([("blocking".to_owned(), json!(blocking))]);
-        Self { message: Some(message), configuration, metadata: Struct::new() }
+        Self { message: Some(message), configuration: Some(configuration), metadata: Struct::new() }
     }
 }
 
@@ -359,5 +515,54 @@ mod tests {
         let old: SendResponse =
             serde_json::from_value(json!({"msg": {"message_id": "m", "role": 2}})).unwrap();
         assert_eq!(old.message.unwrap().role, Role::Agent);
+    }
+
+    #[test]
+    fn a_request_is_the_same_in_1_0() {
+        let asked = |configuration: Value| {
+            let body = json!({"message": {"messageId": "m", "role": "ROLE_USER",
+                "content": [{"text": "hi"}]}, "configuration": configuration});
+            let asked: SendRequest = serde_json::from_value(body).unwrap();
+            request::SendMessageRequest::try_from(asked).unwrap()
+        };
+        assert_eq!(asked(Value::Null).configuration, None, "it waits");
+        assert!(asked(json!({})).configuration.unwrap().return_immediately);
+        assert_eq!(asked(Value::Null).message.unwrap().words(), "hi");
+        let waits = |configuration| !asked(configuration).configuration.unwrap().return_immediately;
+        assert!(waits(json!({"blocking": true, "historyLength": 1})));
+        assert!(!waits(json!({"historyLength": 1})), "what is false is left out");
+        let pushed = asked(json!({"pushNotification": {"url": "https://a.test/"}}));
+        let config = pushed.configuration.unwrap().task_push_notification_config.unwrap();
+        assert_eq!(config.url, "https://a.test/");
+    }
+
+    #[test]
+    fn a_webhook_is_read_however_it_is_wrapped() {
+        let config = json!({"id": "one", "url": "https://a.test/"});
+        let inner = json!({"name": "tasks/t/pushNotificationConfigs/one",
+            "pushNotificationConfig": config});
+        let whole = json!({"parent": "tasks/t", "configId": "one", "config": inner});
+        for body in [config, inner, whole] {
+            let read: PushRequest = serde_json::from_value(body.clone()).unwrap();
+            let read = read.config();
+            assert_eq!((read.id.as_str(), read.url.as_str()), ("one", "https://a.test/"), "{body}");
+        }
+        let unnamed =
+            json!({"configId": "two", "config": {"pushNotificationConfig": {"url": "x"}}});
+        let read: PushRequest = serde_json::from_value(unnamed).unwrap();
+        assert_eq!(read.config().id, "two");
+    }
+
+    #[test]
+    fn a_stream_says_which_event_is_its_last() {
+        let event = task::TaskStatusUpdateEvent {
+            task_id: "t".to_owned(),
+            status: task::TaskStatus { state: TaskState::Canceled, ..Default::default() },
+            ..Default::default()
+        };
+        let event = task::StreamResponse::StatusUpdate(Box::new(event));
+        let written = json!({"statusUpdate": {"taskId": "t", "contextId": "",
+            "status": {"state": "TASK_STATE_CANCELLED"}, "final": true}});
+        assert_eq!(serde_json::to_value(StreamEvent::of(event, true)).unwrap(), written);
     }
 }

@@ -218,14 +218,21 @@ pub(super) fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Stru
 fn whole(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let float = number.as_f64().filter(|float| float.fract() == 0.0);
-            if let Some(float) = float.filter(|float| float.abs() < EXACT_MAX) {
-                *number = Number::from(float as i64);
+            if let Some(whole) = number.as_f64().and_then(self::number) {
+                *number = whole;
             }
         }
         Value::Array(items) => items.iter_mut().for_each(whole),
         Value::Object(members) => members.values_mut().for_each(whole),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A double as a number of JSON, without a fraction where it has none; none where it is not finite.
+pub(super) fn number(float: f64) -> Option<Number> {
+    match float.fract() == 0.0 && float.abs() < EXACT_MAX {
+        true => Some(Number::from(float as i64)),
+        false => Number::from_f64(float),
     }
 }
 

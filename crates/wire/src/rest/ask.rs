@@ -205,7 +205,7 @@ pub struct TriedRule {
     /// The model, for `propose` and `draft`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How often.
+    /// How often; 0 for a rule that a limit kept from acting, with the limit in `found`.
     pub times: u32,
     /// How often it waited because a circuit breaker refused the call. That is no try.
     #[serde(default, skip_serializing_if = "Option::is_none")]

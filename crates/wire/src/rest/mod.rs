@@ -49,8 +49,8 @@ pub use run::{
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, JournalEvent, StreamEnd};
 pub use upstream::{
-    LoginProof, OwnLogin, Provider, ProviderOauth, Upstream, UpstreamBreaker, UpstreamLogin,
-    UpstreamServer,
+    LoginProof, OwnLogin, Provider, ProviderOauth, Upstream, UpstreamAgent, UpstreamBreaker,
+    UpstreamLogin, UpstreamServer,
 };
 
 #[cfg(test)]

@@ -47,7 +47,8 @@ pub struct Upstream {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
-    /// The version of MCP that is spoken with it, once it was reached.
+    /// The version of MCP that is spoken with it, or the version and the binding of A2A, once it
+    /// was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Whether that version has a handshake (`legacy`) or not (`modern`).
@@ -62,6 +63,9 @@ pub struct Upstream {
     /// What it says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<UpstreamServer>,
+    /// What its card says, where it is an agent that speaks A2A and its card was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<UpstreamAgent>,
     /// How many tools it has.
     pub tools: u64,
     /// How many prompts it has.
@@ -76,6 +80,20 @@ pub struct Upstream {
     /// Calls of it that failed in a row in this realm, if the last one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<UpstreamBreaker>,
+}
+
+/// The card of an agent that speaks A2A.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpstreamAgent {
+    /// The digest of the card that is in use: sha256 over its canonical form.
+    pub card_digest: String,
+    /// Whether one of the pinned keys signed it.
+    pub signed: bool,
+    /// Where the agent is spoken to, without a query.
+    pub address: String,
+    /// How often the card changed since it was first read.
+    pub card_changes: u64,
 }
 
 /// How the caller's own login at an upstream is.
@@ -139,9 +157,9 @@ pub struct Provider {
     pub display_name: Option<String>,
     /// What it is; REST if absent.
     #[serde(default = "rest")]
-    #[schemars(extend("enum" = ["REST", "MCP", "RPC"]))]
+    #[schemars(extend("enum" = ["REST", "MCP", "RPC", "A2A"]))]
     pub provider_type: String,
-    /// Where it is.
+    /// Where it is; of an A2A agent, its address or that of its card.
     pub base_url: String,
     /// The URL of a REST server's OpenAPI document; `<baseUrl>/openapi.json` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
