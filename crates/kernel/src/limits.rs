@@ -340,6 +340,16 @@ limits! {
         a2a_history_max: usize = 1_000, 1..=100_000;
         /// How many streams of A2A are open at the same time, of the event streams that may be.
         a2a_streams_max: usize = 512, 1..=100_000;
+        /// Through how many agents a message of A2A may come: a circle of them ends there.
+        a2a_hops_max: u32 = 8, 1..=64;
+        /// How many webhooks one task of A2A has.
+        push_configs_max: usize = 10, 1..=1_000;
+        /// How many times in a row a webhook of A2A is tried before it gets nothing more.
+        push_attempts_max: u32 = 24, 1..=1_000_000;
+        /// How long the receiver of a webhook of A2A may take to answer.
+        push_timeout_ms: u64 = 15_000, 1..=HOUR_MS;
+        /// The size of one notification of A2A; an update that is larger is left out.
+        push_body_bytes_max: usize = 4 * 1024 * 1024, 1_024..=GIB;
         /// How many appends wait for the store's writer.
         append_queue_max: usize = 16_384, 1..=1_000_000;
         /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.

@@ -40,6 +40,8 @@ pub enum Switch {
     HeldByNobody,
     /// No one is woken when a rule has waited long enough.
     BackoffForgotten,
+    /// A rule that waited when a process ended waits for its whole time again in the next one.
+    BackoffRepeated,
     /// A rule acts before its time.
     RuleActsEarly,
     /// What a model proposes for a write is sent unasked.
@@ -51,6 +53,8 @@ pub enum Switch {
 thread_local! {
     /// A simulation is one thread, and several run at the same time.
     static ON: Cell<Option<Switch>> = const { Cell::new(None) };
+    /// When the simulated process began, in milliseconds.
+    static BEGAN_MS: Cell<i64> = const { Cell::new(i64::MIN) };
 }
 
 /// Breaks this rule on this thread, until told otherwise.
@@ -61,4 +65,14 @@ pub fn plant(switch: Option<Switch>) {
 /// Whether this rule is broken on purpose.
 pub fn is_on(switch: Switch) -> bool {
     cfg!(debug_assertions) && ON.get() == Some(switch)
+}
+
+/// A simulated process begins: some faults show after a restart alone.
+pub fn begin_process(now_ms: i64) {
+    BEGAN_MS.set(now_ms);
+}
+
+/// When the simulated process began, for what was there before it.
+pub fn began_after(ms: i64) -> Option<i64> {
+    Some(BEGAN_MS.get()).filter(|began_ms| *began_ms > ms)
 }

@@ -100,7 +100,7 @@ impl Does {
     }
 }
 
-/// What was done about a step that failed, and fails still.
+/// What was done about a step that failed, and fails still; or why it was not done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
@@ -108,7 +108,7 @@ pub struct Tried {
     pub rule: Arc<str>,
     /// What it did.
     pub does: Does,
-    /// How often.
+    /// How often; 0 for a rule that a limit kept from acting.
     pub times: u32,
     /// How often it waited because the call was refused unsent; that used up no try.
     #[serde(default, skip_serializing_if = "is_zero")]

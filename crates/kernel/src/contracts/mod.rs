@@ -1,26 +1,17 @@
 //! The contracts that everything outside plugs into: stores, blobs, vaults, tools, shelves, policy,
-//! audit, sinks, observers, backups, time and tasks. Boxed futures: all of them wait on disk or
-//! network anyway, and signatures stay short. Two contracts stand beside their values instead:
-//! `Llm` in `conversation`, `Schemas` in `tool`.
+//! audit, sinks, webhooks, observers, backups, time and tasks. Boxed futures: all of them wait on
+//! disk or network anyway, and signatures stay short. Two contracts stand beside their values
+//! instead: `Llm` in `conversation`, `Schemas` in `tool`.
 
 pub mod figures;
 pub mod policy;
 mod outcome;
-mod feed;
-mod journal;
-mod keys;
-mod lists;
-mod ownership;
-mod retention;
-mod store;
+mod sessions;
 mod system;
 mod blobs;
 mod vault;
-pub mod api_keys;
-pub mod claims;
-pub mod principals;
-pub mod realms;
-pub mod audit;
+pub mod identity;
+pub mod webhooks;
 pub mod shelf;
 pub mod cloud;
 pub mod sink;
@@ -36,14 +27,14 @@ pub use crate::journal::lists::{
     SessionRun, Whose,
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
-pub use feed::{Feed, FeedStart, SINKS};
-pub use journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
-pub use keys::Keys;
-pub use lists::Lists;
 pub use outcome::{Read, StoreError};
-pub use ownership::Ownership;
-pub use retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
-pub use store::{OnCommit, Store};
+pub use sessions::feed::{Feed, FeedStart, SINKS};
+pub use sessions::journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
+pub use sessions::keys::Keys;
+pub use sessions::lists::Lists;
+pub use sessions::ownership::Ownership;
+pub use sessions::retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
+pub use sessions::store::{OnCommit, Store};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Suspect, Zones};
 pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 

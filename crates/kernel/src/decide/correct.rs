@@ -28,15 +28,28 @@ impl<'e> At<'e> {
 
     /// Whether this frame's step may be corrected, as far as the limits go.
     pub(super) fn may_correct(&self) -> bool {
+        self.correction().is_none()
+            && self.too_many_frames(1).is_none()
+            && self.corrections_used_up().is_none()
+    }
+
+    /// The limit that lets this frame's step have no more corrections, if it has had that many.
+    pub(super) fn corrections_used_up(&self) -> Option<Fault> {
         let corrections = |tried: &&Tried| {
             let acts = tried.found.as_ref().is_some_and(|found| found.acts);
             matches!(tried.does, Does::Correct(_)) || (matches!(tried.does, Does::Draft(_)) && acts)
         };
         let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
-        self.correction().is_none()
-            && self.too_many_frames(1).is_none()
-            && of_step < self.env.limits.step_corrections_max
-            && self.run.corrections < self.env.limits.run_corrections_max
+        let (limits, of_run) = (self.env.limits, self.run.corrections);
+        let (limit, max, who) = if of_step >= limits.step_corrections_max {
+            ("step_corrections_max", limits.step_corrections_max, "one step")
+        } else if of_run >= limits.run_corrections_max {
+            ("run_corrections_max", limits.run_corrections_max, "one run")
+        } else {
+            return None;
+        };
+        let message = format!("{who} gets at most {max} corrections (`{limit}`), and had them");
+        Some(Fault::new("LimitReached", message).hint(format!("raise `{limit}` in [limits]")))
     }
 
     /// Begins a correction of this frame's step.

@@ -3,7 +3,7 @@
 use super::supervise::{Failed, Ruled};
 use super::{At, Decided};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
-use crate::definition::plan::{Step, StepKind};
+use crate::definition::plan::{Step, StepKind, is_proxy};
 use crate::event::{Fact, StepAgain};
 use crate::expression::pointer::Stop;
 use crate::planted::{Switch, is_on};
@@ -18,14 +18,17 @@ use std::sync::Arc;
 impl At<'_> {
     /// A failed step: a rule holds it, its loop collects it, the run fails, or a person is asked. A
     /// write of unknown outcome is never collected, nor is what neither plans nor rules may decide:
-    /// a limit of the run, a recovery that failed, a starter who lost its rights.
+    /// a limit of the run, a recovery that failed, a starter who lost its rights. A call for an
+    /// agent of others is never made again, so that its unknown outcome is like any other.
     pub(super) fn stuck(
         &self,
         fault: &Fault,
         how: HowFar,
         call: Option<&OpenCall>,
     ) -> Result<Fact, Stop> {
-        let unknown = how == HowFar::Unknown && call.is_some_and(|call| !call.repeatable());
+        let unknown = how == HowFar::Unknown
+            && call.is_some_and(|call| !call.repeatable())
+            && !is_proxy(&self.plan.id);
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
         let over_limit = self.run.held() == Some(self.frame.id);
         let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());
@@ -68,7 +71,10 @@ impl At<'_> {
         let call = call.map(asked_call);
         let body = AskBody::Fix { fault: fault.clone(), call, how, actions, plans };
         let ask = self.ask(step, title, body, Vec::new());
-        let tried = self.frame.tried.clone();
+        let mut tried = self.frame.tried.clone();
+        if held.is_none() && !beyond_rules {
+            tried.extend(self.kept_from_acting(&failed));
+        }
         Ok(Fact::AskOpened(Box::new(Ask { held, tried, ..ask })))
     }
 

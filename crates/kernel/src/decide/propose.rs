@@ -24,8 +24,20 @@ impl At<'_> {
     }
 
     fn may_ask_model(&self) -> bool {
-        let asked = self.run.proposals;
-        self.correction().is_none() && asked < self.env.limits.run_proposals_max
+        self.correction().is_none() && self.proposals_used_up().is_none()
+    }
+
+    /// The limit that lets this run ask no model any more, if it asked that often.
+    pub(super) fn proposals_used_up(&self) -> Option<Fault> {
+        let max = self.env.limits.run_proposals_max;
+        if self.run.proposals < max {
+            return None;
+        }
+        let message = format!(
+            "one run asks models at most {max} times about failed steps (`run_proposals_max`), and \
+             did so"
+        );
+        Some(Fault::new("LimitReached", message).hint("raise `run_proposals_max` in [limits]"))
     }
 
     /// Asks the model of the rule that holds this ask.

@@ -3,7 +3,7 @@
 //! does when the time has come follows from the ask alone: `Session::due`.
 
 use super::At;
-use crate::ask::held::{Does, HeldBy};
+use crate::ask::held::{Does, Found, HeldBy, Tried};
 use crate::definition::rule::{Act, BUILT_IN, Failure, Retry, Rule, RuleList};
 use crate::planted::{Switch, is_on};
 use crate::session::OpenCall;
@@ -78,6 +78,43 @@ impl<'e> At<'e> {
             }
         }
         Ruled::Asks
+    }
+
+    /// The rules that fit and would act, had the run not used up what it may: a person who is
+    /// asked learns why they do not.
+    pub(super) fn kept_from_acting(&self, failed: &Failed<'_>) -> Vec<Tried> {
+        let mut kept = Vec::new();
+        if self.correction().is_some() {
+            return kept;
+        }
+        let tool = failed.call.map(|call| &call.request.tool);
+        let failure = Failure { fault: failed.fault, how: failed.how, tool };
+        for (list, number, rule) in self.rules(failed) {
+            if !rule.when.fits(&failure) {
+                continue;
+            }
+            let (does, limit) = match &rule.act {
+                Act::Ask | Act::Fail => break,
+                Act::Plan(plan) if self.closure.plans.contains_key(plan) => {
+                    (Does::Correct(plan.clone()), self.corrections_used_up())
+                }
+                Act::Propose(model) if failed.call.is_some() && failed.may_change() => {
+                    (Does::Propose(model.clone()), self.proposals_used_up())
+                }
+                Act::Draft(drafter) => {
+                    let limit = self.proposals_used_up().or_else(|| self.corrections_used_up());
+                    (Does::Draft(drafter.clone()), limit)
+                }
+                Act::Retry(_) | Act::Plan(_) | Act::Propose(_) => continue,
+            };
+            let name: Arc<str> = format!("{} {number}", list.name()).into();
+            let unused = self.frame.times_tried(&name) == 0;
+            kept.extend(limit.filter(|_| unused).map(|limit| {
+                let found = Some(Box::new(Found::nothing(limit)));
+                Tried { rule: name, does, times: 0, waits: 0, found }
+            }));
+        }
+        kept
     }
 
     /// A rule that acts at once, and once for each visit of a step.

@@ -2,6 +2,7 @@
 //! known one goes to its handler, an unknown one to an agent that writes commands. A pipeline is
 //! read from a file and compiled to a plan and an agent, so that a case runs like anything else.
 
+use crate::definition::reasons::Reasons;
 use crate::values::canonical;
 use crate::values::ids::{AgentName, Millis, PipelineName, PlanId, SessionId};
 use serde_json::{Map, Value};
@@ -74,13 +75,15 @@ pub struct CaseSchema {
     pub id_chars_max: usize,
 }
 
-/// A known reason and what is done then.
+/// Known reasons and what is done then.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handler {
-    /// The reason, exactly.
-    pub reason: String,
+    /// The reasons.
+    pub reasons: Reasons,
     /// What is done.
     pub kind: HandlerKind,
+    /// The type of the event that it publishes, where the file names one.
+    pub event: Option<String>,
 }
 
 /// What is done for a known reason.
@@ -217,9 +220,10 @@ impl Pipeline {
         let id = id.filter(|id| is_id(id, schema.id_chars_max));
         let id = id.ok_or_else(|| BadCase::BadId(schema.case_id_field.clone()))?;
         let reason = fields.get(&schema.reason_field).unwrap_or(&Value::Null);
-        // As the plan decides it: only a text is the same as a handler's reason.
+        // As the plan decides it: only a text can be a handler's reason.
         let said = reason.as_str();
-        let handler = self.handlers.iter().position(|handler| Some(&*handler.reason) == said);
+        let takes = |handler: &Handler| said.is_some_and(|reason| handler.reasons.take(reason));
+        let handler = self.handlers.iter().position(takes);
         // What is counted under it must not depend on the order of its members.
         let written = || canonical::sorted(reason).to_string();
         let reason = said.map_or_else(written, str::to_owned);

@@ -278,7 +278,7 @@ pub enum Fact {
         how: HowFar,
         /// Why.
         fault: Fault,
-        /// Of a direct call: what the other side itself said, as `OwnWords`.
+        /// Of a direct call, or one for another agent: what the other side said, as `OwnWords`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Arc<Datum>>,
     },

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// How many characters a text of an occasion has at most; what is longer is cut.
 pub const OCCASION_CHARS_MAX: usize = 200;
 
-/// Where a run came from, as far as its door knows. It is for counting and comparing runs;
-/// nothing is decided by it.
+/// Where a run came from, as far as its door knows. It is for counting and comparing runs; nothing
+/// is decided by it, but for `hops`, which ends circles of agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Occasion {
     /// The kind of case: why it came.
@@ -44,6 +44,9 @@ pub struct Occasion {
     /// On whose account it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Cow<'static, str>>,
+    /// Through how many agents it came, where it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<u32>,
 }
 
 impl Occasion {

@@ -1,7 +1,7 @@
 //! Everyone who is known, as one value: a decision looks at one of them, so that it cannot see half
 //! of a change.
 
-use crate::identity::grants::Grants;
+use crate::identity::grants::{Grants, RealmPattern};
 use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::principal::{KnownPrincipal, Roster};
 use crate::identity::realm::Realms;
@@ -9,7 +9,7 @@ use crate::identity::roles::{Role, Roles};
 use crate::values::caller::LOCAL;
 use crate::values::ids::RealmId;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The subject of the admin key.
 pub const ADMIN: &str = "admin";
@@ -18,6 +18,14 @@ pub const ADMIN: &str = "admin";
 const MAKERS_MAX: usize = 16;
 /// Who makes keys for everybody, and is no person.
 const MAKERS_OF_ALL: [&str; 2] = [ADMIN, LOCAL];
+
+/// What `local` may do where no principal is `local` too: the runs that a server began before it
+/// asked for credentials continue, as those of a member. No credential is `local`, so nothing new
+/// begins with it; and such runs are in one realm, so the pattern gives it no other.
+static LEFT_BY_LOCAL_MODE: LazyLock<Grants> = LazyLock::new(|| {
+    let realm = RealmPattern::parse("*").ok();
+    Grants(realm.map(|realm| (realm, Roles::of(&[Role::Member]))).into_iter().collect())
+});
 
 /// Everyone who is known at one moment.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +97,7 @@ impl Directory {
     fn alone(&self, subject: &str) -> Option<&Grants> {
         match self.key_of(subject) {
             Some(key) => key.revoked.is_none().then_some(&key.realms),
+            None if subject == LOCAL => Some(&*LEFT_BY_LOCAL_MODE),
             None => self.claims.get(subject).map(|grants| &**grants),
         }
     }
@@ -139,6 +148,7 @@ impl Directory {
     /// Whether there is or was such a subject: a key that was revoked is still known.
     pub fn is_known(&self, subject: &str) -> bool {
         (subject == ADMIN && self.has_admin_key)
+            || subject == LOCAL
             || self.principals.of_subject(subject).is_some()
             || self.key_of(subject).is_some()
             || self.claims.contains_key(subject)
@@ -189,7 +199,6 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::grants::RealmPattern;
     use crate::identity::principal::{Principal, PrincipalRecord};
     use crate::values::ids::Millis;
 
@@ -275,7 +284,7 @@ mod tests {
             ("corp:bob", "acme", &[], false),
             ("ann", "acme", &[], false),
             (GOOD, "acme", &[], false),
-            (LOCAL, "acme", &[], false),
+            (LOCAL, "acme", &member, true),
             ("", "acme", &[], false),
         ];
         let directory = directory();
@@ -308,6 +317,8 @@ mod tests {
             assert_eq!(directory.all_grants(subject).roles_in(&realm.into()), Roles::of(roles));
         }
         assert!(directory.is_disabled("bob") && directory.is_disabled("corp:bob"));
+        // Who is `local` has no more than the principal has.
+        assert_eq!(directory.roles(&"default".into(), LOCAL), Roles::default());
         assert!(!directory.is_disabled("ann") && !directory.is_disabled("key:aaaaaaaaaa"));
         for active in ["ann", "corp:ann", LOCAL, ADMIN, "key:aaaaaaaaaa"] {
             assert!(directory.is_active(active), "{active}");

@@ -4,10 +4,12 @@
 //! chooses the words for each caller.
 
 use crate::ask::Ask;
+use crate::definition::plan::is_proxy;
 use crate::event::{Event, Fact, Outcome, Received};
 use crate::journal::projection::RunRow;
+use crate::journal::proxied::Proxied;
 use crate::session::RunStatus;
-use crate::values::datum::{Datum, Held};
+use crate::values::datum::{Datum, Held, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, Millis};
 use serde_json::Value;
@@ -16,8 +18,11 @@ use std::sync::Arc;
 /// The type of published events that are artifacts.
 pub const ARTIFACT: &str = "a2a.artifact";
 
-/// The faults of runs that end because a person said no.
-const REFUSALS: [&str; 2] = ["Rejected", "Declined"];
+/// The fault of a tool that refuses the task that it is called for.
+pub const TASK_REJECTED: &str = "TaskRejected";
+
+/// The faults of runs that end because a person, or a tool, said no.
+const REFUSALS: [&str; 3] = ["Rejected", "Declined", TASK_REJECTED];
 
 /// What a task asks at one time.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +48,7 @@ pub enum TaskState {
     Completed,
     /// It failed.
     Failed(Fault),
-    /// A person said no before anything was called.
+    /// A person said no before anything was called, or a tool refused the task.
     Rejected(Fault),
     /// It was cancelled.
     Cancelled,
@@ -65,7 +70,8 @@ impl TaskState {
             RunStatus::Cancelled => Some(Self::Cancelled),
             RunStatus::Failed => {
                 let fault = row.last_error.clone()?;
-                (!is_refusal(&fault)).then_some(Self::Failed(fault))
+                let is_told = !is_refusal(&fault) && !is_proxy(&row.plan);
+                is_told.then_some(Self::Failed(fault))
             }
             RunStatus::Running | RunStatus::Waiting | RunStatus::Stuck | RunStatus::Paused => None,
         }
@@ -123,6 +129,8 @@ pub struct Task {
     asked: u32,
     has_called: bool,
     is_closing: bool,
+    /// Where the run calls a tool for an agent of others.
+    proxied: Option<Proxied>,
 }
 
 impl Default for Task {
@@ -136,6 +144,7 @@ impl Default for Task {
             asked: 0,
             has_called: false,
             is_closing: false,
+            proxied: None,
         }
     }
 }
@@ -144,12 +153,16 @@ impl Task {
     /// Takes in the next event of the run, and gives what that changes, in order.
     pub fn apply(&mut self, event: &Event) -> Vec<TaskUpdate> {
         self.changed_at = event.at;
+        match &mut self.proxied {
+            Some(proxied) => proxied.note(&event.fact),
+            None => self.proxied = Proxied::begun(&event.fact),
+        }
         let mut updates = Vec::new();
         let next = self.next(&event.fact);
         if next.is_none() && self.state == TaskState::Submitted && is_work(&event.fact) {
             updates.push(self.enter(TaskState::Working));
         }
-        for chunk in chunks(&event.fact) {
+        for chunk in self.chunks_of(&event.fact) {
             self.chunks.push(chunk.clone());
             updates.push(TaskUpdate::Chunk(chunk));
         }
@@ -221,11 +234,37 @@ impl Task {
     fn end(&self, outcome: &Outcome) -> TaskState {
         match outcome {
             Outcome::Completed { .. } => TaskState::Completed,
-            Outcome::Failed { fault } if is_refusal(fault) && !self.has_called => {
-                TaskState::Rejected(fault.clone())
+            Outcome::Failed { fault } if is_refusal(fault) && self.may_refuse(fault) => {
+                TaskState::Rejected(self.told(fault))
             }
-            Outcome::Failed { fault } => TaskState::Failed(fault.clone()),
+            Outcome::Failed { fault } => TaskState::Failed(self.told(fault)),
             Outcome::Cancelled { .. } => TaskState::Cancelled,
+        }
+    }
+
+    /// Whether a no still refuses the task: what was called has happened, but the tool that was
+    /// called may be the one that refuses.
+    fn may_refuse(&self, fault: &Fault) -> bool {
+        !self.has_called || fault.name.as_str() == TASK_REJECTED
+    }
+
+    /// A fault as a client is told it.
+    fn told(&self, fault: &Fault) -> Fault {
+        match &self.proxied {
+            Some(proxied) => proxied.failure(fault).fault(),
+            None => fault.clone(),
+        }
+    }
+
+    /// What a fact brings to look at. A call for an agent of others has an output even where it
+    /// failed.
+    fn chunks_of(&self, fact: &Fact) -> Vec<Chunk> {
+        match (fact, &self.proxied) {
+            (Fact::RunEnded { outcome: Outcome::Failed { fault }, .. }, Some(proxied)) => {
+                let output = proxied.failure(fault).output();
+                vec![Chunk::Answer(Arc::new(Datum::inline(output, Origin::Plan)))]
+            }
+            _ => chunks(fact),
         }
     }
 

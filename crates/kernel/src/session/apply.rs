@@ -153,7 +153,7 @@ impl Session {
             subject,
             actor,
             scopes,
-            about: _,
+            about,
             rules,
         } = &event.fact
         else {
@@ -167,7 +167,12 @@ impl Session {
             closure: closure.clone(),
             input: input.clone(),
             by: by.clone(),
-            behalf: Behalf { subject: subject.clone(), actor: actor.clone(), scopes: *scopes },
+            behalf: Behalf {
+                subject: subject.clone(),
+                actor: actor.clone(),
+                scopes: *scopes,
+                hops: about.as_ref().and_then(|about| about.hops).unwrap_or_default(),
+            },
             hands: BTreeSet::new(),
             root: *frame,
             base: self.context.clone(),

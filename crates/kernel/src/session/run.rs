@@ -21,6 +21,13 @@ pub struct Behalf {
     /// The most that the credential allowed; none is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Scopes>,
+    /// Through how many agents it came.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Run {

@@ -5,7 +5,7 @@ use super::{Frame, OpenAsk, Phase, Session};
 use crate::ask::held::{HeldBy, SUPERVISOR};
 use crate::ask::{Ask, Decision};
 use crate::event::Fact;
-use crate::planted::{Switch, is_on};
+use crate::planted::{Switch, began_after, is_on};
 use crate::values::fault::Fault;
 use crate::values::ids::{FrameId, Millis, RunId};
 
@@ -40,7 +40,7 @@ impl Session {
 
     /// When the next rule acts that holds an ask.
     pub fn next_act(&self) -> Option<Millis> {
-        self.held_asks().map(|(_, held)| held.until).min()
+        self.held_asks().map(|(ask, held)| acts_at(ask, held)).min()
     }
 
     /// The asks that rules hold and may act on: while someone paused a run, its rules wait too.
@@ -67,7 +67,8 @@ impl Session {
             return Some(Fact::AskExpired { ask: open.ask.id });
         }
         let by = if is_on(Switch::RuleActsEarly) { now.plus_ms(EARLY_MS) } else { now };
-        if let Some((ask, held)) = self.held_asks().find(|(_, held)| held.until <= by) {
+        let acts = |(ask, held): &(&Ask, &HeldBy)| acts_at(ask, held) <= by;
+        if let Some((ask, held)) = self.held_asks().find(acts) {
             let decision = Decision { by: SUPERVISOR.into(), at: now, reply: held.reply() };
             return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
         }
@@ -80,4 +81,10 @@ impl Session {
         let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
         Some(Fact::TimerFired { timer: timer.0.clone() })
     }
+}
+
+/// When the rule acts that holds an ask: at the time that is on record, whatever ended meanwhile.
+fn acts_at(ask: &Ask, held: &HeldBy) -> Millis {
+    let began_ms = began_after(ask.created_at.0).filter(|_| is_on(Switch::BackoffRepeated));
+    began_ms.map_or(held.until, |began_ms| Millis(began_ms + held.until.0 - ask.created_at.0))
 }

@@ -215,6 +215,8 @@ pub struct CallPlace {
     pub run: Option<RunId>,
     /// The call's own span, for the next call.
     pub trace: Option<TraceParent>,
+    /// Through how many agents its run came.
+    pub hops: u32,
     /// Where the events go that it publishes.
     pub publisher: Publisher,
     /// Where it puts what is large.
@@ -409,6 +411,9 @@ pub enum OwnWords {
     Error(Value),
     /// That it asked for what its caller lacks, which each protocol has its own words for.
     Lacks(Abilities),
+    /// How a server of plain JSON-RPC answered: `{httpStatus, body, error?, resultType?}`. Only a
+    /// proxy passes that on.
+    Reply(Value),
 }
 
 /// Why a tool call failed, and how far it got.
@@ -471,6 +476,12 @@ impl ToolError {
     #[must_use]
     pub fn content(mut self, result: Value) -> Self {
         self.said = Some(Box::new(OwnWords::Result(result)));
+        self
+    }
+    /// The same error with how a server of plain JSON-RPC answered, unless more is known.
+    #[must_use]
+    pub fn replied(mut self, reply: Value) -> Self {
+        self.said = self.said.or_else(|| Some(Box::new(OwnWords::Reply(reply))));
         self
     }
     /// The same error with the error of its protocol by which the other side said so.

@@ -5,9 +5,7 @@ use serde_json::{Map, Value};
 /// Takes a member out of an object; the others stay in their order. `Map::remove` would put the
 /// last one in its place.
 pub fn take(members: &mut Map<String, Value>, name: &str) -> Option<Value> {
-    let taken = members.get_mut(name).map(Value::take)?;
-    members.retain(|other, _| other != name);
-    Some(taken)
+    members.shift_remove(name)
 }
 
 #[cfg(test)]

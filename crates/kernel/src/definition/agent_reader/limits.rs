@@ -6,7 +6,7 @@ use crate::definition::plan::mistake::Mistake;
 use crate::definition::plan::read::{Spot, duration_ms};
 use crate::definition::plan::source::NodeKind;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "steps", "tokens", "money", "time", "repeats", "compact_tokens", "compactTokens", "keep_turns",
     "keepTurns",
 ];

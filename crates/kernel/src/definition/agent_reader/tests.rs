@@ -291,3 +291,18 @@ fn a_value_has_limits_too() {
     let told = read_value(&json!({"refName": "a", "llmConfigRef": "m", "description": large}));
     assert!(told.unwrap_err()[0].message.contains("bytes"));
 }
+
+#[test]
+fn the_schema_of_agents_has_the_keys_that_are_read() {
+    use crate::definition::schemas::described::{keys, schema, words};
+    use std::collections::BTreeSet;
+    let described = schema(crate::definition::schemas::AGENT);
+    let read = KEYS.iter().flat_map(|(key, others)| std::iter::once(key).chain(*others)).copied();
+    assert_eq!(keys(&described), read.collect::<BTreeSet<_>>());
+    let defs = &described["$defs"];
+    assert_eq!(keys(&defs["limits"]), limits::KEYS.iter().copied().collect::<BTreeSet<_>>());
+    let roles: Vec<&str> = ROLES.iter().map(|(role, _)| *role).collect();
+    assert_eq!(words(&defs["promptStep"]["properties"]["role"]), roles);
+    let modes: Vec<&str> = MODES.iter().map(|(mode, _)| *mode).collect();
+    assert_eq!(words(&described["properties"]["mode"]), modes);
+}

@@ -10,7 +10,7 @@ pub(super) struct Runner {
     pub(super) timeout_ms: u64,
 }
 
-/// The first step, where there are handlers.
+/// The first step, where there are handlers; those that follow it are numbered.
 const ROUTE: &str = "route";
 /// The step that no handler's reason leads to.
 const AGENT: &str = "agent";
@@ -20,20 +20,9 @@ const DETERMINISTIC: &str = "deterministic-processor";
 /// The source of its plan.
 pub(super) fn plan(pipeline: &Pipeline) -> Value {
     let handlers = &pipeline.handlers;
-    let mut steps = Vec::new();
-    if !handlers.is_empty() {
-        let cases = handlers.iter().enumerate().map(|(index, handler)| leads(index, handler));
-        let cases: Vec<Value> = cases.collect();
-        steps.push(json!({
-            "id": ROUTE,
-            "type": "match",
-            "value": field(&pipeline.schema.reason_field),
-            "cases": cases,
-            "default": {"nextStepId": AGENT},
-        }));
-    }
+    let mut steps = routes(pipeline);
     for (index, handler) in handlers.iter().enumerate() {
-        steps.extend(handled(pipeline, &handler.kind, &handler_step(index)));
+        steps.extend(handled(pipeline, handler, &handler_step(index)));
     }
     steps.extend(left_to_the_agent(pipeline));
     json!({
@@ -67,9 +56,53 @@ fn about(pipeline: &Pipeline) -> String {
     }
 }
 
-/// The case of the first step that leads to a handler.
-fn leads(index: usize, handler: &Handler) -> Value {
-    json!({"equals": handler.reason, "nextStepId": handler_step(index)})
+/// The steps that find the handler of a case, in the order of the handlers. Those whose reasons are
+/// compared letter by letter share a step where they follow each other.
+fn routes(pipeline: &Pipeline) -> Vec<Value> {
+    let handlers = &pipeline.handlers;
+    let is_exact = |index: usize| handlers[index].reasons.expression().is_none();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for index in 0..handlers.len() {
+        match groups.last_mut() {
+            Some(group) if is_exact(index) && is_exact(group[0]) => group.push(index),
+            _ => groups.push(vec![index]),
+        }
+    }
+    let reason = field(&pipeline.schema.reason_field);
+    let step = |(place, group): (usize, &Vec<usize>)| {
+        let is_last = place + 1 == groups.len();
+        let next = if is_last { AGENT.to_owned() } else { route_step(place + 1) };
+        match handlers[group[0]].reasons.expression() {
+            Some(expression) => json!({
+                "id": route_step(place),
+                "type": "conditional_branch",
+                "condition": {"left": reason, "operator": "matches", "right": expression},
+                "onTrue": {"nextStepId": handler_step(group[0])},
+                "onFalse": {"nextStepId": next},
+            }),
+            None => {
+                let cases = group.iter().flat_map(|index| leads(*index, &handlers[*index]));
+                json!({
+                    "id": route_step(place),
+                    "type": "match",
+                    "value": reason,
+                    "cases": cases.collect::<Vec<Value>>(),
+                    "default": {"nextStepId": next},
+                })
+            }
+        }
+    };
+    groups.iter().enumerate().map(step).collect()
+}
+
+fn route_step(place: usize) -> String {
+    if place == 0 { ROUTE.to_owned() } else { format!("{ROUTE}_{}", place + 1) }
+}
+
+/// The cases of a step that lead to a handler.
+fn leads(index: usize, handler: &Handler) -> Vec<Value> {
+    let case = |reason: &String| json!({"equals": reason, "nextStepId": handler_step(index)});
+    handler.reasons.texts().iter().map(case).collect()
 }
 
 fn handler_step(index: usize) -> String {
@@ -98,16 +131,17 @@ fn about_the_case(pipeline: &Pipeline, mut object: Value) -> Value {
 }
 
 /// The steps of a handler.
-fn handled(pipeline: &Pipeline, kind: &HandlerKind, step: &str) -> [Value; 2] {
+fn handled(pipeline: &Pipeline, handler: &Handler, step: &str) -> [Value; 2] {
     let end = format!("{step}_answer");
-    let event = match kind {
+    let named = |usual: &'static str| handler.event.as_deref().unwrap_or(usual);
+    let event = match &handler.kind {
         HandlerKind::LookupEnrich { identifier } => json!({
-            "type": "TradeRepaired",
+            "type": named("TradeRepaired"),
             "by": DETERMINISTIC,
             "details": {"action": format!("lookup+enrich {identifier}")},
         }),
         HandlerKind::Escalate => json!({
-            "type": "TradeEscalated",
+            "type": named("TradeEscalated"),
             "by": DETERMINISTIC,
             "reason": field(&pipeline.schema.reason_field),
         }),

@@ -5,7 +5,7 @@ use crate::definition::pipeline::PipelineLlm;
 use crate::definition::plan::read::Spot;
 use serde_json::{Map, Value};
 
-const TYPES: &[&str] = &["stub", "rules", "openai", "anthropic", "gemini", NAMED];
+pub(super) const TYPES: &[&str] = &["stub", "rules", "openai", "anthropic", "gemini", NAMED];
 
 /// The type of a model that the project has.
 const NAMED: &str = "model";

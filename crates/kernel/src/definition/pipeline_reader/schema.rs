@@ -5,7 +5,7 @@ use crate::definition::pipeline::CaseSchema;
 use crate::definition::plan::mistake::Mistake;
 use crate::definition::plan::read::Spot;
 
-const KEYS: &[&str] = &["caseIdField", "reasonField", "allowedFields", "requiredFields"];
+pub(super) const KEYS: &[&str] = &["caseIdField", "reasonField", "allowedFields", "requiredFields"];
 
 /// Where a body says why it came, unless the file says otherwise.
 const REASON: &str = "reason";

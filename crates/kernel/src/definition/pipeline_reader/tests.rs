@@ -376,3 +376,18 @@ fn a_body_that_cannot_be_a_case_is_told_why() {
         assert!(pipeline.admit(&json!({"id": id, "reason": "a"})).is_ok(), "{id}");
     }
 }
+
+#[test]
+fn the_schema_of_pipelines_has_the_keys_that_are_read() {
+    use crate::definition::schemas::described::{keys, schema, words};
+    use std::collections::BTreeSet;
+    let described = schema(crate::definition::schemas::PIPELINE);
+    assert_eq!(keys(&described), KEYS.iter().copied().collect::<BTreeSet<_>>());
+    let defs = &described["$defs"];
+    assert_eq!(
+        keys(&defs["caseSchema"]),
+        super::schema::KEYS.iter().copied().collect::<BTreeSet<_>>()
+    );
+    assert_eq!(keys(&defs["handler"]), handlers::KEYS.iter().copied().collect::<BTreeSet<_>>());
+    assert_eq!(words(&defs["llm"]["properties"]["type"]), llm::TYPES);
+}

@@ -57,6 +57,15 @@ pub struct Plan {
     pub index: BTreeMap<StepId, Place>,
 }
 
+/// The id of the plan by which a tool is called for an agent of others.
+pub const PROXY: &str = "a2a/mcp.execute_tool";
+
+/// Whether a run of this plan calls one tool for an agent of others. It ends with what became of
+/// that call, also where no one knows it: such a call is never made again.
+pub fn is_proxy(plan: &PlanId) -> bool {
+    plan.as_str() == PROXY
+}
+
 /// Where a step stands: the way down from the top level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {

@@ -457,3 +457,32 @@ impl Steps<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::schemas::PLAN;
+    use crate::definition::schemas::described::{keys, schema, words};
+    use crate::expression::condition::Operator;
+
+    #[test]
+    fn the_schema_of_plans_has_the_keys_that_are_read() {
+        let plan = schema(PLAN);
+        let read: BTreeSet<&str> = PLAN_KEYS.iter().copied().collect();
+        assert_eq!(keys(&plan), read);
+        let defs = plan["$defs"].as_object().unwrap();
+        let kind = |def: &Value| def["properties"]["type"]["const"].as_str().map(str::to_owned);
+        let steps = defs.values().filter_map(|def| Some((kind(def)?, keys(def))));
+        let described: BTreeMap<String, BTreeSet<&str>> = steps.collect();
+        let all = |own: &[&'static str]| -> BTreeSet<&'static str> {
+            ["id", "type", "description"].into_iter().chain(own.iter().copied()).collect()
+        };
+        let read = STEP_TYPES.iter().map(|(name, own)| ((*name).to_owned(), all(own)));
+        assert_eq!(described, read.collect::<BTreeMap<_, _>>());
+        let offered = plan["$defs"]["step"]["oneOf"].as_array().unwrap();
+        assert_eq!(offered.len(), STEP_TYPES.len());
+        let operators: Vec<&str> = Operator::ALL.iter().map(|known| known.name()).collect();
+        assert_eq!(words(&plan["$defs"]["condition"]["properties"]["operator"]), operators);
+        assert_eq!(words(&plan["properties"]["pace"]), Pace::NAMES.map(|(name, _)| name));
+    }
+}

@@ -196,10 +196,25 @@ fn a_no_rejects_a_task_that_has_called_nothing() {
         (vec![started(), failed("Rejected")], "2: rejected Rejected"),
         (vec![started(), failed("Declined")], "2: rejected Declined"),
         (vec![started(), call_started(), failed("Rejected")], "3: failed Rejected"),
+        (vec![started(), call_started(), failed("TaskRejected")], "3: rejected TaskRejected"),
         (vec![started(), failed("Timeout")], "2: failed Timeout"),
     ] {
         assert_eq!(words(&facts).last().unwrap(), state);
     }
+}
+
+#[test]
+fn a_call_for_an_agent_of_others_has_an_output_also_where_it_failed() {
+    let mut proxied = started();
+    proxied["data"]["plan"] = json!("a2a/mcp.execute_tool");
+    let call = json!({"type": "call.failed", "data": {"call": format!("call_{:032x}", 1),
+        "how": "unknown", "fault": {"name": "Timeout", "message": "late"}}});
+    let facts = [proxied, received("m1", None), call_started(), call, failed("Timeout")];
+    let told = words(&facts);
+    assert_eq!(told[0], "3: working");
+    assert!(told[1].starts_with("answer {\"success\":false"), "{told:?}");
+    assert!(told[1].contains("MCP_TIMEOUT") && told[1].contains("unknown"), "{told:?}");
+    assert_eq!(told[2], "5: failed A2A_PROXY/MCP_TIMEOUT");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where the audit lies: its chains, each a row after another. What is in a row and how it follows
 //! the one before it is in `identity`.
 
-use super::{Page, Paged, Read};
+use crate::contracts::{Page, Paged, Read};
 use crate::identity::audit::{ChainName, Entries, Entry};
 use crate::identity::chain::{Base, ChainKeys, Head, Row};
 use crate::values::ids::Millis;

@@ -1,7 +1,7 @@
 //! Where it is kept which realms were made and removed at run time, and how all that a removed
 //! realm owned goes.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::identity::audit::Entries;
 use crate::identity::key::ApiKey;
 use crate::identity::principal::PrincipalRecord;

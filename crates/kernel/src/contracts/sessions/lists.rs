@@ -1,6 +1,6 @@
 //! What is listed beside the journal: rows that every append keeps up to date.
 
-use super::{
+use crate::contracts::{
     AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, SessionAsk,
     SessionFilter, SessionRef, SessionRun, StoredBytes,
 };

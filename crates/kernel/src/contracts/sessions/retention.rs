@@ -1,6 +1,6 @@
 //! What is removed: sessions, the old runs of sessions that stay, closures that no run pins.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::journal::trim::Trim;
 use crate::values::ids::{Fence, Known, Millis, RealmId, SessionId, SessionKey};
 

@@ -1,6 +1,6 @@
 //! The feed: all appends of a realm in the order of their commits, and who has read how far.
 
-use super::{FeedRow, Read};
+use crate::contracts::{FeedRow, Read};
 use crate::values::ids::RealmId;
 
 /// The feed of every realm. Rows are numbered in the order of their commits: once a reader has seen

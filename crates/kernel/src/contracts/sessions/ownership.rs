@@ -1,6 +1,6 @@
 //! Which sessions should be driven, and by whom.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::journal::projection::Parked;
 use crate::values::ids::{Millis, SessionKey};
 

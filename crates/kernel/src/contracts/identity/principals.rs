@@ -1,6 +1,6 @@
 //! Where principals are kept that no file brings, and which of all of them are disabled.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::identity::audit::Entries;
 use crate::identity::principal::PrincipalRecord;
 

@@ -1,6 +1,6 @@
 //! Requests that came with a key of their client's.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::journal::projection::OnceRow;
 use crate::values::ids::RealmId;
 

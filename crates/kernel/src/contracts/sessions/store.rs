@@ -1,7 +1,7 @@
 //! A store: the six contracts by which the engine keeps sessions, over one database.
 
-use super::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
 use crate::contracts::figures::StoreFigures;
+use crate::contracts::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
 use crate::values::ids::SessionKey;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Where API keys are kept.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::identity::audit::Entries;
 use crate::identity::key::{ApiKey, KeyId};
 use crate::values::ids::Millis;

@@ -1,6 +1,6 @@
 //! Where the roles are kept that subjects have by the claims of their tokens.
 
-use super::Read;
+use crate::contracts::Read;
 use crate::identity::grants::Grants;
 use crate::values::ids::Millis;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The journal of sessions: what happened, and what it adds up to so far.
 
-use super::{Page, Paged, Read, StoreError};
+use crate::contracts::{Page, Paged, Read, StoreError};
 use crate::journal::projection::{Append, HistoryItem};
 use crate::values::ids::{
     ContentHash, Fence, Known, RealmId, RunId, SessionId, SessionKey, StepId,

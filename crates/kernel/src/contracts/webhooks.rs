@@ -1,0 +1,108 @@
+//! Where the webhooks of tasks are kept: whom each of them notifies, how far it has got, and whose
+//! it is. What only its maker and its receiver may know is sealed before it gets here.
+
+use super::Read;
+use crate::tool::call::Caller;
+use crate::values::ids::{Millis, RealmId, RunId, SessionId};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Which webhook.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookName {
+    /// The realm of its task.
+    pub realm: RealmId,
+    /// The run that is its task.
+    pub run: RunId,
+    /// Its id, which is one of its task's.
+    pub id: Arc<str>,
+}
+
+/// What a webhook is from its making on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookBody {
+    /// Who made it: what it is sent is what this caller may see.
+    pub by: Caller,
+    /// The session of its task.
+    pub session: SessionId,
+    /// In which version of the protocol its receiver is spoken to.
+    pub dialect: String,
+    /// Where it is and what it is shown, sealed, as text.
+    pub sealed: String,
+}
+
+/// How far a webhook has got.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WebhookStanding {
+    /// The last event of the session's journal that it was sent, or need not be.
+    pub place: u64,
+    /// How often what follows was tried.
+    pub attempts: u32,
+    /// When it is tried again.
+    pub next_at: Option<Millis>,
+    /// Whether there may be more for it.
+    pub is_live: bool,
+    /// Why the last try failed, or why there is no other.
+    pub error: Option<String>,
+}
+
+/// A webhook of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Which one.
+    pub name: WebhookName,
+    /// Tells it apart from others that had its name before; below 2^63.
+    pub stamp: u64,
+    /// What it is.
+    pub body: WebhookBody,
+    /// How far it has got.
+    pub standing: WebhookStanding,
+}
+
+/// A webhook that there may be more for, without what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveWebhook {
+    /// Which one.
+    pub name: WebhookName,
+    /// The session of its task.
+    pub session: SessionId,
+    /// When it is tried again.
+    pub next_at: Option<Millis>,
+}
+
+/// What became of a webhook that was to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutWebhook {
+    /// It is there.
+    Stored,
+    /// Its run is not.
+    NoRun,
+    /// Its run has as many as it may have.
+    Full,
+}
+
+/// The webhooks of all tasks. One goes with its run.
+pub trait Webhooks: Send + Sync {
+    /// Those of a run, by id.
+    fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>>;
+
+    /// Those of all realms that there may be more for, by realm, run and id.
+    fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>>;
+
+    /// Writes one over the one with its name, unless its run has this many others. Durable on
+    /// return.
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook>;
+
+    /// Writes how far one has got that still has this stamp; whether it is there. Durable on
+    /// return.
+    fn note_webhook<'a>(
+        &'a self,
+        name: &'a WebhookName,
+        stamp: u64,
+        standing: &'a WebhookStanding,
+    ) -> Read<'a, bool>;
+
+    /// Removes one; whether it was there. Durable on return.
+    fn remove_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool>;
+}
