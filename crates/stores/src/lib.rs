@@ -1,5 +1,5 @@
 //! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals,
-//! realms, the audit, blobs, deliveries. `open` chooses by place.
+//! realms, the audit, blobs, deliveries, webhooks. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -16,13 +16,14 @@ pub use backup::restore;
 pub use parts::{Fatal, Holder, OpenError, Parts, Place};
 
 use backup::FolderBackup;
-use kernel::contracts::api_keys::ApiKeys;
-use kernel::contracts::audit::Audit;
 use kernel::contracts::backup::Backup;
-use kernel::contracts::claims::Claims;
-use kernel::contracts::principals::Principals;
-use kernel::contracts::realms::StoredRealms;
+use kernel::contracts::identity::api_keys::ApiKeys;
+use kernel::contracts::identity::audit::Audit;
+use kernel::contracts::identity::claims::Claims;
+use kernel::contracts::identity::principals::Principals;
+use kernel::contracts::identity::realms::StoredRealms;
 use kernel::contracts::sink::Deliveries;
+use kernel::contracts::webhooks::Webhooks;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
 use kernel::values::ids::Millis;
 use sqlite::{DATABASE, FolderLock};
@@ -49,6 +50,8 @@ pub struct Opened {
     pub blobs: Arc<dyn Blobs>,
     /// The log of deliveries of events.
     pub deliveries: Arc<dyn Deliveries>,
+    /// The webhooks of tasks.
+    pub webhooks: Arc<dyn Webhooks>,
     /// What is being worked on, for the process after this one.
     pub marks: Arc<dyn CrashMarks>,
     /// Copies of all of it.
@@ -76,7 +79,8 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         realms: store.clone(),
         audit: store.clone(),
         blobs: Arc::new(blobs),
-        deliveries: store,
+        deliveries: store.clone(),
+        webhooks: store,
         marks: Arc::new(marks),
         backup: Arc::new(backup),
     })

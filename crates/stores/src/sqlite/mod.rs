@@ -15,6 +15,7 @@ mod read;
 mod hidden;
 mod prune;
 mod trim;
+mod webhooks;
 mod store;
 
 pub(crate) use files::copy::{copy, damage};

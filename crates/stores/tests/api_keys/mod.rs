@@ -5,7 +5,7 @@ use super::machine::{Machine, STEPS_MAX};
 use super::{Scene, open};
 use futures::executor::block_on;
 use kernel::contracts::StoreError;
-use kernel::contracts::api_keys::StoredKey;
+use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::identity::key::ApiKey;
 use kernel::limits::Limits;
 use kernel::values::ids::Millis;

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use futures::executor::block_on;
-use kernel::contracts::realms::{LostEntries, RealmRecord, Removal};
+use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
 use kernel::contracts::{Definition, StoreError};
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 use serde_json::json;

@@ -6,7 +6,7 @@ use super::scene::Scene;
 use futures::executor::block_on;
 use futures::future::join;
 use kernel::contracts::StoreError;
-use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::values::ids::Millis;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use super::scene::{Arm, OpenArm, limits};
 use crate::model_store::{ModelState, ModelStore};
-use crate::sim::clients::locked;
+use crate::sim::people::clients::locked;
 use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Spawn};
@@ -102,8 +102,8 @@ impl Arm for SqliteArm {
     fn open(&self) -> OpenArm {
         let place = Place::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(Opened { store, api_keys, claims, principals, realms, audit, .. }) => {
-                OpenArm { store, api_keys, claims, principals, realms, audit }
+            Ok(Opened { store, api_keys, claims, principals, realms, webhooks, audit, .. }) => {
+                OpenArm { store, api_keys, claims, principals, realms, webhooks, audit }
             }
             Err(error) => panic!("{error}"),
         }
@@ -127,6 +127,7 @@ impl Arm for ModelArm {
         let store = Arc::new(ModelStore::open(&self.state, "one"));
         let (api_keys, claims) = (store.clone(), store.clone());
         let (principals, realms, audit) = (store.clone(), store.clone(), store.clone());
-        OpenArm { store, api_keys, claims, principals, realms, audit }
+        let webhooks = store.clone();
+        OpenArm { store, api_keys, claims, principals, realms, webhooks, audit }
     }
 }

@@ -6,7 +6,7 @@ use super::driver::{Driver, done, got};
 use super::principals::record;
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Store, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Mac, Object};
 use kernel::identity::chain::{ChainKeys, Head, Verified, Verifier};

@@ -2,7 +2,7 @@
 
 use super::driver::got;
 use super::scene::Scene;
-use kernel::contracts::claims::SubjectClaims;
+use kernel::contracts::identity::claims::SubjectClaims;
 use serde_json::json;
 
 fn claims(subject: &str, role: &str, issued: i64) -> SubjectClaims {

@@ -4,7 +4,7 @@ use super::driver::{
     Driver, call, decided, decision, done, got, page, realm, there, three_runs, trim_at,
 };
 use super::scene::Scene;
-use crate::sim::clients::locked;
+use crate::sim::people::clients::locked;
 use futures::executor::block_on;
 use kernel::ask::AskStatus;
 use kernel::contracts::{HistoryFilter, Loaded, SessionRef, StoreError, Ticket};

@@ -25,6 +25,8 @@ pub mod principals;
 pub mod audit;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod realms;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod webhooks;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]
@@ -89,6 +91,11 @@ macro_rules! store_contract {
                 a_removed_realm_takes_no_write_and_its_name_is_not_given_again,
                 a_realm_goes_with_what_could_enter_it_or_not_at_all,
                 what_a_removed_realm_owned_is_purged_and_nothing_else;
+            webhooks: a_webhook_is_there_after_a_restart_until_it_is_removed,
+                a_webhook_takes_the_place_of_one_with_its_name_and_each_run_has_so_many,
+                how_far_a_webhook_has_got_is_noted_of_that_webhook_alone,
+                a_webhook_goes_with_its_run,
+                a_removed_realm_takes_no_webhook_and_keeps_none;
             audit: an_append_and_its_entries_are_written_together_or_not_at_all,
                 a_key_and_its_entries_are_written_together_or_not_at_all,
                 a_principal_and_its_entries_are_written_together_or_not_at_all,

@@ -4,7 +4,7 @@ use super::driver::got;
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::StoreError;
-use kernel::contracts::principals::StoredPrincipal;
+use kernel::contracts::identity::principals::StoredPrincipal;
 use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;
 use serde_json::json;

@@ -7,7 +7,7 @@ use super::driver::{Driver, call, closure, done, got, page, realm, starting};
 use super::principals::record;
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::contracts::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
+use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
 use kernel::contracts::{FeedStart, SessionFilter, StoreError};
 use kernel::identity::audit::{ChainName, Entries};
 use kernel::journal::projection::OnceRow;

@@ -1,11 +1,12 @@
 //! A store under test, and how the suite comes by it.
 
 use super::driver::{got, realm, there};
-use kernel::contracts::api_keys::ApiKeys;
-use kernel::contracts::audit::Audit;
-use kernel::contracts::claims::Claims;
-use kernel::contracts::principals::Principals;
-use kernel::contracts::realms::StoredRealms;
+use kernel::contracts::identity::api_keys::ApiKeys;
+use kernel::contracts::identity::audit::Audit;
+use kernel::contracts::identity::claims::Claims;
+use kernel::contracts::identity::principals::Principals;
+use kernel::contracts::identity::realms::StoredRealms;
+use kernel::contracts::webhooks::Webhooks;
 use kernel::contracts::{Loaded, Store, Stored};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
@@ -39,6 +40,8 @@ pub struct OpenArm {
     pub principals: Arc<dyn Principals>,
     /// Realms that were made at run time.
     pub realms: Arc<dyn StoredRealms>,
+    /// The webhooks of tasks.
+    pub webhooks: Arc<dyn Webhooks>,
     /// The audit, which has no keys yet.
     pub audit: Arc<dyn Audit>,
 }
@@ -85,6 +88,11 @@ impl Scene {
     /// The realms beside it.
     pub fn realms(&self) -> &dyn StoredRealms {
         &*self.open.realms
+    }
+
+    /// The webhooks beside it.
+    pub fn webhooks(&self) -> &dyn Webhooks {
+        &*self.open.webhooks
     }
 
     /// The audit beside it.

@@ -1,7 +1,7 @@
 //! The keys of a server in the model store: a map by id.
 
 use super::ModelStore;
-use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::key::{ApiKey, KeyId};

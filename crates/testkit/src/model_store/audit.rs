@@ -2,7 +2,7 @@
 
 use super::ModelStore;
 use super::tables::{Chain, Tables};
-use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry};
 use kernel::identity::chain::{Base, ChainKeys, Head, Row};

@@ -2,7 +2,7 @@
 
 use super::ModelStore;
 use kernel::contracts::Read;
-use kernel::contracts::claims::{Claims, SubjectClaims};
+use kernel::contracts::identity::claims::{Claims, SubjectClaims};
 use std::sync::Arc;
 
 impl Claims for ModelStore {

@@ -11,6 +11,7 @@ mod api_keys;
 mod claims;
 mod principals;
 mod realms;
+mod webhooks;
 pub mod simulated;
 
 use crate::sim::rng::Rng;

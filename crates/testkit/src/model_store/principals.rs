@@ -1,7 +1,7 @@
 //! Principals in the model store: a map by id.
 
 use super::ModelStore;
-use kernel::contracts::principals::{Principals, StoredPrincipal};
+use kernel::contracts::identity::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;

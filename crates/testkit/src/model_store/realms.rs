@@ -2,9 +2,9 @@
 
 use super::ModelStore;
 use super::tables::Tables;
-use kernel::contracts::api_keys::StoredKey;
-use kernel::contracts::principals::StoredPrincipal;
-use kernel::contracts::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
+use kernel::contracts::identity::api_keys::StoredKey;
+use kernel::contracts::identity::principals::StoredPrincipal;
+use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::values::ids::RealmId;

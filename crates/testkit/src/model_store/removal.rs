@@ -83,8 +83,16 @@ impl Tables {
         self.runs.retain(|_, run| run.session != number);
         self.asks.retain(|_, ask| ask.session != number);
         let after = self.journal.len() + self.runs.len() + self.asks.len();
+        let webhooks = self.drop_webhooks();
         let own = self.sessions.remove(&number).map_or(0, |session| 1 + session.rows());
-        (before - after + own) as u64
+        (before - after + own + webhooks) as u64
+    }
+
+    /// Removes the webhooks of runs that are gone; how many.
+    fn drop_webhooks(&mut self) -> usize {
+        let (before, runs) = (self.webhooks.len(), &self.runs);
+        self.webhooks.retain(|name, _| runs.contains_key(&name.run));
+        before - self.webhooks.len()
     }
 
     /// Removes all that a realm owned, but for the audit; whether there was something.
@@ -258,6 +266,7 @@ impl Tables {
         self.runs.retain(|id, _| !old.contains(id));
         self.asks.retain(|_, ask| ask.session != session || !old.contains(&ask.row.ask.run));
         let after = self.journal.len() + self.runs.len() + self.asks.len();
+        self.drop_webhooks();
         let Some(found) = self.sessions.get_mut(&session) else { return 0 };
         let own_before = found.rows();
         let first_kept = trim.last_run.saturating_add(1).to_be_bytes().to_vec();

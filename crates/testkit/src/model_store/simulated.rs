@@ -2,8 +2,8 @@
 //! were committed. Everything else lies in the folder, as it does beside the embedded store.
 
 use super::{ModelState, ModelStore};
-use crate::sim::machine::place::{Embedded, Opener};
-use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read};
+use crate::sim::machine::place::{Embedded, OpenBeside, Opener};
+use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, Store};
 use kernel::limits::Limits;
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
@@ -14,6 +14,8 @@ use stores::{Opened, Parts};
 
 /// The node of every life: a new life ends the one before.
 const NODE: &str = "simulated";
+/// The node beside it.
+const BESIDE: &str = "beside";
 
 /// The sessions of one simulated machine. Nothing may be sent to sinks: the log of deliveries is in
 /// the folder, and moves places that are not there.
@@ -33,7 +35,14 @@ impl Opener for Simulated {
         let opened = Embedded.open(folder, parts)?;
         let store = Arc::new(ModelStore::open(&self.state, NODE));
         let blobs = Arc::new(Unswept(opened.blobs));
-        Ok(Opened { store: store.clone(), audit: store, blobs, ..opened })
+        let (webhooks, audit) = (store.clone(), store.clone());
+        Ok(Opened { store, webhooks, audit, blobs, ..opened })
+    }
+
+    fn beside(&self) -> Option<OpenBeside> {
+        let state = self.state.clone();
+        let open = move || -> Arc<dyn Store> { Arc::new(ModelStore::open(&state, BESIDE)) };
+        Some(Arc::new(open))
     }
 }
 

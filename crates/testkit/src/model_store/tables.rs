@@ -3,10 +3,11 @@
 
 use kernel::ask::AskStatus;
 use kernel::contracts::StoreError;
-use kernel::contracts::api_keys::StoredKey;
-use kernel::contracts::claims::SubjectClaims;
-use kernel::contracts::principals::StoredPrincipal;
-use kernel::contracts::realms::RealmRecord;
+use kernel::contracts::identity::api_keys::StoredKey;
+use kernel::contracts::identity::claims::SubjectClaims;
+use kernel::contracts::identity::principals::StoredPrincipal;
+use kernel::contracts::identity::realms::RealmRecord;
+use kernel::contracts::webhooks::{Webhook, WebhookName};
 use kernel::definition::pipeline::OTHER_REASONS;
 use kernel::identity::audit::ChainName;
 use kernel::identity::chain::{Base, Head, Row};
@@ -59,6 +60,8 @@ pub(super) struct Tables {
     pub(super) principals: BTreeMap<Arc<str>, StoredPrincipal>,
     /// The realms that were made, those that were removed included.
     pub(super) realms: BTreeMap<RealmId, RealmRecord>,
+    /// The webhooks of tasks.
+    pub(super) webhooks: BTreeMap<WebhookName, Webhook>,
     /// The chains of the audit.
     pub(super) audit: BTreeMap<ChainName, Chain>,
 }

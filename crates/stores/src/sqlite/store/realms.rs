@@ -6,7 +6,7 @@ use super::super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{execute, key, many};
 use crate::sqlite::tables::{api_keys, audit, principals};
-use kernel::contracts::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
+use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal, StoredRealms};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::values::ids::{Millis, RealmId};

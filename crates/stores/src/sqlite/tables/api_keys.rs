@@ -5,7 +5,7 @@ use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::key::{ApiKey, KeyId};

@@ -4,7 +4,7 @@
 use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::audit::{Audit, AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
 use kernel::identity::chain::{Base, ChainKeys, Head, Row as ChainRow, Unchained};

@@ -4,7 +4,7 @@ use super::columns::{execute, many, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::Read;
-use kernel::contracts::claims::{Claims, SubjectClaims};
+use kernel::contracts::identity::claims::{Claims, SubjectClaims};
 use rusqlite::{Row, params};
 use std::sync::Arc;
 

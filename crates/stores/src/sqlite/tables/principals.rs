@@ -4,7 +4,7 @@ use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::principals::{Principals, StoredPrincipal};
+use kernel::contracts::identity::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::principal::PrincipalRecord;

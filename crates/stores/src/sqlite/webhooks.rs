@@ -1,0 +1,149 @@
+//! Webhooks of tasks: rows that refer to their runs, and go with them.
+
+use super::trouble::{Result, Trouble};
+use crate::sqlite::SqliteStore;
+use crate::sqlite::tables::columns::{bits, count, execute, integer, limit_of, many, to_json};
+use kernel::contracts::Read;
+use kernel::contracts::webhooks::{
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
+};
+use kernel::values::ids::{Millis, RealmId, RunId};
+use rusqlite::{Connection, Row, params};
+
+const OF_RUN: &str = "SELECT realm, run, id, body, stamp, place, attempts, next_at, live, error \
+     FROM webhooks WHERE run = ?1 AND realm = ?2 ORDER BY id";
+
+const LIVE: &str =
+    "SELECT realm, run, id, body, next_at FROM webhooks WHERE live ORDER BY realm, run, id";
+
+const HAS_RUN: &str = "SELECT 1 FROM runs r JOIN sessions s ON s.pk = r.session \
+     WHERE r.id = ?1 AND s.realm = ?2";
+
+/// Another one of the run, beyond so many.
+const BEYOND: &str =
+    "SELECT 1 FROM webhooks WHERE run = ?1 AND id <> ?2 LIMIT 1 OFFSET max(?3 - 1, 0)";
+
+const PUT: &str = "INSERT INTO webhooks (run, id, realm, stamp, body, place, attempts, next_at, \
+     live, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+     ON CONFLICT (run, id) DO UPDATE SET stamp = excluded.stamp, body = excluded.body, \
+     place = excluded.place, attempts = excluded.attempts, next_at = excluded.next_at, \
+     live = excluded.live, error = excluded.error";
+
+const NOTE: &str = "UPDATE webhooks SET place = ?5, attempts = ?6, next_at = ?7, live = ?8, \
+     error = ?9 WHERE run = ?1 AND id = ?2 AND realm = ?3 AND stamp = ?4";
+
+const REMOVE: &str = "DELETE FROM webhooks WHERE run = ?1 AND id = ?2 AND realm = ?3";
+
+impl Webhooks for SqliteStore {
+    fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| {
+            many(connection, OF_RUN, params![run.0.to_be_bytes(), realm.as_str()], webhook)
+        })
+    }
+
+    fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>> {
+        self.readers.read(|connection| {
+            many(connection, LIVE, (), |row| {
+                let (name, WebhookBody { session, .. }) = (name(row)?, body(row)?);
+                Ok(LiveWebhook { name, session, next_at: moment(row, 4)? })
+            })
+        })
+    }
+
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
+        let (webhook, removed) = (webhook.clone(), self.removed.clone());
+        self.writes.perform(move |connection| {
+            removed.check(&webhook.name.realm)?;
+            put(connection, &webhook, most)
+        })
+    }
+
+    fn note_webhook<'a>(
+        &'a self,
+        name: &'a WebhookName,
+        stamp: u64,
+        standing: &'a WebhookStanding,
+    ) -> Read<'a, bool> {
+        let (name, standing) = (name.clone(), standing.clone());
+        self.writes.perform(move |connection| {
+            let WebhookName { realm, run, id } = &name;
+            let WebhookStanding { place, attempts, next_at, is_live, error } = &standing;
+            let params = params![
+                run.0.to_be_bytes(),
+                id,
+                realm.as_str(),
+                integer(stamp),
+                integer(*place),
+                attempts,
+                next_at.map(|at| at.0),
+                is_live,
+                error,
+            ];
+            Ok(execute(connection, NOTE, params)? > 0)
+        })
+    }
+
+    fn remove_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool> {
+        let name = name.clone();
+        self.writes.perform(move |connection| {
+            let WebhookName { realm, run, id } = &name;
+            let params = params![run.0.to_be_bytes(), id, realm.as_str()];
+            Ok(execute(connection, REMOVE, params)? > 0)
+        })
+    }
+}
+
+fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWebhook> {
+    let Webhook { name: WebhookName { realm, run, id }, stamp, body, standing } = webhook;
+    let run = run.0.to_be_bytes();
+    if !connection.prepare_cached(HAS_RUN)?.exists(params![run, realm.as_str()])? {
+        return Ok(PutWebhook::NoRun);
+    }
+    let is_full = connection.prepare_cached(BEYOND)?.exists(params![run, id, limit_of(most)])?;
+    if is_full || most == 0 {
+        return Ok(PutWebhook::Full);
+    }
+    let WebhookStanding { place, attempts, next_at, is_live, error } = standing;
+    let params = params![
+        run,
+        id,
+        realm.as_str(),
+        integer(*stamp),
+        to_json(body)?,
+        integer(*place),
+        attempts,
+        next_at.map(|at| at.0),
+        is_live,
+        error,
+    ];
+    execute(connection, PUT, params)?;
+    Ok(PutWebhook::Stored)
+}
+
+/// The name out of the columns `realm`, `run`, `id`.
+fn name(row: &Row<'_>) -> Result<WebhookName> {
+    Ok(WebhookName { realm: RealmId(row.get(0)?), run: RunId(bits(row, 1)?), id: row.get(2)? })
+}
+
+/// The body out of the column after them.
+fn body(row: &Row<'_>) -> Result<WebhookBody> {
+    let body: String = row.get(3)?;
+    serde_json::from_str(&body)
+        .map_err(|error| Trouble::unreadable(format!("a webhook cannot be read: {error}")))
+}
+
+fn moment(row: &Row<'_>, column: usize) -> Result<Option<Millis>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
+}
+
+fn webhook(row: &Row<'_>) -> Result<Webhook> {
+    let standing = WebhookStanding {
+        place: count(row, 5)?,
+        attempts: row.get(6)?,
+        next_at: moment(row, 7)?,
+        is_live: row.get(8)?,
+        error: row.get(9)?,
+    };
+    Ok(Webhook { name: name(row)?, stamp: count(row, 4)?, body: body(row)?, standing })
+}

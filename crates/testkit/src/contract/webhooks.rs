@@ -1,0 +1,140 @@
+//! Webhooks of tasks: one for each name, noted against a stamp, gone with its run.
+
+use super::driver::{Driver, done, got, realm, three_runs, trim_at};
+use super::scene::Scene;
+use futures::executor::block_on;
+use kernel::contracts::StoreError;
+use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
+use kernel::contracts::webhooks::{
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding,
+};
+use kernel::identity::audit::Entries;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{Millis, RunId};
+
+/// How many webhooks a run may have here.
+const MOST: usize = 2;
+
+fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
+    let realm = driver.key().realm.clone();
+    let body = WebhookBody {
+        by: Caller::new(realm.clone(), "ann"),
+        session: driver.row.id,
+        dialect: "1.0".to_owned(),
+        sealed: format!("sealed {stamp}"),
+    };
+    let standing = WebhookStanding { place: 3, is_live: true, ..WebhookStanding::default() };
+    Webhook { name: WebhookName { realm, run, id: id.into() }, stamp, body, standing }
+}
+
+/// A session with one run.
+fn begun(scene: &Scene, realm: &str, id: &str) -> (Driver, RunId) {
+    let mut driver = Driver::new(realm, id);
+    let run = driver.run_row(1);
+    driver.row.run = Some(run.id);
+    let mut created = driver.created();
+    created.runs = vec![run.clone()];
+    done(scene.store().append(created));
+    (driver, run.id)
+}
+
+fn live(webhook: &Webhook) -> LiveWebhook {
+    let (name, next_at) = (webhook.name.clone(), webhook.standing.next_at);
+    LiveWebhook { name, session: webhook.body.session, next_at }
+}
+
+pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {
+    let (a, run) = begun(&scene, "r", "a");
+    let (one, two) = (webhook(&a, run, "1", 7), webhook(&a, run, "2", 8));
+    assert_eq!(got(scene.webhooks().live_webhooks()), []);
+    assert_eq!(got(scene.webhooks().put_webhook(&two, MOST)), PutWebhook::Stored);
+    assert_eq!(got(scene.webhooks().put_webhook(&one, MOST)), PutWebhook::Stored);
+    let scene = scene.reopened();
+    let found = got(scene.webhooks().webhooks_of(&realm(), run));
+    assert_eq!(found, [one.clone(), two.clone()]);
+    assert_eq!(got(scene.webhooks().live_webhooks()), [live(&one), live(&two)]);
+    assert_eq!(got(scene.webhooks().webhooks_of(&"other".into(), run)), [], "of another realm");
+    assert!(got(scene.webhooks().remove_webhook(&one.name)));
+    assert!(!got(scene.webhooks().remove_webhook(&one.name)), "it is gone");
+    assert_eq!(got(scene.reopened().webhooks().webhooks_of(&realm(), run)), [two]);
+}
+
+pub fn a_webhook_takes_the_place_of_one_with_its_name_and_each_run_has_so_many(scene: Scene) {
+    let (a, run) = begun(&scene, "r", "a");
+    let put = |webhook: &Webhook| got(scene.webhooks().put_webhook(webhook, MOST));
+    assert_eq!(put(&webhook(&a, run, "1", 7)), PutWebhook::Stored);
+    assert_eq!(put(&webhook(&a, run, "2", 8)), PutWebhook::Stored);
+    assert_eq!(put(&webhook(&a, run, "3", 9)), PutWebhook::Full);
+    let again = webhook(&a, run, "2", 10);
+    assert_eq!(put(&again), PutWebhook::Stored);
+    assert_eq!(got(scene.webhooks().webhooks_of(&realm(), run))[1], again);
+    let unknown = RunId::of(&[b"unknown"]);
+    assert_eq!(put(&webhook(&a, unknown, "1", 11)), PutWebhook::NoRun);
+    let mut elsewhere = webhook(&a, run, "1", 12);
+    elsewhere.name.realm = "other".into();
+    assert_eq!(put(&elsewhere), PutWebhook::NoRun, "the run is another realm's");
+}
+
+pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
+    let (a, run) = begun(&scene, "r", "a");
+    let (one, two) = (webhook(&a, run, "1", 7), webhook(&a, run, "2", 8));
+    got(scene.webhooks().put_webhook(&one, MOST));
+    got(scene.webhooks().put_webhook(&two, MOST));
+    let tried = WebhookStanding {
+        place: 5,
+        attempts: 3,
+        next_at: Some(Millis(99)),
+        is_live: true,
+        error: Some("no".to_owned()),
+    };
+    let note = |stamp: u64, standing: &WebhookStanding| {
+        got(scene.webhooks().note_webhook(&one.name, stamp, standing))
+    };
+    assert!(note(7, &tried));
+    assert!(!note(6, &WebhookStanding::default()), "it is another one");
+    let found = got(scene.webhooks().webhooks_of(&realm(), run));
+    let noted = Webhook { standing: tried, ..one.clone() };
+    assert_eq!(found, [noted.clone(), two.clone()]);
+    assert_eq!(got(scene.webhooks().live_webhooks()), [live(&noted), live(&two)]);
+    assert!(note(7, &WebhookStanding::default()));
+    assert_eq!(got(scene.webhooks().live_webhooks()), [live(&two)], "the other has ended");
+    got(scene.webhooks().remove_webhook(&one.name));
+    assert!(!note(7, &WebhookStanding::default()), "it is gone");
+}
+
+pub fn a_webhook_goes_with_its_run(scene: Scene) {
+    let (a, run) = begun(&scene, "r", "a");
+    let (b, kept) = begun(&scene, "r", "b");
+    got(scene.webhooks().put_webhook(&webhook(&a, run, "1", 7), MOST));
+    got(scene.webhooks().put_webhook(&webhook(&b, kept, "1", 8), MOST));
+    got(scene.store().remove(a.key(), a.row.known()));
+    assert_eq!(got(scene.webhooks().webhooks_of(&realm(), run)), []);
+    assert_eq!(got(scene.webhooks().live_webhooks()), [live(&webhook(&b, kept, "1", 8))]);
+    got(scene.webhooks().remove_webhook(&webhook(&b, kept, "1", 8).name));
+    // Of a session that stays the old runs go.
+    let c = three_runs(scene.store());
+    let (first, last) = (c.run_row(1).id, c.run_row(3).id);
+    got(scene.webhooks().put_webhook(&webhook(&c, first, "1", 9), MOST));
+    got(scene.webhooks().put_webhook(&webhook(&c, last, "1", 10), MOST));
+    assert!(got(scene.store().trim(trim_at(&c, 6, 2))).is_some());
+    assert_eq!(got(scene.webhooks().live_webhooks()), [live(&webhook(&c, last, "1", 10))]);
+}
+
+pub fn a_removed_realm_takes_no_webhook_and_keeps_none(scene: Scene) {
+    let record =
+        RealmRecord { name: realm(), by: "boss".into(), created: Millis(1), removed: None };
+    got(scene.realms().create_realm(&record, Entries::new()));
+    let (a, run) = begun(&scene, "r", "a");
+    let one = webhook(&a, run, "1", 7);
+    got(scene.webhooks().put_webhook(&one, MOST));
+    let removal = Removal { by: "boss".into(), at: Millis(9), purged: false };
+    got(scene.realms().remove_realm(&realm(), &removal, LostEntries::default(), Vec::new()));
+    let refused = block_on(scene.webhooks().put_webhook(&one, MOST));
+    assert_eq!(refused, Err(StoreError::RealmRemoved("r".to_owned())));
+    for _ in 0..100 {
+        if !got(scene.realms().purge_realm(&realm())) {
+            break;
+        }
+    }
+    assert_eq!(got(scene.webhooks().live_webhooks()), []);
+}

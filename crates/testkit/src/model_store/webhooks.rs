@@ -1,0 +1,75 @@
+//! Webhooks in the model store: a map by name, whose entries go with their runs.
+
+use super::ModelStore;
+use super::tables::Tables;
+use kernel::contracts::Read;
+use kernel::contracts::webhooks::{
+    LiveWebhook, PutWebhook, Webhook, WebhookName, WebhookStanding, Webhooks,
+};
+use kernel::values::ids::{RealmId, RunId};
+
+impl Tables {
+    fn has_run(&self, realm: &RealmId, run: RunId) -> bool {
+        let session = self.runs.get(&run).and_then(|run| self.sessions.get(&run.session));
+        session.is_some_and(|session| session.row.key.realm == *realm)
+    }
+}
+
+impl Webhooks for ModelStore {
+    fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>> {
+        Box::pin(self.read(move |tables| {
+            let all = tables.webhooks.values();
+            let own = all.filter(|one| one.name.run == run && one.name.realm == *realm);
+            Ok(own.cloned().collect::<Vec<_>>())
+        }))
+    }
+
+    fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>> {
+        Box::pin(self.read(|tables| {
+            let live = tables.webhooks.values().filter(|one| one.standing.is_live);
+            let shown = live.map(|one| LiveWebhook {
+                name: one.name.clone(),
+                session: one.body.session,
+                next_at: one.standing.next_at,
+            });
+            Ok(shown.collect::<Vec<_>>())
+        }))
+    }
+
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
+        Box::pin(self.write(move |tables| {
+            let WebhookName { realm, run, .. } = &webhook.name;
+            tables.check_realm(realm)?;
+            if !tables.has_run(realm, *run) {
+                return Ok(PutWebhook::NoRun);
+            }
+            let names = tables.webhooks.keys();
+            let others = names.filter(|name| name.run == *run && **name != webhook.name).count();
+            if others >= most {
+                return Ok(PutWebhook::Full);
+            }
+            tables.webhooks.insert(webhook.name.clone(), webhook.clone());
+            Ok(PutWebhook::Stored)
+        }))
+    }
+
+    fn note_webhook<'a>(
+        &'a self,
+        name: &'a WebhookName,
+        stamp: u64,
+        standing: &'a WebhookStanding,
+    ) -> Read<'a, bool> {
+        Box::pin(self.write(move |tables| {
+            let found = tables.webhooks.get_mut(name).filter(|one| one.stamp == stamp);
+            let is_there = found.is_some();
+            if let Some(one) = found {
+                one.standing.clone_from(standing);
+            }
+            Ok(is_there)
+        }))
+    }
+
+    fn remove_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool> {
+        Box::pin(self.write(move |tables| Ok(tables.webhooks.remove(name).is_some())))
+    }
+}
