@@ -1,8 +1,8 @@
 //! What doors send to the driver of a session.
 
-use crate::idempotency::Claim;
 use crate::refusal::{Refusal, Result};
 use crate::request::{Message, ReplyReport, Resume, RunAbout, RunReport};
+use crate::waiting::idempotency::Claim;
 use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact};

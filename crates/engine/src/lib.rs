@@ -4,17 +4,13 @@
 pub mod system;
 pub mod refusal;
 mod shares;
-mod storage;
 pub mod request;
-mod idempotency;
 pub mod waiting;
 pub mod catalog;
 pub mod observe;
 pub mod gate;
 mod command;
-mod session_cache;
-mod suspects;
-mod closed_realms;
+mod sessions;
 mod shared;
 mod handles;
 mod advice;
@@ -28,15 +24,16 @@ pub use advice::drafting::{Draft, DraftWrite, DraftedPlan};
 pub use api::copies::Exported;
 pub use api::drafting::{DraftRequest, Drafted};
 pub use api::finding::Found;
-pub use api::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
 pub use api::messages::{TaskReport, TaskStream};
-pub use api::transcript::Transcript;
+pub use api::reading::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
+pub use api::reading::transcript::Transcript;
 pub use catalog::check::{Around, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{
-    AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, UpstreamRealms,
+    AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, RulePlace, RulePlaces,
+    UpstreamRealms,
 };
 pub use gate::breakers::BreakerState;
 pub use gate::judged::ListVersion;
@@ -49,9 +46,9 @@ pub use outbox::heads::HeadRules;
 pub use recovery::Undone;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
-    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, RegisteredAgent,
-    RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
-    Saying, SubmitOptions,
+    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, ProxyCall,
+    RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest,
+    RunSession, RunTarget, Saying, SubmitOptions,
 };
 pub use retention::Pruned;
 pub use shared::{Engine, Parts};

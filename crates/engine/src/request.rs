@@ -116,6 +116,21 @@ impl Message {
     }
 }
 
+/// A tool to call for an agent of others, in a run of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyCall {
+    /// The tool; none where nothing is called, for a reason that the input says.
+    pub tool: Option<ToolName>,
+    /// `{instruction}`, what is asked for, or `{refused}`, why it is not done.
+    pub input: Value,
+    /// The context.
+    pub context: String,
+    /// The request's key, if it has one.
+    pub once: Option<Once>,
+    /// What else is to be remembered of it.
+    pub about: RunAbout,
+}
+
 /// What a person says in a thread.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saying<'a> {

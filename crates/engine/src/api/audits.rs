@@ -5,7 +5,7 @@ use crate::gate::trail::Trail;
 use crate::handles::Audits;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
-use kernel::contracts::audit::{AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{AuditFilter, ChainState, Found};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Page, Paged, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object};

@@ -3,7 +3,6 @@
 
 use crate::command::Command;
 use crate::handles::Cases;
-use crate::idempotency::Turn;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{
     CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
@@ -11,6 +10,7 @@ use crate::request::{
 use crate::shared::Shared;
 use crate::system::clock::timeout;
 use crate::waiting::case_queue::InLine;
+use crate::waiting::idempotency::Turn;
 use kernel::contracts::policy::Resource;
 use kernel::definition::pipeline::{Case, Pipeline, Tally, TallyRow};
 use kernel::tool::call::Caller;

@@ -13,7 +13,6 @@ use kernel::contracts::policy::Resource;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::definition::rule::Rules;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::caller::Act;
 use kernel::values::ids::{PipelineName, PlanId, RealmId};
@@ -97,9 +96,10 @@ impl Catalog<'_> {
     }
 
     /// What is done about failed steps of runs that begin from now on, beside what their plans say;
-    /// or what is wrong with these rules: they name plans that are not there.
-    pub fn set_rules(self, realm: &RealmId, rules: Rules) -> Result<(), Vec<Mistake>> {
-        self.shared.catalog.set_rules(realm, rules)
+    /// as these files have it; or what is wrong with their rules: they name plans that are not
+    /// there.
+    pub fn set_rules(self, realm: &RealmId, files: &ProjectFiles) -> Result<(), Vec<Mistake>> {
+        self.shared.catalog.set_rules(realm, &files.listed_rules(realm))
     }
 
     /// Checks a plan without adding it. Gives warnings, or all mistakes.

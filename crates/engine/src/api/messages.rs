@@ -1,13 +1,13 @@
 //! Runs as tasks of clients that read their own messages back: a message is recorded in the commit
 //! of what it does, and a task is read from its run's events and from nothing else.
 
-use crate::api::follow::{RunStream, RunUpdate};
+use crate::api::reading::follow::{RunStream, RunUpdate};
 use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
-use crate::idempotency::Turn;
 use crate::refusal::{Refusal, Result};
 use crate::request::{Message, Once, RunReport};
+use crate::waiting::idempotency::Turn;
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::event::{self, Event, Fact};
@@ -35,6 +35,8 @@ pub struct TaskStream {
     run: RunReport,
     events: RunStream,
     task: Task,
+    /// The last event that the task is made from.
+    seq: u64,
     /// Events after the place that were read already.
     held: VecDeque<Event>,
     updates: VecDeque<TaskUpdate>,
@@ -49,6 +51,17 @@ impl TaskStream {
     /// The task as far as it was followed.
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The last event of the session's journal whose updates were all given, or lie before where
+    /// the stream began: one that begins behind it gives what follows.
+    pub fn place(&self) -> u64 {
+        if self.updates.is_empty() { self.seq } else { self.seq.saturating_sub(1) }
+    }
+
+    /// Whether all updates of the last event were given; its place is behind that event then.
+    pub fn is_between_events(&self) -> bool {
+        self.updates.is_empty()
     }
 
     /// The next update that is there without waiting.
@@ -70,8 +83,14 @@ impl TaskStream {
                     None => return Ok(None),
                 },
             };
-            self.updates.extend(self.task.apply(&event));
+            let updates = self.apply(&event);
+            self.updates.extend(updates);
         }
+    }
+
+    fn apply(&mut self, event: &Event) -> Vec<TaskUpdate> {
+        self.seq = event.seq;
+        self.task.apply(event)
     }
 
     /// Waits until there may be more.
@@ -104,13 +123,31 @@ impl TaskStream {
                 Some(held) if !is_meant => held.push_back(event),
                 held => {
                     for event in held.take().into_iter().flatten().chain([event]) {
-                        self.task.apply(&event);
+                        self.apply(&event);
                     }
                     *held = is_meant.then(VecDeque::new);
                 }
             }
         }
         self.held = behind.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Goes to the place behind this event.
+    async fn seek_after(&mut self, place: u64) -> Result<()> {
+        while let Some(update) = self.events.look().await? {
+            let (seq, body) = match update {
+                RunUpdate::Event { seq, body } => (seq, body),
+                RunUpdate::Snapshot(_) | RunUpdate::Delta(_) => continue,
+                RunUpdate::Rest(_) | RunUpdate::End(_) => break,
+            };
+            let event = read(&body)?;
+            if seq > place {
+                self.held.push_back(event);
+                break;
+            }
+            self.apply(&event);
+        }
         Ok(())
     }
 }
@@ -130,14 +167,31 @@ impl Runs<'_> {
         run: RunId,
         message: Option<&str>,
     ) -> Result<TaskStream> {
+        let mut stream = self.replay_task(caller, run).await?;
+        stream.seek(message).await?;
+        Ok(stream)
+    }
+
+    /// Follows a task from behind this event of its session's journal on.
+    pub async fn follow_task_after(
+        self,
+        caller: &Caller,
+        run: RunId,
+        place: u64,
+    ) -> Result<TaskStream> {
+        let mut stream = self.replay_task(caller, run).await?;
+        stream.seek_after(place).await?;
+        Ok(stream)
+    }
+
+    /// Follows a task from its first event on.
+    pub async fn replay_task(self, caller: &Caller, run: RunId) -> Result<TaskStream> {
         let mut events = self.follow(caller, run, None).await?.recorded_only();
         let Some(RunUpdate::Snapshot(report)) = events.look().await? else {
             return Err(Refusal::no_run(run));
         };
         let (task, held, updates) = (Task::default(), VecDeque::new(), VecDeque::new());
-        let mut stream = TaskStream { run: *report, events, task, held, updates };
-        stream.seek(message).await?;
-        Ok(stream)
+        Ok(TaskStream { run: *report, events, task, seq: 0, held, updates })
     }
 
     /// Adds a message to a run without answering anything, once that is durable.

@@ -3,22 +3,18 @@
 //! themselves are in `handles.rs`; what changes a session is the driver's.
 
 pub(crate) mod runs;
-pub(crate) mod attended;
 pub(crate) mod tools;
 pub(crate) mod definitions;
 pub(crate) mod finding;
 pub(crate) mod drafting;
 pub(crate) mod agents;
 pub(crate) mod threads;
-pub(crate) mod reads;
-mod own_events;
-pub(crate) mod follow;
-pub(crate) mod transcript;
+pub(crate) mod reading;
 pub(crate) mod replay;
 pub(crate) mod messages;
 pub(crate) mod cases;
 pub(crate) mod retry_step;
 pub(crate) mod copies;
-pub(crate) mod watched;
-pub(crate) mod direct;
+pub(crate) mod calls;
+mod proxied;
 pub(crate) mod audits;

@@ -3,10 +3,10 @@
 
 use crate::command::Command;
 use crate::handles::{Asks, Runs};
-use crate::idempotency::{Turn, mismatch, removed};
 use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Shared;
+use crate::waiting::idempotency::{Turn, mismatch, removed};
 use kernel::journal::projection::OnceRow;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionKey};

@@ -3,7 +3,7 @@
 //! not at all. Runs that began keep the plans and agents that they pin, and what is stored stays.
 
 use super::pipelines::Pipelines;
-use super::rules::lost_plans;
+use super::rules::{ListedRules, RulePlaces, lost_plans};
 use super::{
     AgentFile, Author, Catalog, ListChanges, Others, PipelineFile, PlanFile, RealmPlans, in_file,
     sound,
@@ -35,12 +35,26 @@ pub struct ProjectFiles {
     pub rules: Rules,
     /// The same in realms that have rules of their own instead.
     pub realm_rules: BTreeMap<RealmId, Rules>,
+    /// Where all these rules stand.
+    pub rule_places: RulePlaces,
 }
 
 impl ProjectFiles {
     /// What is done about failed steps of a realm's runs, beside what the plans say.
     pub fn rules_of(&self, realm: &RealmId) -> &Rules {
         self.realm_rules.get(realm).unwrap_or(&self.rules)
+    }
+
+    /// The same with where it stands.
+    pub(crate) fn listed_rules<'a>(&'a self, realm: &'a RealmId) -> ListedRules<'a> {
+        let RulePlaces { project, realms } = &self.rule_places;
+        let own = self.realm_rules.contains_key(realm);
+        let places = if own { realms.get(realm) } else { Some(project) };
+        ListedRules {
+            rules: self.rules_of(realm),
+            places: places.map(Vec::as_slice).unwrap_or_default(),
+            realm: own.then_some(realm),
+        }
     }
 
     /// These files and those of one realm, which take the place of files here that define the same.
@@ -59,6 +73,7 @@ impl ProjectFiles {
             // No file of one realm says what is done about failed steps.
             rules: self.rules.clone(),
             realm_rules: self.realm_rules.clone(),
+            rule_places: self.rule_places.clone(),
         }
     }
 
@@ -158,7 +173,7 @@ impl Catalog {
         mistakes.extend(found);
         let (pipelines, found) = self.read_pipelines(realm, &files.pipelines, others.plan);
         mistakes.extend(found);
-        mistakes.extend(lost_plans(files.rules_of(realm), others.plan));
+        mistakes.extend(lost_plans(&files.listed_rules(realm), others.plan));
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
         let rules = files.rules_of(realm).clone();
@@ -173,9 +188,10 @@ impl Catalog {
         realm: &RealmId,
         files: &ProjectFiles,
     ) -> (Filed, Vec<Mistake>) {
+        let listed = files.listed_rules(realm);
         let (mut files, mut left_out) = (files.clone(), Vec::new());
         // What is done about failed steps is the same, whatever files fit.
-        let rules = files.rules_of(realm).clone();
+        let rules = listed.rules.clone();
         (files.rules, files.realm_rules) = (Rules::default(), BTreeMap::new());
         // It ends: each time there are fewer files, and without any nothing is wrong.
         loop {
@@ -183,7 +199,7 @@ impl Catalog {
                 Ok((filed, _)) => {
                     // Those whose plans are not there correct nothing.
                     let names = self.agent_names(realm, &filed.agents);
-                    left_out.extend(lost_plans(&rules, |id| {
+                    left_out.extend(lost_plans(&listed, |id| {
                         filed.plans.contains_key(id) || self.stays(realm, id, &names)
                     }));
                     return (Filed { rules, ..filed }, left_out);

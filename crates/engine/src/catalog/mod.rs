@@ -44,6 +44,7 @@ pub use files::{Filed, ProjectFiles};
 pub use owners::UpstreamRealms;
 pub use pipelines::PipelineFile;
 use rules::rule_plans;
+pub use rules::{RulePlace, RulePlaces};
 
 /// How many plans one run pins.
 const CLOSURE_PLANS_MAX: usize = 256;

@@ -278,12 +278,16 @@ impl Registry {
 
     /// A tool by its name, of those that are no realm's own.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
-        self.book().tool(name, &self.rules)
+        // Looked up in place: every call does, and threads that count who has the book wait for
+        // each other.
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        book.tool(name, &self.rules)
     }
 
     /// A tool by its name, of those that a realm has for itself.
     pub(crate) fn own_tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
-        self.own_book(realm)?.tool(name, &self.rules)
+        let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
+        own.get(realm)?.tool(name, &self.rules)
     }
 
     /// The tools that a realm has for itself.

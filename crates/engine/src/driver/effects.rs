@@ -11,13 +11,14 @@ use crate::waiting::attending::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::Published;
+use kernel::definition::plan::is_proxy;
 use kernel::event::{CallRequest, Fact};
 use kernel::expression::pointer::Want;
 use kernel::journal::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall, Run};
 use kernel::tool::call::{
-    Abilities, CallPlace, HowFar, Judgement, Publisher, Reach, ToolError, ToolOutput, Verdict,
-    Wants,
+    Abilities, CallPlace, HowFar, Judgement, OwnWords, Publisher, Reach, ToolError, ToolOutput,
+    Verdict, Wants,
 };
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
@@ -121,6 +122,7 @@ impl Driver {
                 trace: run.trace.map(|trace| {
                     self.shared.observers.outward(trace, || call_span(id, open.requested_seq))
                 }),
+                hops: run.behalf.hops,
                 publisher: if reach == Reach::Reads {
                     Publisher::default()
                 } else {
@@ -152,6 +154,12 @@ impl Driver {
         let (calling, abort) = abortable(calling);
         self.aborts.insert(id, abort);
         self.in_flight.push(calling.map(move |result| Done::Call(id, result.ok())).boxed());
+    }
+
+    /// Whether a run calls one tool for an agent of others.
+    fn is_proxied(&self, run: RunId) -> bool {
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&run));
+        run.is_some_and(|run| is_proxy(&run.plan))
     }
 
     /// Who is there for a call of this run. The client of a direct call is, as if there were no
@@ -315,8 +323,15 @@ impl Driver {
                     HowFar::NotSent => open.unsent(),
                     how @ (HowFar::Failed | HowFar::Unknown) => how,
                 };
-                // Only who called directly is answered with it.
-                let said = error.take_own_words().filter(|_| self.key.space.is_call());
+                // Only who called directly is answered with it, or for whom a tool is called.
+                let is_proxied = self.is_proxied(open.run);
+                let is_kept = |said: &OwnWords| match said {
+                    OwnWords::Reply(_) => is_proxied,
+                    OwnWords::Result(_) | OwnWords::Error(_) | OwnWords::Lacks(_) => {
+                        is_proxied || self.key.space.is_call()
+                    }
+                };
+                let said = error.take_own_words().filter(is_kept);
                 let said = said.map(|said| Datum::inline(json!(said), Origin::Call(call)));
                 let fault = self.unsent_fault(open.run, error);
                 Fact::CallFailed { call, how, fault, said: said.map(Arc::new) }

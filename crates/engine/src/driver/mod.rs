@@ -3,9 +3,9 @@
 
 use crate::command::Command;
 use crate::refusal::{Refusal, Result};
+use crate::sessions::suspects::Probation;
 use crate::shared::{Shared, lock};
 use crate::shares::Share;
-use crate::suspects::Probation;
 use crate::system::clock::yield_now;
 use crate::system::panics::caught;
 use futures::StreamExt;
@@ -27,23 +27,20 @@ mod observed;
 mod supervise;
 mod record;
 mod late;
-mod turns;
-mod proposals;
+mod models;
 mod login;
 mod effects;
 mod consent;
-mod wake;
-mod parked;
+mod waking;
 mod report;
-mod adopt;
 mod counting;
 mod commands;
 mod replies;
 mod share;
 pub(crate) mod hold;
 
-use parked::panicked_refusal;
 use state::{Done, Driver};
+use waking::parked::panicked_refusal;
 
 /// How many decisions are taken before other tasks get their turn.
 const DECISIONS_PER_TURN: u32 = 64;

@@ -5,10 +5,10 @@
 
 use super::state::{Alarm, Done, Driver, Effect};
 use crate::driver::said::{KEPT_BYTES_MAX, is_said};
-use crate::idempotency::Claim;
 use crate::observe::counts::count;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::system::heavy;
+use crate::waiting::idempotency::Claim;
 use futures::FutureExt;
 use futures::future::ready;
 use kernel::contracts::StoreError;

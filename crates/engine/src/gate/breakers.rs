@@ -12,7 +12,8 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// Fault of a call that is refused because the ones before it failed.
 pub(crate) const CIRCUIT_OPEN: &str = "CircuitOpen";
@@ -34,6 +35,9 @@ pub struct BreakerState {
 #[derive(Debug, Default)]
 pub(crate) struct Breakers {
     failing: Mutex<HashMap<Circuit, Breaker>>,
+    /// How many are remembered, for who only looks whether anything fails: most often nothing does,
+    /// and then calls need not wait for each other here.
+    count: AtomicUsize,
 }
 
 /// Whose calls of what.
@@ -67,13 +71,19 @@ impl Breakers {
     }
 
     fn look(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
-        let mut failing = lock(&self.failing);
+        let Some(mut failing) = self.any() else { return Ok(()) };
         failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.look(guard.rule, now))
     }
 
     fn pass(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
-        let mut failing = lock(&self.failing);
+        let Some(mut failing) = self.any() else { return Ok(()) };
         failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.pass(guard.rule, now))
+    }
+
+    /// What fails, if anything does.
+    fn any(&self) -> Option<MutexGuard<'_, HashMap<Circuit, Breaker>>> {
+        let has_any = self.count.load(Ordering::Acquire) > 0;
+        has_any.then(|| lock(&self.failing))
     }
 
     fn failed(&self, guard: &Guard, now: Millis) {
@@ -86,6 +96,7 @@ impl Breakers {
             }
         }
         let has_opened = failing.entry(circuit.clone()).or_default().failed(*rule, now);
+        self.count.store(failing.len(), Ordering::Release);
         drop(failing);
         if has_opened {
             let Circuit { realm, guarded } = circuit;
@@ -95,7 +106,10 @@ impl Breakers {
     }
 
     fn answered(&self, guard: &Guard) {
-        let before = lock(&self.failing).remove(&guard.circuit);
+        let Some(mut failing) = self.any() else { return };
+        let before = failing.remove(&guard.circuit);
+        self.count.store(failing.len(), Ordering::Release);
+        drop(failing);
         if before.is_some_and(|breaker| breaker.open_until().is_some()) {
             let Circuit { realm, guarded } = &guard.circuit;
             tracing::info!(%realm, "calls of {guarded} are let through again");

@@ -29,9 +29,10 @@ use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
 use crate::refusal::TryLater;
 use crate::shares::Shares;
+use crate::system::clock::timeout;
 use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, select};
+use futures::future::BoxFuture;
 use held::{Held, NotNow, too_soon};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
@@ -269,23 +270,24 @@ impl Gate {
                 return Started { later, ..Started::failed(*error) };
             }
         };
+        let (gate, guard) = (self.clone(), pass.guard.clone());
         let (tool, timeout_ms) = (sending.tool.clone(), pass.timeout_ms);
-        let deadline = self.clock.sleep_ms(timeout_ms);
-        let noting = pass.guard.clone().map(|guard| (self.clone(), guard));
         let calling = async move {
             let sent = caught(pin!(self.send(&sending, &pass))).await;
             sent.unwrap_or_else(|panicked| {
                 Err(panic_error(&sending.tool, sending.reach, &panicked))
             })
         };
-        let started = match select(calling.boxed(), deadline).await {
-            Either::Left((result, _)) => Started { result, late: None, later: None },
-            Either::Right(((), coming)) => {
+        let mut coming = calling.boxed();
+        let came = timeout(gate.clock.as_ref(), timeout_ms, coming.as_mut()).await;
+        let started = match came {
+            Some(result) => Started { result, late: None, later: None },
+            None => {
                 let late = Some(Late { coming, timeout_ms });
                 Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
             }
         };
-        if let Some((gate, guard)) = noting {
+        if let Some(guard) = guard {
             gate.note_outcome(&guard, &started.result);
         }
         started

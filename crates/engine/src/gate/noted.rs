@@ -2,11 +2,12 @@
 //! what is allowed is kept unless an event says so too. Lists are left out: they show what may be
 //! used, and nothing is done to it.
 
+use crate::catalog::registry::Listed;
 use crate::gate::Gate;
 use crate::gate::trail::Trail;
 use crate::refusal::Result;
 use crate::request::CallRequest;
-use kernel::contracts::policy::{Decision, Request, Resource};
+use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::event::{Event, Fact, Occasion};
 use kernel::identity::audit::{Entry, Mac, Object, Said};
 use kernel::journal::audited;
@@ -111,6 +112,25 @@ impl Gate {
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
         };
         trail.push(caller, entry)
+    }
+
+    /// Whether a direct call is simply allowed, and the audit keeps nothing of that: then who
+    /// decided it need not be known, and no one makes a copy of it.
+    pub(crate) fn is_plain(
+        &self,
+        caller: &Caller,
+        listed: &Listed,
+        arguments: &Value,
+        reach: Reach,
+    ) -> bool {
+        let keeps = |trail: &Arc<Trail>| reach != Reach::Reads || trail.rules().reads;
+        if self.beside().is_some_and(keeps) {
+            return false;
+        }
+        let resource = Resource::Tool(listed.tool.spec());
+        let context = Context { arguments: Some(arguments), ..Context::default() };
+        let request = Request { act: Act::Call, subject: caller, resource, context };
+        self.is_free(caller, Act::Call) || self.word(&request) == Said::Allow
     }
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would

@@ -5,7 +5,7 @@
 
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::system::locks::lock;
-use kernel::contracts::audit::Audit;
+use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
 use kernel::identity::chain::ChainKeys;

@@ -3,15 +3,17 @@
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, ready, select};
+use futures::future::{BoxFuture, ready};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::values::ids::Millis;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clock that no one sets, and that continues while the machine is suspended.
@@ -149,23 +151,30 @@ impl Spawn for TokioSpawn {
     }
 }
 
-/// The future's result, or `None` once so many milliseconds have passed.
+/// The future's result, or `None` once so many milliseconds have passed. What is over at once needs
+/// no timer.
 pub async fn timeout<T>(clock: &dyn Clock, ms: u64, future: impl Future<Output = T>) -> Option<T> {
-    match select(std::pin::pin!(future), clock.sleep_ms(ms)).await {
-        Either::Left((result, _)) => Some(result),
-        Either::Right(((), _)) => None,
-    }
+    let mut future = pin!(future);
+    let mut deadline = None;
+    poll_fn(|context| {
+        if let Poll::Ready(result) = future.as_mut().poll(context) {
+            return Poll::Ready(Some(result));
+        }
+        let deadline = deadline.get_or_insert_with(|| clock.sleep_ms(ms));
+        deadline.as_mut().poll(context).map(|()| None)
+    })
+    .await
 }
 
 /// Lets other tasks run once.
 pub async fn yield_now() {
     let mut yielded = false;
-    futures::future::poll_fn(|context| {
+    poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
-            return std::task::Poll::Ready(());
+            return Poll::Ready(());
         }
         context.waker().wake_by_ref();
-        std::task::Poll::Pending
+        Poll::Pending
     })
     .await;
 }
@@ -191,6 +200,29 @@ mod tests {
         // `now` is told in whole milliseconds.
         let passed = SystemClock.elapsed().saturating_sub(before);
         assert!(passed >= Duration::from_millis(WAIT_MS - 1), "{passed:?}");
+    }
+
+    /// A clock that no one may wait for.
+    struct Untimed;
+
+    impl Clock for Untimed {
+        fn now(&self) -> Millis {
+            Millis(0)
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep_until(&self, _: Millis) -> BoxFuture<'static, ()> {
+            panic!("a timer was made")
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_over_at_once_needs_no_timer_and_what_never_is_has_one() {
+        assert_eq!(timeout(&Untimed, 1, ready(7)).await, Some(7));
+        assert_eq!(timeout(&SystemClock, 1, futures::future::pending::<u8>()).await, None);
     }
 
     #[test]

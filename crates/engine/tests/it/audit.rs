@@ -3,11 +3,11 @@
 
 use crate::outbox::send;
 use crate::outbox_scripted::Scripted;
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{LOOK, WAIT_MS, World, caller};
 use crate::{ASK, READ, WRITE};
 use engine::{AllowAll, AuditParts, AuditRules, HeadRules, Parts, SinkRules};
 use kernel::ask::Reply;
-use kernel::contracts::audit::AuditFilter;
+use kernel::contracts::identity::audit::AuditFilter;
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Page, Policy, SessionRef};
 use kernel::identity::audit::{ChainName, Entry, Said};
@@ -18,6 +18,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const ASK_AND_WRITE: &str = "planId: ask_and_write\nsteps: [{id: ask, type: human_in_the_loop, \
     message: go on?, nextStepIdOnInput: call}, {id: call, type: tool_call, toolId: 'slow::write', \
@@ -36,8 +37,13 @@ async fn world(folder: &Path, rules: AuditRules) -> World {
 
 /// The entries of this act, oldest first.
 async fn entries(world: &World, act: &str) -> Vec<Entry> {
+    world.engine.audits().settled().await;
+    written(world, act).await
+}
+
+/// The same without waiting for anything.
+async fn written(world: &World, act: &str) -> Vec<Entry> {
     let audits = world.engine.audits();
-    audits.settled().await;
     let (page, chain) = (Page { cursor: None, limit: 100 }, ChainName::of(&caller().realm));
     let filter = AuditFilter { act: Some(act.to_owned()), ..AuditFilter::default() };
     let found = audits.entries(&caller(), &chain, &filter, &page).await.unwrap();
@@ -80,6 +86,34 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
     let found = after.engine.audits().entries(&caller(), &server, &every, &page).await.unwrap();
     let heads = &found.items[0].entry.detail.as_ref().unwrap()["heads"];
     assert!(heads["default"].as_str().unwrap().contains(':'), "{heads}");
+}
+
+/// How soon what no journal has is in the audit. A busy machine may take ten times as long.
+const SOON: Duration = Duration::from_millis(200);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = AuditRules { unjournaled: true, reads: true, strict: false };
+    let world = world(folder.path(), rules).await;
+    world.permits.add_permits(2);
+    // With the commit of its events: who learns of the run finds it there.
+    world.run("write", json!({"n": 1}), "s").await;
+    for act in ["run", "call"] {
+        assert!(!written(&world, act).await.is_empty(), "no `{act}` of a journaled run");
+    }
+    let journaled = written(&world, "call").await.len();
+    let (caller, tool) = (caller(), "slow::read".into());
+    world.engine.tools().call(&caller, &tool, json!({}), WAIT_MS).await.unwrap();
+    let decided = Instant::now();
+    while written(&world, "call").await.len() == journaled {
+        let waited = decided.elapsed();
+        assert!(
+            waited < 10 * SOON,
+            "a call without a journal is not in the audit after {waited:?}"
+        );
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

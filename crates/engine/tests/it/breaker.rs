@@ -1,13 +1,14 @@
 //! Calls of what fails again and again are refused for a while, then one of them tries.
 
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
+use engine::system::clock::SystemClock;
 use engine::{
-    BreakerState, CallReport, Engine, Parts, Refusal, RefusalKind, RunReport, RunRequest,
-    RunSession, RunTarget, ToolSource,
+    BreakerState, CallReport, Engine, Parts, ProjectFiles, Refusal, RefusalKind, RunReport,
+    RunRequest, RunSession, RunTarget, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::ask::AskBody;
-use kernel::contracts::{AskFilter, Page, Tool};
+use kernel::contracts::{AskFilter, Clock, Page, SessionAsk, Tool};
 use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use kernel::tool::breaker::Guarded;
@@ -15,13 +16,14 @@ use kernel::tool::call::{
     Call, Caller, HowFar, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
 };
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
-use kernel::values::ids::{PlanId, RealmId};
+use kernel::values::ids::{Millis, PlanId, RealmId};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 const HOUR_MS: u64 = 3_600_000;
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
@@ -32,12 +34,36 @@ const RETRIED: &str = "planId: retried\nsteps: [{id: call, type: tool_call, tool
     arguments: {}, on_error: [{retry: {times: 1, wait_ms: 0, jitter: 0}}, ask], nextStepId: end}, \
     {id: end, type: final_response, message: ok}]";
 
+/// The same with a call that waits.
+const LATE: &str = "planId: late\nsteps: [{id: call, type: tool_call, toolId: 'crm.read', \
+    arguments: {is: late}, on_error: [{retry: {times: 1, wait_ms: 0, jitter: 0}}, ask], \
+    nextStepId: end}, {id: end, type: final_response, message: ok}]";
+
+/// The system's clock, set ahead by so many milliseconds.
+#[derive(Default)]
+struct Ahead(AtomicI64);
+
+impl Clock for Ahead {
+    fn now(&self) -> Millis {
+        Millis(SystemClock.now().0 + self.0.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+
+    fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
+        let ms = then.0.saturating_sub(self.now().0).max(0);
+        SystemClock.sleep_ms(ms.unsigned_abs())
+    }
+}
+
 /// A tool that does as its arguments say, and counts its calls.
 struct Flaky {
     spec: Arc<ToolSpec>,
     upstream: Option<&'static str>,
     calls: Arc<AtomicU32>,
-    /// What slow calls wait for.
+    /// What slow and late calls wait for.
     gate: Arc<Semaphore>,
 }
 
@@ -56,10 +82,13 @@ impl Tool for Flaky {
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        if call.arguments["is"] == "slow" {
+        if let Some(waits @ ("slow" | "late")) = call.arguments["is"].as_str() {
             return Box::pin(async move {
                 self.gate.acquire().await.unwrap().forget();
-                Err(ToolError::not_sent("Away", "no connection").passing())
+                match waits {
+                    "late" => Ok(ToolOutput::Value(json!("here"))),
+                    _ => Err(ToolError::not_sent("Away", "no connection").passing()),
+                }
             });
         }
         let result = match call.arguments["is"].as_str() {
@@ -77,6 +106,7 @@ struct Desk {
     engine: Engine,
     calls: Arc<AtomicU32>,
     gate: Arc<Semaphore>,
+    clock: Arc<Ahead>,
     _folder: tempfile::TempDir,
 }
 
@@ -94,8 +124,37 @@ impl Desk {
             tool("crm.write", Reach::Writes, Some("crm")),
             tool("own.read", Reach::Reads, None),
         ];
-        let engine = start(folder.path(), limits, rules, tools);
-        Self { engine, calls, gate, _folder: folder }
+        let clock = Arc::new(Ahead::default());
+        let parts = parts(folder.path(), limits, vec![ToolSource::new("the test", tools)]);
+        let engine = start(Parts { rules, clock: clock.clone(), ..parts });
+        Self { engine, calls, gate, clock, _folder: folder }
+    }
+
+    /// More than an hour passes.
+    fn an_hour_passes(&self) {
+        self.clock.0.fetch_add(HOUR_MS.cast_signed() + 1, Ordering::SeqCst);
+    }
+
+    async fn asks(&self, filter: AskFilter) -> Vec<SessionAsk> {
+        let page = Page { cursor: None, limit: 50 };
+        self.engine.asks().list(&caller(), &filter, &page).await.unwrap().items
+    }
+
+    /// Has what is due done, until so many calls were made, and so many asks of all are held by
+    /// rules while nothing moves but the calls under way.
+    async fn until_held(&self, calls: u32, held: usize, all: usize, under_way: u64) {
+        for _ in 0..LOOKS_MAX {
+            self.engine.admin().recover_once().await;
+            let (status, is_held) = (Some("open".to_owned()), Some(true));
+            let open = AskFilter { status, held: is_held, ..AskFilter::default() };
+            let asked = (self.asks(open).await.len(), self.asks(AskFilter::default()).await.len());
+            let active = self.engine.counts().sessions_active;
+            if (self.calls(), asked, active) == (calls, (held, all), under_way) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        panic!("waited in vain for {calls} calls and {held} asks of {all} that rules hold");
     }
 
     async fn call(&self, caller: &Caller, tool: &str, how: &str) -> Result<CallReport, Refusal> {
@@ -108,6 +167,10 @@ impl Desk {
     }
 
     async fn run(&self, plan: &str) -> RunReport {
+        self.start(plan, WAIT_MS).await
+    }
+
+    async fn start(&self, plan: &str, wait_ms: u64) -> RunReport {
         let request = RunRequest {
             target: RunTarget::Plan(PlanId::from(plan)),
             input: json!({}),
@@ -115,7 +178,7 @@ impl Desk {
             once: None,
             about: Default::default(),
         };
-        self.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap()
+        self.engine.runs().start(&caller(), request, wait_ms).await.unwrap()
     }
 
     fn calls(&self) -> u32 {
@@ -127,13 +190,14 @@ impl Desk {
     }
 }
 
-fn start(folder: &Path, limits: Limits, rules: ToolRules, tools: Vec<Arc<dyn Tool>>) -> Engine {
-    let parts = parts(folder, limits, vec![ToolSource::new("the test", tools)]);
-    let engine = Engine::start(Parts { rules, ..parts }).unwrap();
+fn start(parts: Parts) -> Engine {
+    let engine = Engine::start(parts).unwrap();
     let realm = RealmId::from("default");
-    engine.catalog().load_plans(&realm, files(&[READ, RETRIED])).unwrap();
+    engine.catalog().load_plans(&realm, files(&[READ, RETRIED, LATE])).unwrap();
     // A failed step is asked about at once: the built-in rule would try it again first.
-    engine.catalog().set_rules(&realm, Rules { built_in: false, ..Rules::default() }).unwrap();
+    let rules = Rules { built_in: false, ..Rules::default() };
+    let files = ProjectFiles { rules, ..ProjectFiles::default() };
+    engine.catalog().set_rules(&realm, &files).unwrap();
     engine
 }
 
@@ -277,6 +341,68 @@ async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
     let AskBody::Fix { fault, .. } = &decided.items[0].row.ask.body else { panic!("no fix") };
     let waits = until.0 - decided.items[0].row.ask.created_at.0;
     assert_eq!(Some(waits.unsigned_abs()), fault.refused_ms, "until calls are let through");
+}
+
+/// How many calls come at the same time.
+const AT_ONCE: usize = 16;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_calls_at_once_one_tries_and_the_others_are_refused() {
+    let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
+    desk.fails("crm.find", "away").await;
+    desk.an_hour_passes();
+    let mut calls = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let engine = desk.engine.clone();
+        calls.spawn(async move {
+            let arguments = json!({"is": "late"});
+            engine.tools().call(&caller(), &"crm.read".into(), arguments, WAIT_MS).await
+        });
+    }
+    let limit = Duration::from_millis(WAIT_MS);
+    for number in 1..AT_ONCE {
+        let ended = tokio::time::timeout(limit, calls.join_next()).await;
+        let ended = ended.unwrap_or_else(|_| panic!("call {number} should be refused at once"));
+        let refused = ended.unwrap().unwrap().unwrap_err();
+        assert_eq!(refused.code.name(), "circuit_open", "{refused:?}");
+        let retry_ms = refused.code.retry_ms().unwrap();
+        assert!((1..=HOUR_MS).contains(&retry_ms), "{retry_ms}");
+    }
+    assert_eq!(desk.calls(), 2, "one failed, and one tries");
+    desk.gate.add_permits(1);
+    let tried = calls.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!((output(tried), desk.failing()), (json!("here"), Vec::new()));
+    assert_eq!(output(desk.call(&caller(), "crm.find", "well").await.unwrap()), json!("here"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_that_another_one_is_ahead_of_is_refused_and_not_used_up() {
+    let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
+    desk.fails("crm.find", "away").await;
+    desk.an_hour_passes();
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        runs.push(desk.start("late", 0).await.run.id);
+    }
+    // The call of one run tries, and never answers; the rules of the others wait.
+    desk.until_held(2, 3, 3, 1).await;
+    // Their only tries come at the same time: one goes out, and the others wait once more.
+    desk.an_hour_passes();
+    desk.until_held(3, 2, 5, 2).await;
+    desk.gate.add_permits(4);
+    desk.until_held(3, 2, 5, 0).await;
+    desk.an_hour_passes();
+    desk.until_held(5, 0, 5, 0).await;
+    for run in runs {
+        let report = desk.engine.runs().report(&caller(), run).await.unwrap();
+        assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
+    }
+    for asked in desk.asks(AskFilter::default()).await {
+        let AskBody::Fix { how, fault, .. } = &asked.row.ask.body else { panic!("no fix") };
+        assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "CircuitOpen"));
+        let held = asked.row.ask.held.as_ref().unwrap();
+        assert_eq!((held.try_no, held.of), (1, 1));
+    }
 }
 
 /// How often a call may slip through before the failure is noted that would refuse it.

@@ -9,6 +9,7 @@ use engine::{
 };
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::contracts::{AskFilter, Page, RunPage, SessionRef};
+use kernel::journal::task::TaskUpdate;
 use kernel::limits::Limits;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -117,6 +118,39 @@ async fn runs_of_a_context_move_side_by_side_and_end_each_by_itself() {
         let report = world.engine.runs().report(&caller(), run).await.unwrap();
         assert_eq!(report.run.status.name(), status);
     }
+}
+
+/// The updates of a task from behind a place on, each with the place behind it.
+async fn updates(world: &World, run: RunId, place: u64) -> Vec<(TaskUpdate, u64)> {
+    let followed = world.engine.runs().follow_task_after(&caller(), run, place).await;
+    let mut stream = followed.unwrap();
+    let mut updates = Vec::new();
+    while let Some(update) = stream.look().await.unwrap() {
+        updates.push((update, stream.place()));
+    }
+    updates
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_followed_from_any_of_its_places_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), PLANS).await;
+    let asking = run(&world, "ask", json!({})).await;
+    // Events of another run stand between those of the task.
+    run(&world, "left", json!({})).await;
+    answer(&world, &asking, "Ann").await;
+    let all = updates(&world, asking.run.id, 0).await;
+    assert!(all.len() >= 4, "{all:?}");
+    let only = |told: &[(TaskUpdate, u64)]| -> Vec<TaskUpdate> {
+        told.iter().map(|(update, _)| update.clone()).collect()
+    };
+    for (index, (_, place)) in all.iter().enumerate() {
+        let rest = updates(&world, asking.run.id, *place).await;
+        assert!(only(&all).ends_with(&only(&rest)), "{rest:?} is not the end of {all:?}");
+        assert!(rest.len() + index + 1 >= all.len(), "something is missing behind {place}");
+    }
+    let (_, last) = all.last().unwrap();
+    assert_eq!(updates(&world, asking.run.id, *last).await, [], "nothing is given twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]

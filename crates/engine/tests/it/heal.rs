@@ -3,12 +3,18 @@
 use crate::fix;
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::system::clock::SystemClock;
-use engine::{Parts, RefusalCode, ToolSource};
+use engine::{CallReport, Parts, ProjectFiles, RefusalCode, RunReport, ToolSource};
 use futures::future::{BoxFuture, join_all};
 use kernel::ask::held::SUPERVISOR;
-use kernel::ask::{Ask, FixAction, Reply};
-use kernel::contracts::{AskFilter, Clock, Page, SessionAsk, Tool};
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::ask::{Ask, AskBody, FixAction, Reply};
+use kernel::contracts::policy::{Decision, Request};
+use kernel::contracts::{AskFilter, Clock, Page, Policy, SessionAsk, Tool};
+use kernel::definition::rule::{Act, Retry, Rule, Rules};
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
+};
+use kernel::values::caller::Act as ActOf;
+use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RunId};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -26,14 +32,18 @@ struct Flaky {
 
 impl Flaky {
     fn failing(times: u32) -> Arc<Self> {
+        Self::named("flaky::read", Reach::Reads, times)
+    }
+
+    fn named(name: &str, reach: Reach, times: u32) -> Arc<Self> {
         let spec = ToolSpec {
-            name: "flaky::read".into(),
+            name: name.into(),
             title: "flaky".into(),
             description: "fails at first".into(),
             input_schema: Arc::new(json!({"type": "object"})),
             output_schema: None,
-            reach: Reach::Reads,
-            idempotent: false,
+            reach,
+            idempotent: reach == Reach::Writes,
             tags: Vec::new(),
             pace: Pace::Quick,
             yields: Yields::Value,
@@ -346,4 +356,136 @@ async fn a_correction_goes_on_after_a_restart() {
     assert_eq!(tool.sent(), 2, "once before the correction, and once after it");
     let decided = asks(&world, AskFilter { step: Some("call".into()), ..AskFilter::default() });
     assert_eq!(decided.await.len(), 1, "the failure was asked about once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_call_fails_at_once_whatever_rules_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (read, write) = (Flaky::failing(2), Flaky::named("flaky::write", Reach::Writes, 1));
+    let tools: Vec<Arc<dyn Tool>> = vec![read.clone(), write.clone()];
+    let plan = plan(1, 1).replace("on_error: [{retry: {times: 1, wait_ms: 1, jitter: 0}}]\n", "");
+    let world = World::changed(folder.path(), &[&plan], |mut parts: Parts| {
+        parts.tools.push(ToolSource::new("a flaky server", tools));
+        parts
+    })
+    .await;
+    let retry = Retry { times: 3, wait_ms: 1, factor_percent: 100, jitter_percent: 0 };
+    let rules = Rules { project: vec![Rule::always(Act::Retry(retry))], built_in: true };
+    let files = ProjectFiles { rules, ..ProjectFiles::default() };
+    world.engine.catalog().set_rules(&"default".into(), &files).unwrap();
+    let (tools, me) = (world.engine.tools(), caller());
+    let refused = tools.call(&me, &"flaky::read".into(), json!({}), WAIT_MS).await.unwrap_err();
+    assert_eq!((refused.code.name(), read.sent()), ("tool_failed", 1));
+    let failed = tools.call(&me, &"flaky::write".into(), json!({}), WAIT_MS).await.unwrap();
+    let CallReport::Failed(report) = failed else { panic!("{failed:?}") };
+    assert_eq!((report.run.last_error.unwrap().name.as_str(), write.sent()), ("HttpStatus", 1));
+    assert_eq!(asks(&world, AskFilter::default()).await.len(), 0, "no rule was asked");
+    // The same rules are there for plans.
+    let report = world.run("heal", json!({}), "s").await;
+    assert_eq!((report.run.status.name(), read.sent()), ("completed", 3), "{:?}", report.asks);
+}
+
+/// Denies these acts to everybody, as to a starter whose rights were withdrawn.
+#[derive(Default)]
+struct Withdrawn(Mutex<Vec<ActOf>>);
+
+impl Policy for Withdrawn {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        match self.0.lock().unwrap().contains(&request.act) {
+            true => Verdict::Deny("its role was taken away".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+/// A flaky tool during whose calls rights are withdrawn.
+struct Withdrawing {
+    flaky: Arc<Flaky>,
+    policy: Arc<Withdrawn>,
+    acts: Vec<ActOf>,
+}
+
+impl Tool for Withdrawing {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        self.flaky.spec()
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        *self.policy.0.lock().unwrap() = self.acts.clone();
+        self.flaky.call(caller, call)
+    }
+}
+
+/// A world in which a failing call loses its starter these rights.
+async fn losing(
+    folder: &Path,
+    plans: &[&str],
+    acts: &[ActOf],
+) -> (World, Arc<Flaky>, Arc<Withdrawn>) {
+    let (flaky, policy) = (Flaky::failing(1), Arc::new(Withdrawn::default()));
+    let (acts, held) = (acts.to_vec(), policy.clone());
+    let tool = Withdrawing { flaky: flaky.clone(), policy: policy.clone(), acts };
+    let world = World::changed(folder, plans, |mut parts: Parts| {
+        parts.tools.push(ToolSource::new("a flaky server", vec![Arc::new(tool)]));
+        Parts { policy: held, ..parts }
+    })
+    .await;
+    (world, flaky, policy)
+}
+
+/// The only ask of a run that is left to a person, and its fault.
+fn left_to_a_person(report: &RunReport) -> (&Ask, &Fault) {
+    assert_eq!(report.run.status.name(), "stuck");
+    let [asked] = report.asks.as_slice() else { panic!("{:?}", report.asks) };
+    assert!(asked.row.ask.held.is_none(), "a rule holds it: {asked:?}");
+    let AskBody::Fix { fault, .. } = &asked.row.ask.body else { panic!("{asked:?}") };
+    (&asked.row.ask, fault)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_needs_the_rights_of_who_started_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(3, 0);
+    let (world, flaky, policy) = losing(folder.path(), &[&plan], &[ActOf::Call, ActOf::Run]).await;
+    let report = world.run("heal", json!({}), "s").await;
+    let (ask, fault) = left_to_a_person(&report);
+    assert_eq!(fault.name, Fault::NOT_PERMITTED, "{fault}");
+    assert_eq!((ask.tried.len(), ask.tried[0].times, flaky.sent()), (1, 1, 1));
+    // With the right a person's retry goes out.
+    policy.0.lock().unwrap().clear();
+    let reply = Reply::fix(FixAction::Retry);
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!((done.run.run.answer, flaky.sent()), (Some(json!("well")), 2));
+}
+
+/// A correction that looks first.
+const LOOKS_FIRST: &str = "planId: fixes/ask\nsteps: [{id: look, type: tool_call, \
+    toolId: 'slow::read', arguments: {}, nextStepId: say}, {id: say, type: final_response, \
+    message: {action: retry, why: seen}}]";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_needs_the_rights_of_who_started_the_run() {
+    let plans = [LOOKS_FIRST, CORRECTED];
+    // Who may not run the plan any more: its correction asks, and does nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let (world, flaky, _) = losing(folder.path(), &plans, &[ActOf::Call, ActOf::Run]).await;
+    world.permits.add_permits(1);
+    let report = world.run("heal", json!({}), "s").await;
+    let (ask, fault) = left_to_a_person(&report);
+    assert_eq!((ask.step.as_str(), fault.name.as_str()), ("look", Fault::NOT_PERMITTED));
+    assert_eq!((flaky.sent(), world.sent()), (1, 0));
+    // Who may not call tools any more: the correction fails, and the step is a person's with why.
+    let folder = tempfile::tempdir().unwrap();
+    let (world, flaky, _) = losing(folder.path(), &plans, &[ActOf::Call]).await;
+    world.permits.add_permits(1);
+    let report = world.run("heal", json!({}), "s").await;
+    let (ask, _) = left_to_a_person(&report);
+    assert_eq!((ask.step.as_str(), ask.tried[0].does.name()), ("call", "correct"));
+    let found = ask.tried[0].found.as_ref().unwrap();
+    assert!(found.fault.is_some() && !found.acts, "{found:?}");
+    assert_eq!((flaky.sent(), world.sent()), (1, 0));
 }

@@ -4,9 +4,11 @@ use crate::model::{Says, Scripted, text, told};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{Models, Parts, RunReport, ToolSource};
 use futures::future::BoxFuture;
+use kernel::ask::held::Does;
 use kernel::ask::proposal::proposed;
 use kernel::ask::{Ask, FixAction};
 use kernel::contracts::Tool;
+use kernel::limits::Limits;
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -79,6 +81,15 @@ struct Desk {
 
 impl Desk {
     async fn open(folder: &Path, rule: &str, says: impl IntoIterator<Item = Says>) -> Self {
+        Self::within(folder, Limits::default(), rule, says).await
+    }
+
+    async fn within(
+        folder: &Path,
+        limits: Limits,
+        rule: &str,
+        says: impl IntoIterator<Item = Says>,
+    ) -> Self {
         let (model, sent) = (Scripted::new(says), Arc::new(AtomicU32::new(0)));
         let [read, write] = ["read", "write"].map(|name| plan(name, rule));
         let (models, counter) = (model.models(), sent.clone());
@@ -88,7 +99,8 @@ impl Desk {
                 Strict::tool("strict::write", Reach::Writes, &counter),
             ];
             parts.tools.push(ToolSource::new("a strict server", tools));
-            Parts { models, ..parts }
+            let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
+            Parts { models, limits, ..parts }
         })
         .await;
         Self { world, model, sent }
@@ -185,6 +197,28 @@ async fn a_model_is_asked_so_often_and_then_a_person() {
     assert_eq!(fault.name, "NoProposal");
     assert!(fault.message.contains("do not fit its schema"), "{fault}");
     assert_eq!(proposed(ask, FixAction::Edit), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_asked_models_as_often_as_it_may_is_a_persons_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { run_proposals_max: 1, ..Limits::default() };
+    // A draft and what is wrong with it, three times: that is asked once.
+    let rules = "{draft: {}}, {propose: {}}, ask";
+    let says = [(); 4].map(|()| text("I would rather not."));
+    let says = says.into_iter().chain([arguments(json!(1))]);
+    let desk = Desk::within(folder.path(), limits, rules, says).await;
+    let report = desk.run("read", json!({"n": "x"})).await;
+    assert_eq!((report.run.status.name(), desk.model.asked(), desk.sent()), ("stuck", 4, 0));
+    let ask = only_ask(&report);
+    assert!(ask.held.is_none(), "it is a person's");
+    let times: Vec<(&str, u32)> = ask.tried.iter().map(|it| (it.does.name(), it.times)).collect();
+    assert_eq!(times, [("draft", 1), ("propose", 0)]);
+    assert_eq!(ask.tried[1].does, Does::Propose("default".into()));
+    let limit = ask.tried[1].found.as_ref().unwrap().fault.clone().unwrap();
+    assert_eq!(limit.name, "LimitReached");
+    assert!(limit.message.contains("at most 1 times"), "{limit}");
+    assert_eq!(limit.hint.as_deref(), Some("raise `run_proposals_max` in [limits]"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

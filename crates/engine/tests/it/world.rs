@@ -3,8 +3,8 @@
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
-    AgentFile, AuditParts, AuditRules, Engine, Models, Parts, PlanFile, RunRequest, RunSession,
-    RunTarget, SwitchedOff, ToolSource,
+    AgentFile, AuditParts, AuditRules, Engine, Models, Parts, PlanFile, ProjectFiles, RunRequest,
+    RunSession, RunTarget, SwitchedOff, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
@@ -358,7 +358,8 @@ impl World {
         engine.catalog().load_plans(&realm, files(plans)).unwrap();
         // A test that wants rules has them in its plans.
         let rules = Rules { built_in: false, ..Rules::default() };
-        engine.catalog().set_rules(&realm, rules).unwrap();
+        let files = ProjectFiles { rules, ..ProjectFiles::default() };
+        engine.catalog().set_rules(&realm, &files).unwrap();
         Self { engine, store, ledger, permits }
     }
 

@@ -1,8 +1,8 @@
 //! A session that begins with events that were decided elsewhere: a fork.
 
-use super::record::{EVENTS_PER_APPEND, no_session};
-use super::state::Driver;
 use crate::command::{Slice, Slices};
+use crate::driver::record::{EVENTS_PER_APPEND, no_session};
+use crate::driver::state::Driver;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 impl Driver {
     /// Writes the events as they come and continues where they end, as after a restart. No one
     /// wakes a session of which only some slices are there.
-    pub(super) async fn adopt(
+    pub(in crate::driver) async fn adopt(
         &mut self,
         id: SessionId,
         mut slices: Slices,

@@ -7,28 +7,28 @@ use std::collections::BTreeSet;
 
 /// Reads a journal from a run's start on, for a follower who has some of its events already.
 #[derive(Debug)]
-pub(super) struct OwnEvents {
+pub(in crate::api) struct OwnEvents {
     run: RunId,
     frames: BTreeSet<FrameId>,
     calls: BTreeSet<CallId>,
     asks: BTreeSet<AskId>,
     /// The last event that the follower has, or does not want.
-    pub(super) had: u64,
+    pub(in crate::api) had: u64,
     /// The run's last event so far.
-    pub(super) last: u64,
+    pub(in crate::api) last: u64,
     /// Whether the journal is read from the run's start on.
-    pub(super) is_begun: bool,
+    pub(in crate::api) is_begun: bool,
 }
 
 impl OwnEvents {
     /// Nothing was read yet, and nothing up to this event is wanted.
-    pub(super) fn new(run: RunId, had: u64) -> Self {
+    pub(in crate::api) fn new(run: RunId, had: u64) -> Self {
         let (frames, calls, asks) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         Self { run, frames, calls, asks, had, last: 0, is_begun: false }
     }
 
     /// Takes in the next event of the journal; whether it is the run's, and new to the follower.
-    pub(super) fn take(&mut self, body: &str) -> bool {
+    pub(in crate::api) fn take(&mut self, body: &str) -> bool {
         let read = event::read(&format!("[{body}]")).unwrap_or_default();
         let own = read.first().filter(|event| self.is_own(&event.fact));
         let Some(Event { seq, fact, .. }) = own else { return false };

@@ -2,8 +2,8 @@
 //! panics. They are parked with the reason, and looked at again later, so that they keep no one
 //! else from being recovered.
 
-use super::state::{Driver, Waiter};
 use crate::command::Command;
+use crate::driver::state::{Driver, Waiter};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::{Shared, lock};
 use crate::system::panics::Panicked;
@@ -53,7 +53,7 @@ impl Shared {
 
 impl Driver {
     /// Counts a panic against the session that was worked on; whether there was one.
-    pub(super) fn accuse(&self, Panicked(said): &Panicked) -> bool {
+    pub(in crate::driver) fn accuse(&self, Panicked(said): &Panicked) -> bool {
         tracing::error!(realm = %self.key.realm, session = %self.key.id, panic = said,
             "the driver of a session panicked");
         let session = self.session.as_ref();
@@ -62,7 +62,7 @@ impl Driver {
 
     /// Loads the session after a panic: what was under way is taken over. Those who wait for
     /// something that was not recorded yet are refused.
-    pub(super) async fn take_up_again(&mut self) -> Result<()> {
+    pub(in crate::driver) async fn take_up_again(&mut self) -> Result<()> {
         self.obey(Command::Wake).await?;
         let lost = Panicked("the request was not recorded yet; nothing was done".to_owned());
         for waiter in std::mem::take(&mut self.waiters) {
@@ -94,7 +94,7 @@ impl Driver {
 }
 
 /// The refusal for a caller whose answer was lost to a panic.
-pub(super) fn panicked_refusal(Panicked(said): &Panicked) -> Refusal {
+pub(in crate::driver) fn panicked_refusal(Panicked(said): &Panicked) -> Refusal {
     let message = format!("the session's driver panicked: {said}");
     Refusal::new(RefusalCode::DriverEnded, message)
         .hint("this is a defect: look at the server's log and report it")

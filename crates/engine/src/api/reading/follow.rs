@@ -4,7 +4,7 @@
 //! what an early one got. Pieces of turns come on the side, to followers that want them and keep
 //! up.
 
-use crate::api::own_events::OwnEvents;
+use crate::api::reading::own_events::OwnEvents;
 use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
@@ -171,7 +171,7 @@ impl RunStream {
     }
 
     /// The same without pieces of turns: only what is recorded.
-    pub(super) fn recorded_only(self) -> Self {
+    pub(in crate::api) fn recorded_only(self) -> Self {
         Self { deltas: None, ..self }
     }
 

@@ -3,6 +3,8 @@
 //! taken before it, so that who waits for its own share keeps nothing from anyone else. In local
 //! mode nothing is shared.
 
+pub(crate) mod storage;
+
 use crate::refusal::Quota;
 use crate::system::locks::lock;
 use kernel::identity::realm::Realms;

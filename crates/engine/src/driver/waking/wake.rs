@@ -1,10 +1,10 @@
 //! Loading a session, and taking over what a dead process left under way.
 
-use super::effects::unreadable;
-use super::observed::came_to_an_agent;
-use super::state::{Driver, Sight};
+use crate::driver::effects::unreadable;
+use crate::driver::observed::came_to_an_agent;
+use crate::driver::state::{Driver, Sight};
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::session_cache::Rested;
+use crate::sessions::cache::Rested;
 use crate::shared::{CLOSURES_MAX, Shared, lock};
 use crate::system::heavy;
 use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError, Stored};
@@ -28,7 +28,7 @@ const HISTORY_QUERY_MAX: usize = 1_000;
 
 impl Driver {
     /// Loads the session if it is not in memory; whether it is there.
-    pub(super) async fn load(&mut self) -> Result<bool> {
+    pub(in crate::driver) async fn load(&mut self) -> Result<bool> {
         if self.session.is_some() {
             return Ok(true);
         }
@@ -281,7 +281,11 @@ impl Shared {
     }
 
     /// The closure that a stored run pins.
-    pub(super) async fn pinned(&self, realm: &RealmId, hash: &ContentHash) -> Result<Arc<Closure>> {
+    pub(in crate::driver) async fn pinned(
+        &self,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Result<Arc<Closure>> {
         if let Some(closure) = lock(&self.closures).get(hash) {
             return Ok(closure.clone());
         }
@@ -314,13 +318,17 @@ impl Shared {
     }
 
     /// A blob's value.
-    pub(super) async fn open_blob(&self, realm: &RealmId, hash: &ContentHash) -> Result<Value> {
+    pub(in crate::driver) async fn open_blob(
+        &self,
+        realm: &RealmId,
+        hash: &ContentHash,
+    ) -> Result<Value> {
         let broken = || unreadable(&format!("blob `{hash}`"));
         self.blob_value(realm, hash).await?.ok_or_else(broken)
     }
 
     /// What a frame sees of its run's history, newest first, at most so many entries.
-    pub(super) async fn visible_history(
+    pub(in crate::driver) async fn visible_history(
         &self,
         key: &SessionKey,
         sight: Option<Sight>,

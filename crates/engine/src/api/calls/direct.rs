@@ -2,7 +2,7 @@
 //! anything else that must be remembered, or asked about, is a one-step run in a session of its
 //! own.
 
-use crate::api::watched::Came;
+use crate::api::calls::watched::Came;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::breakers::CIRCUIT_OPEN;
@@ -10,17 +10,18 @@ use crate::gate::consent::Consent;
 use crate::gate::noted::JudgedCall;
 use crate::gate::{Gate, IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
-use crate::idempotency::{Claim, Turn};
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
 };
+use crate::waiting::idempotency::{Claim, Turn};
 use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::definition::plan::flow::read_made;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
-    Abilities, CallPlace, Caller, Judgement, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+    Abilities, CallPlace, Caller, Judgement, OwnWords, Pace, Reach, ToolError, ToolOutput,
+    ToolSpec, Verdict,
 };
 use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
@@ -92,35 +93,42 @@ impl Tools<'_> {
         };
         let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
         let unrecorded = listed.tool.spec().unrecorded;
-        match gate.judge(caller, &listed, arguments, Context::default()) {
-            Judgement::Refused(fault) => Err(Refusal::new(RefusalCode::Refused, fault.message)),
-            Judgement::Admitted { verdict: Verdict::Deny(why), pins, policy, policies, .. } => {
-                let refusal = denied(caller, tool, &why);
-                let (verdict, reach) = (Verdict::Deny(why), pins.reach);
-                let judged = JudgedCall { reach, verdict, version: policy, policies };
-                gate.note_call(caller, &request, judged)?;
-                Err(refusal)
-            }
-            Judgement::Admitted { verdict: Verdict::Allow, pins, policy, policies, .. }
-                if unrecorded || (pins.reach == Reach::Reads && !slow) =>
-            {
-                let (verdict, reach) = (Verdict::Allow, pins.reach);
-                let judged = JudgedCall { reach, verdict, version: policy, policies };
-                gate.note_call(caller, &request, judged)?;
-                // Most servers do not wait, and then the call has no room for it.
-                if gate.is_strict() {
-                    Box::pin(gate.settled()).await;
+        let (reach, _) = listed.tool.reach(arguments);
+        let is_direct = unrecorded || (reach == Reach::Reads && !slow);
+        if !is_direct || !gate.is_plain(caller, &listed, arguments, reach) {
+            match gate.judge(caller, &listed, arguments, Context::default()) {
+                Judgement::Refused(fault) => {
+                    return Err(Refusal::new(RefusalCode::Refused, fault.message));
                 }
-                let sent = Unrecorded { listed: &listed, reach: pins.reach, for_good: unrecorded };
-                self.call_unrecorded(caller, request, sent).await
-            }
-            // A run has a journal to wait for: it can afford a box. A call without one need not
-            // move room for a run around, nor for what continues elsewhere.
-            Judgement::Admitted { .. } => {
-                let wait_ms = if slow { 0 } else { request.wait_ms };
-                Box::pin(self.call_recorded(caller, CallRequest { wait_ms, ..request })).await
+                Judgement::Admitted { verdict: Verdict::Deny(why), policy, policies, .. } => {
+                    let refusal = denied(caller, tool, &why);
+                    let verdict = Verdict::Deny(why);
+                    let judged = JudgedCall { reach, verdict, version: policy, policies };
+                    gate.note_call(caller, &request, judged)?;
+                    return Err(refusal);
+                }
+                Judgement::Admitted { verdict: Verdict::Allow, policy, policies, .. }
+                    if is_direct =>
+                {
+                    let verdict = Verdict::Allow;
+                    let judged = JudgedCall { reach, verdict, version: policy, policies };
+                    gate.note_call(caller, &request, judged)?;
+                }
+                // A run has a journal to wait for: it can afford a box. A call without one need not
+                // move room for a run around, nor for what continues elsewhere.
+                Judgement::Admitted { .. } => {
+                    let wait_ms = if slow { 0 } else { request.wait_ms };
+                    let request = CallRequest { wait_ms, ..request };
+                    return Box::pin(self.call_recorded(caller, request)).await;
+                }
             }
         }
+        // Most servers do not wait, and then the call has no room for it.
+        if gate.is_strict() {
+            Box::pin(gate.settled()).await;
+        }
+        let sent = Unrecorded { listed: &listed, reach, for_good: unrecorded };
+        self.call_unrecorded(caller, request, sent).await
     }
 
     /// Anything that must be remembered, or asked about, is a run; a repeat of one calls nothing.
@@ -322,6 +330,8 @@ fn denied(caller: &Caller, tool: &ToolName, why: &str) -> Refusal {
 /// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
 fn tool_failed(error: ToolError) -> Refusal {
     let ToolError { fault, said, lacks, .. } = error;
+    // Only a proxy passes on how a server of plain JSON-RPC answered.
+    let said = said.filter(|said| !matches!(**said, OwnWords::Reply(_)));
     let code = match (said, lacks) {
         (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
         (said, _) => RefusalCode::ToolFailed(said),

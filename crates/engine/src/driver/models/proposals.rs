@@ -1,10 +1,10 @@
 //! Models that are asked about failed steps: a start is recorded, the model is asked once that is
 //! durable, and what it says is recorded. One whose process ended is asked again.
 
-use super::record::no_session;
-use super::state::{Done, Driver, Proposing};
 use crate::advice::asking::Took;
 use crate::advice::proposing::{FailedStep, Proposal, propose};
+use crate::driver::record::no_session;
+use crate::driver::state::{Done, Driver, Proposing};
 use crate::refusal::Result;
 use futures::FutureExt;
 use futures::future::abortable;
@@ -32,7 +32,7 @@ struct Failure {
 
 impl Driver {
     /// Asks the model of a frame's rule, once the start is durable: from then on it may cost money.
-    pub(super) fn ask_proposal(&mut self, frame: FrameId) {
+    pub(in crate::driver) fn ask_proposal(&mut self, frame: FrameId) {
         let Some(Question { attempt, about }) = self.question(frame) else { return };
         self.flush();
         let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
@@ -80,7 +80,7 @@ impl Driver {
     }
 
     /// Takes in what a model proposed, unless nobody waits for it any more.
-    pub(super) async fn proposed(
+    pub(in crate::driver) async fn proposed(
         &mut self,
         frame: FrameId,
         attempt: u32,
@@ -97,13 +97,13 @@ impl Driver {
     }
 
     /// A closing run asks no model any more.
-    pub(super) async fn close_proposals(&mut self, run: RunId) -> Result<()> {
+    pub(in crate::driver) async fn close_proposals(&mut self, run: RunId) -> Result<()> {
         let fault = Fault::new("Cancelled", "the run is being closed");
         self.end_proposals(run, &fault).await
     }
 
     /// The models of a run that are asked about its failed steps are not asked any more.
-    pub(super) async fn end_proposals(&mut self, run: RunId, why: &Fault) -> Result<()> {
+    pub(in crate::driver) async fn end_proposals(&mut self, run: RunId, why: &Fault) -> Result<()> {
         let session = self.session.as_ref().ok_or_else(no_session)?;
         let frames = session.frames.values().filter(|frame| frame.run == run);
         let asked: Vec<(FrameId, u32)> = frames
@@ -123,7 +123,7 @@ impl Driver {
     }
 
     /// Gives up models that no frame waits for any more.
-    pub(super) fn drop_orphan_proposals(&mut self) {
+    pub(in crate::driver) fn drop_orphan_proposals(&mut self) {
         let Some(session) = &self.session else { return };
         self.proposals.retain(|frame, asked| {
             let state = session.frames.get(frame).map(|frame| &frame.state);
@@ -137,7 +137,7 @@ impl Driver {
     }
 
     /// Reads the corrections under way that models wrote: their sources are part of the state.
-    pub(super) fn read_drafted(&mut self) {
+    pub(in crate::driver) fn read_drafted(&mut self) {
         let Some(session) = &self.session else { return };
         self.drafted.retain(|id, _| session.drafted.contains_key(id));
         for (id, source) in &session.drafted {

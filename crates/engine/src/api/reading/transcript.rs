@@ -3,7 +3,7 @@
 use crate::driver::said::Said;
 use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::session_cache::Rested;
+use crate::sessions::cache::Rested;
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::conversation::llm::Message;
 use kernel::conversation::talk::{Line, Talk};

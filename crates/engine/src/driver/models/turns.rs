@@ -1,8 +1,8 @@
 //! Turns of models: gather what was said, render it, record the start, ask, record the outcome.
 
-use super::record::no_session;
-use super::state::{Answered, Asked, Done, Driver, Flying};
+use crate::driver::record::no_session;
 use crate::driver::said::{KEPT_BYTES_MAX, Missing, Said};
+use crate::driver::state::{Answered, Asked, Done, Driver, Flying};
 use crate::observe::counts::{add, count};
 use crate::refusal::Result;
 use crate::shared::Shared;
@@ -39,7 +39,11 @@ struct Asking {
 impl Driver {
     /// Begins the turn that a frame's agent wants; what has to be shown and is not at hand is
     /// fetched first, and the frame decides again when it is there.
-    pub(super) async fn take_turn(&mut self, frame: FrameId, kind: TurnKind) -> Result<()> {
+    pub(in crate::driver) async fn take_turn(
+        &mut self,
+        frame: FrameId,
+        kind: TurnKind,
+    ) -> Result<()> {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
         let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
         // An agent must not learn that it has no tools while they are on their way.
@@ -76,7 +80,7 @@ impl Driver {
     }
 
     /// Takes in what was fetched for a frame's turn.
-    pub(super) fn gathered(&mut self, frame: FrameId, said: Said) {
+    pub(in crate::driver) fn gathered(&mut self, frame: FrameId, said: Said) {
         self.fetching.remove(&frame);
         if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
             self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
@@ -184,7 +188,7 @@ impl Driver {
     }
 
     /// Takes in what a model answered, unless its turn was given up.
-    pub(super) async fn turn_done(
+    pub(in crate::driver) async fn turn_done(
         &mut self,
         frame: FrameId,
         number: TurnNumber,
@@ -215,7 +219,7 @@ impl Driver {
     }
 
     /// A closing run asks no model any more.
-    pub(super) async fn close_turns(&mut self, run: RunId) -> Result<()> {
+    pub(in crate::driver) async fn close_turns(&mut self, run: RunId) -> Result<()> {
         for (frame, TurnNumber { turn, attempt }) in self.turns_of(run) {
             if let Some(flying) = self.turns.remove(&frame) {
                 flying.abort.abort();
@@ -239,7 +243,7 @@ impl Driver {
     }
 
     /// Gives up turns that no frame waits for any more.
-    pub(super) fn drop_orphan_turns(&mut self) {
+    pub(in crate::driver) fn drop_orphan_turns(&mut self) {
         let Some(session) = &self.session else { return };
         self.turns.retain(|frame, flying| {
             let phase = session.agent(*frame).map(|agent| &agent.phase);
@@ -257,7 +261,7 @@ impl Driver {
     }
 
     /// Agents of a run that was claimed again and again without progress: each is left to a person.
-    pub(super) async fn hand_over_agents(
+    pub(in crate::driver) async fn hand_over_agents(
         &mut self,
         run: RunId,
         fault: &(dyn Fn(&str) -> Fault + Sync),
@@ -278,7 +282,7 @@ impl Driver {
     }
 
     /// Counts and logs turns; never what was said.
-    pub(super) fn note_turn(&self, fact: &Fact) {
+    pub(in crate::driver) fn note_turn(&self, fact: &Fact) {
         let counters = &self.shared.counters;
         let (realm, session, subject) = (&self.key.realm, &self.key.id, self.subject());
         match fact {

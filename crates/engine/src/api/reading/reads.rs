@@ -4,7 +4,7 @@ use crate::gate::rights::{ask_of, fed_session, run_of, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{ContextRuns, Inspection, RunReport};
-use crate::session_cache::Rested;
+use crate::sessions::cache::Rested;
 use crate::waiting::feed::Watch;
 use kernel::ask::reply::BadReply;
 use kernel::ask::{Ask, Reply};

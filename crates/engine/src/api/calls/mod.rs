@@ -1,0 +1,6 @@
+//! Direct calls of tools: those that need no session, those that have a run of their own, and what
+//! their clients and observers see of them.
+
+mod attended;
+mod watched;
+mod direct;

@@ -1,0 +1,72 @@
+//! Tools that are called for agents of others: a run of one call in a context, which ends with what
+//! became of the call. Who asks for it learns that from the run's events, also where the call was
+//! refused or no one knows whether it happened.
+
+use crate::handles::Tools;
+use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::request::{ProxyCall, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::{Closure, PROXY};
+use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
+use kernel::values::ids::{PlanId, ToolName};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Tools<'_> {
+    /// Begins such a run, and gives it once that is durable.
+    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<RunReport> {
+        self.shared.gate.permit_act(caller, Act::Call)?;
+        let ProxyCall { tool, input, context, once, about } = call;
+        let request = RunRequest {
+            target: RunTarget::Pinned(self.proxy_plan(tool.as_ref())?),
+            input,
+            session: RunSession::Context(context),
+            once,
+            about,
+        };
+        self.shared.runs().begin(caller, request).await
+    }
+
+    fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {
+        let source = tool.map_or_else(nothing, calling);
+        let plan = read_made(&source, &self.shared.limits).map_err(|_| {
+            let message = "no plan can be made for this call";
+            Refusal::new(RefusalCode::DirectCall, message)
+        })?;
+        let plan = Arc::new(plan);
+        let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
+        Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
+    }
+}
+
+/// Calls a tool with the arguments of the instruction.
+fn calling(tool: &ToolName) -> Value {
+    json!({
+        "planId": PROXY,
+        "description": format!("a call of {tool} for an agent of others"),
+        "startStepId": "call",
+        "steps": [
+            {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
+             "arguments": {"jsonPath": "$.promptInput.instruction.arguments"}, "saveAs": "output",
+             "nextStepId": "answer"},
+            {"id": "answer", "type": "final_response",
+             "message": {"success": true, "mcp_result": {"jsonPath": "$.context.output"}}},
+        ],
+    })
+}
+
+/// Calls nothing: its only step needs what is never there, so that the run fails at once.
+fn nothing() -> Value {
+    json!({
+        "planId": PROXY,
+        "description": "a call for an agent of others that is not made",
+        "startStepId": "refuse",
+        "on_error": "fail",
+        "steps": [
+            {"id": "refuse", "type": "publish_event",
+             "event": {"jsonPath": "$.promptInput.nothing"}},
+        ],
+    })
+}

@@ -1,0 +1,7 @@
+//! What endpoints read and follow: committed state, the events of a run or a session as they come,
+//! and conversations.
+
+mod reads;
+mod own_events;
+pub(crate) mod follow;
+pub(crate) mod transcript;
