@@ -2,7 +2,7 @@
 //! what it reaches; nothing that would help to use a credential.
 
 use crate::maker::Maker;
-use kernel::contracts::realms::LostEntries;
+use kernel::contracts::identity::realms::LostEntries;
 use kernel::identity::audit::{ChainName, Entries, Entry, Object};
 use kernel::identity::grants::Grants;
 use kernel::identity::key::ApiKey;

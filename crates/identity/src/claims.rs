@@ -2,7 +2,7 @@
 //! the subject may do. They are stored when they change, so that runs have them after a restart.
 
 use crate::keys::Keys;
-use kernel::contracts::claims::{Claims, SubjectClaims};
+use kernel::contracts::identity::claims::{Claims, SubjectClaims};
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;

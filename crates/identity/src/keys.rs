@@ -3,7 +3,7 @@
 
 use crate::changes;
 use crate::snapshot::{Held, LastUse, Snapshot};
-use kernel::contracts::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::directory::Directory;

@@ -4,10 +4,7 @@
 
 pub mod sent;
 pub mod failures;
-mod failed;
 pub mod token;
-mod key_set;
-mod jwt;
 mod issuer;
 mod snapshot;
 mod maker;
@@ -25,8 +22,8 @@ pub mod realm_policy;
 mod tests;
 
 use crate::claims::ClaimsBook;
-use crate::failed::Failed;
 use crate::failures::Failures;
+use crate::failures::failed::Failed;
 use crate::issuer::{IssuerParts, Issuers, KnownToken};
 use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
 use crate::maker::Maker;
@@ -37,11 +34,11 @@ use crate::shown::Shown;
 use crate::snapshot::{Held, Snapshot};
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof, Proof};
-use kernel::contracts::api_keys::{ApiKeys, StoredKey};
-use kernel::contracts::audit::Audit;
-use kernel::contracts::claims::{Claims as StoredClaims, SubjectClaims};
-use kernel::contracts::principals::Principals as StoredPrincipals;
-use kernel::contracts::realms::StoredRealms;
+use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
+use kernel::contracts::identity::audit::Audit;
+use kernel::contracts::identity::claims::{Claims as StoredClaims, SubjectClaims};
+use kernel::contracts::identity::principals::Principals as StoredPrincipals;
+use kernel::contracts::identity::realms::StoredRealms;
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::directory::Directory;
 use kernel::identity::issuer::IssuerEntry;
@@ -278,7 +275,7 @@ impl Identity {
             let proof = KeyProof { key, sha256: sha256.into(), ends: Some(expires) };
             return Ok(self.proved(proof, scopes)?);
         }
-        if self.issuers.is_empty() || !jwt::has_form(text) {
+        if self.issuers.is_empty() || !issuer::jwt::has_form(text) {
             return Err("it is neither a key nor a token".into());
         }
         match self.issuers.known(fingerprint) {

@@ -6,7 +6,7 @@ use crate::Identity;
 use crate::changes;
 use crate::keys::Keys;
 use crate::maker::Maker;
-use kernel::contracts::principals::{Principals as PrincipalStore, StoredPrincipal};
+use kernel::contracts::identity::principals::{Principals as PrincipalStore, StoredPrincipal};
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::child_pointer;

@@ -1,7 +1,7 @@
 //! The directory as it is now, with what is remembered beside it: which version of each key is
 //! stored, and when it was last used. A change makes another snapshot; who reads keeps the old one.
 
-use kernel::contracts::api_keys::StoredKey;
+use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::key::{ApiKey, KeyId};

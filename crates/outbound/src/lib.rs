@@ -1,6 +1,6 @@
 //! What every request to another server needs, written once: HTTP clients, allowed addresses,
-//! redirects, plain connections, SSE, redaction, sealing, documents that are believed, and how an
-//! answer becomes the output of a call. It knows no runs, no models and no kind of upstream.
+//! notices, redirects, plain connections, SSE, redaction, sealing, documents that are believed, and
+//! how an answer becomes the output of a call. It knows no runs, no models and no kind of upstream.
 
 pub mod percent;
 pub mod redaction;
@@ -9,6 +9,7 @@ pub mod retry_after;
 pub mod addresses;
 pub mod redirects;
 pub mod client;
+pub mod notices;
 pub mod plain;
 pub mod sse;
 pub mod seal;

@@ -4,8 +4,8 @@
 
 use super::NOW;
 use super::signing::{Signer, claims};
-use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
-use crate::key_set::KeySet;
+use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
+use crate::issuer::key_set::KeySet;
 use crate::sent::{Malformed, SENT_BYTES_MAX, Sent};
 use crate::token::{Claims, Tokens};
 use base64::Engine as _;

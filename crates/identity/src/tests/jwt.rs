@@ -2,8 +2,8 @@
 
 use super::NOW;
 use super::signing::{Signer, claims, unsigned, with};
-use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
-use crate::key_set::KeySet;
+use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
+use crate::issuer::key_set::KeySet;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::identity::grants::RealmPattern;

@@ -4,7 +4,7 @@
 use super::{DAY_MS, MINUTE_MS, NOW, Stage, grants, maker, new_key, root};
 use crate::Standing;
 use crate::keys::{Expiry, KeyRefusal, Maker, NewKey};
-use kernel::contracts::api_keys::StoredKey;
+use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::identity::grants::Grants;
 use kernel::identity::key::{Dead, KeyId, OVERLAP_DEFAULT_MS, hash_of};
 use kernel::identity::roles::Role;

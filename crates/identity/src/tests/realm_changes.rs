@@ -3,7 +3,7 @@
 use super::{NOW, Stage, grants, maker, new_key, root};
 use crate::realms::RealmRefusal;
 use crate::{Identity, IdentityParts};
-use kernel::contracts::realms::Removal;
+use kernel::contracts::identity::realms::Removal;
 use kernel::identity::audit::ChainName;
 use kernel::identity::grants::{BadRealm, Grants, RealmPattern};
 use kernel::identity::principal::Principal;

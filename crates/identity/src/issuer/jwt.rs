@@ -1,7 +1,7 @@
 //! Access tokens of issuers (RFC 9068): taken apart, checked, and what their claims are worth here.
 //! All of it is a function of the token, the issuer's keys, its entry and the moment.
 
-use crate::key_set::{KeySet, NoKey, PublicKey};
+use crate::issuer::key_set::{KeySet, NoKey, PublicKey};
 use crate::sent::SENT_BYTES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -2,8 +2,11 @@
 //! and which of their tokens are known to be good. An issuer that is away, slow or wrong delays no
 //! one but a token whose key is not known yet.
 
-use crate::jwt::{Flaw, Jwt, Rules, TokenClaims};
-use crate::key_set::{KeySet, PublicKey};
+pub(crate) mod key_set;
+pub(crate) mod jwt;
+
+use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
+use crate::issuer::key_set::{KeySet, PublicKey};
 use crate::sent::Fingerprint;
 use futures::future::{Either, select};
 use kernel::contracts::{Clock, Spawn};

@@ -1,6 +1,8 @@
 //! Failed attempts, counted per address. Only what fails is counted and only what fails is refused
 //! for it: a good credential passes from every address, so no one is locked out by others.
 
+pub(crate) mod failed;
+
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};

@@ -2,7 +2,7 @@
 //! of them does not become a flood of rows.
 
 use crate::failures::counted;
-use kernel::contracts::audit::Audit;
+use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object, Said};
 use serde_json::json;
