@@ -1,8 +1,8 @@
 //! What the demo and the examples need, and nothing more: the rule-based model (`rules`), calendars
 //! that are kept as iCalendar files, and maps over a small gazetteer. The tools are not built in:
 //! `waypost example calendar-server` serves them over MCP, so that the demo has a real server
-//! behind it and needs no other service. A shop whose tools go wrong is for one story of `waypost
-//! demo` alone.
+//! behind it and needs no other service; `waypost example filesystem-server` does the same for the
+//! files of one folder. A shop whose tools go wrong is for one story of `waypost demo` alone.
 
 pub mod rules;
 mod zone;
@@ -11,6 +11,7 @@ mod card;
 mod calendar;
 mod maps;
 mod shop;
+mod files;
 
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use std::io;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use calendar::Login;
+pub use files::files;
 pub use shop::shop;
 pub use zone::Zone;
 

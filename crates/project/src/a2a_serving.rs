@@ -2,18 +2,25 @@
 //! `upstream_entries`.
 
 use crate::realm::DEFAULT_REALM;
-use crate::settings::{checked, checked_list, refused};
+use crate::settings::{checked, checked_list, hosts, refused};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use tools::HttpSettings;
 
 /// How long a repeated message is recognised unless told otherwise: a day.
 const REPEAT_WINDOW_S: u64 = 24 * 60 * 60;
 /// The longest such time: 30 days. What is older is not kept by everyone.
 const REPEAT_WINDOW_S_MAX: u64 = 30 * REPEAT_WINDOW_S;
+/// How many keys sign the card: one, and the one that it replaces.
+pub const SIGNING_KEYS_MAX: usize = 2;
 const NAME: &str = "Waypost";
+/// Under which name clients of AgentVault keep their key unless told otherwise.
+const SERVICE: &str = "waypost";
 const DESCRIPTION: &str = "Agents, pipelines and plans of a Waypost server";
 
 /// `[a2a]`, but for the agents that this server calls.
@@ -31,6 +38,32 @@ pub struct A2aServing {
     pub public: Vec<Pattern>,
     /// For how many seconds a message under a used id is the same message again; 0 for none.
     pub repeat_window: u64,
+    /// The files of the keys that sign the card, the newest first; paths begin at the project's
+    /// folder. Without one the data folder has its own.
+    pub signing_keys: Vec<PathBuf>,
+    /// Whether tasks can be followed as streams.
+    pub streaming: bool,
+    /// Whether callers can ask for the card with all that they may use.
+    pub extended_card: bool,
+    /// Whom webhooks may notify beside public addresses; none where there are no webhooks.
+    pub push: Option<HttpSettings>,
+    /// The id on AgentVault's card of this realm; `waypost/<realm>` where none is set.
+    pub vault_id: Option<String>,
+    /// Under which name clients of AgentVault keep their key.
+    pub service_identifier: String,
+    /// Whether agents of others may call the tools of our MCP and JSON-RPC servers by the skill
+    /// `mcp.execute_tool`; where that is not said, they may where there are such servers.
+    pub proxy: Option<bool>,
+    /// What a file says of AgentVault's card, in the place of what the settings say.
+    pub vault_card: Map<String, Value>,
+}
+
+impl A2aServing {
+    /// The id on AgentVault's card of a realm.
+    pub fn vault_id_of(&self, realm: &RealmId) -> String {
+        let set = self.vault_id.clone().filter(|_| *realm == self.realm);
+        set.unwrap_or_else(|| format!("waypost/{realm}"))
+    }
 }
 
 impl Default for A2aServing {
@@ -42,7 +75,30 @@ impl Default for A2aServing {
             expose: Vec::new(),
             public: Vec::new(),
             repeat_window: REPEAT_WINDOW_S,
+            signing_keys: Vec::new(),
+            streaming: true,
+            extended_card: true,
+            push: Some(HttpSettings::default()),
+            vault_id: None,
+            service_identifier: SERVICE.to_owned(),
+            proxy: None,
+            vault_card: Map::new(),
         }
+    }
+}
+
+/// `[a2a.push]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PushKeys {
+    enabled: Option<bool>,
+    #[serde(deserialize_with = "hosts")]
+    allow: HttpSettings,
+}
+
+impl PushKeys {
+    fn push(self) -> Option<HttpSettings> {
+        self.enabled.unwrap_or(true).then_some(self.allow)
     }
 }
 
@@ -55,20 +111,34 @@ pub(crate) struct ServingKeys {
     pub(crate) expose: Vec<Pattern>,
     pub(crate) public: Vec<Pattern>,
     pub(crate) repeat_window: Option<u64>,
+    pub(crate) signing_keys: Vec<PathBuf>,
+    pub(crate) streaming: Option<bool>,
+    pub(crate) extended_card: Option<bool>,
+    pub(crate) push: PushKeys,
+    pub(crate) vault_id: Option<String>,
+    pub(crate) service_identifier: Option<String>,
+    pub(crate) proxy: Option<bool>,
 }
 
 impl ServingKeys {
     /// What holds.
     pub(crate) fn serving(self) -> A2aServing {
         let usual = A2aServing::default();
-        let Self { realm, name, description, expose, public, repeat_window } = self;
         A2aServing {
-            realm: realm.unwrap_or(usual.realm),
-            name: name.unwrap_or(usual.name),
-            description: description.unwrap_or(usual.description),
-            expose,
-            public,
-            repeat_window: repeat_window.unwrap_or(usual.repeat_window),
+            realm: self.realm.unwrap_or(usual.realm),
+            name: self.name.unwrap_or(usual.name),
+            description: self.description.unwrap_or(usual.description),
+            expose: self.expose,
+            public: self.public,
+            repeat_window: self.repeat_window.unwrap_or(usual.repeat_window),
+            signing_keys: self.signing_keys,
+            streaming: self.streaming.unwrap_or(usual.streaming),
+            extended_card: self.extended_card.unwrap_or(usual.extended_card),
+            push: self.push.push(),
+            vault_id: self.vault_id,
+            service_identifier: self.service_identifier.unwrap_or(usual.service_identifier),
+            proxy: self.proxy,
+            vault_card: usual.vault_card,
         }
     }
 }
@@ -93,6 +163,23 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(
     words.map(Some)
 }
 
+/// An id as AgentVault's cards have it: who and what, with a slash between them.
+pub(crate) fn vault_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let id = checked(deserializer, |text| {
+        let is_id = text.split_once('/').is_some_and(|(org, name)| {
+            !org.is_empty() && !name.is_empty() && !text.contains(char::is_whitespace)
+        });
+        match is_id {
+            true => Ok(text.to_owned()),
+            false => Err(Mistake::error(format!("`{text}` cannot be the id of a card"))
+                .hint("write an organisation and a name, such as `acme/tools`")),
+        }
+    });
+    id.map(Some)
+}
+
 /// For how many seconds repeated messages are recognised.
 pub(crate) fn repeat_window<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -103,6 +190,21 @@ pub(crate) fn repeat_window<'de, D: Deserializer<'de>>(
     }
     let what = format!("`repeat_window` is at most {REPEAT_WINDOW_S_MAX} seconds, not {seconds}");
     Err(refused(Mistake::error(what).hint("write up to 30 days, or 0 to recognise no repeats")))
+}
+
+/// The files of the keys that sign the card.
+pub(crate) fn signing_keys<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<PathBuf>, D::Error> {
+    let files = checked_list(deserializer, |text| match text.trim().is_empty() {
+        true => Err(Mistake::error("this names no file").hint("write the path of a key in PEM")),
+        false => Ok(PathBuf::from(text)),
+    })?;
+    if files.len() <= SIGNING_KEYS_MAX {
+        return Ok(files);
+    }
+    let what = format!("`signing_keys` has {} files, and at most two keys sign", files.len());
+    Err(refused(Mistake::error(what).hint("leave the new key and the one that it replaces")))
 }
 
 /// One realm.
@@ -124,11 +226,13 @@ pub(crate) fn realm_name<'de, D: Deserializer<'de>>(
 mod tests {
     use crate::a2a_serving::A2aServing;
     use crate::config::Config;
+    use tools::HttpSettings;
 
     #[test]
     fn what_is_written_is_set_beside_the_agents_that_are_called() {
         let text = "[a2a]\nrealm = \"shop\"\nname = \"Shop\"\nexpose = [\"orders::*\"]\n\
                     public = [\"agent/helper\"]\nrepeat_window = 0\n\
+                    signing_keys = [\"keys/new.pem\", \"keys/old.pem\"]\n\
                     [a2a.agents.trips]\ncard = \"https://trips.test\"\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         assert_eq!(config.upstreams.len(), 1);
@@ -137,9 +241,41 @@ mod tests {
         assert_eq!(serving.expose[0].as_str(), "orders::*");
         assert_eq!(serving.public[0].as_str(), "agent/helper");
         assert_eq!(serving.repeat_window, 0);
+        assert_eq!(serving.signing_keys[1], std::path::Path::new("keys/old.pem"));
         assert_eq!(Config::parse("waypost.toml", "").unwrap().a2a, A2aServing::default());
+        assert!(serving.streaming && serving.extended_card);
+        let bare = "[a2a]\nstreaming = false\nextended_card = false\n";
+        let bare = Config::parse("waypost.toml", bare).unwrap().a2a;
+        assert!(!bare.streaming && !bare.extended_card);
         let longest = Config::parse("waypost.toml", "[a2a]\nrepeat_window = 2592000\n").unwrap();
         assert_eq!(longest.a2a.repeat_window, 2_592_000);
+    }
+
+    #[test]
+    fn webhooks_notify_public_addresses_and_those_that_are_listed_unless_they_are_off() {
+        let push = |keys: &str| {
+            let text = format!("[a2a.push]\n{keys}\n");
+            Config::parse("waypost.toml", &text).unwrap().a2a.push
+        };
+        assert_eq!(push(""), Some(HttpSettings::default()));
+        let listed = HttpSettings::new(&["127.0.0.1:9000"]).unwrap();
+        assert_eq!(push("allow = [\"127.0.0.1:9000\"]"), Some(listed));
+        assert_eq!(push("enabled = false"), None);
+        let wrong = "[a2a.push]\nallow = [\"http://a.test\"]\n";
+        let shown = Config::parse("waypost.toml", wrong).unwrap_err()[0].to_string();
+        assert!(shown.contains("is not a host"), "{shown}");
+    }
+
+    #[test]
+    fn a_card_of_agentvault_has_an_id_for_each_realm() {
+        let serving = Config::parse("waypost.toml", "").unwrap().a2a;
+        assert_eq!(serving.vault_id_of(&"default".into()), "waypost/default");
+        assert_eq!(serving.service_identifier, "waypost");
+        let text = "[a2a]\nvault_id = \"acme/tools\"\nservice_identifier = \"probe\"\n";
+        let serving = Config::parse("waypost.toml", text).unwrap().a2a;
+        assert_eq!(serving.vault_id_of(&"default".into()), "acme/tools");
+        assert_eq!(serving.vault_id_of(&"other".into()), "waypost/other");
+        assert_eq!(serving.service_identifier, "probe");
     }
 
     #[test]
@@ -150,6 +286,9 @@ mod tests {
             ("exposed = []", "unknown key `exposed`"),
             ("expose = [\"a b\"]", "in a pattern of tools"),
             ("repeat_window = 2592001", "at most 2592000 seconds, not 2592001"),
+            ("signing_keys = [\"a\", \"b\", \"c\"]", "has 3 files"),
+            ("signing_keys = [\" \"]", "names no file"),
+            ("vault_id = \"tools\"", "cannot be the id of a card"),
         ] {
             let mistakes = Config::parse("waypost.toml", &format!("[a2a]\n{line}\n")).unwrap_err();
             let shown = mistakes[0].to_string();

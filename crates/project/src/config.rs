@@ -3,18 +3,21 @@
 //! worse than none. A limit that earlier releases let an operator set is a warning.
 
 use crate::a2a_serving::A2aServing;
-use crate::decisions::{AuditConfig, InboxConfig, PolicyConfig};
 use crate::event_sinks::{SinkEntry, SinkKeys};
-use crate::issuers::{IssuerKeys, issuers};
 use crate::layer::Layer;
 use crate::models::{ModelEntry, ModelKeys};
-pub use crate::public_url::PublicUrl;
-use crate::public_url::{from_here, page_origins};
 use crate::realms::{RealmKeys, realms};
-use crate::settings::{Each, Kept, Located, Owner, Text, Written, checked, checked_list, read};
-use crate::supervisor::{SupervisorKeys, rules};
-use crate::tls::{TlsConfig, tls};
+use crate::settings::{
+    Each, Kept, Located, Owner, Text, Written, checked, checked_list, hosts, read,
+};
+use crate::tables::decisions::{AuditConfig, InboxConfig, PolicyConfig};
+use crate::tables::issuers::{IssuerKeys, issuers};
+pub use crate::tables::public_url::PublicUrl;
+use crate::tables::public_url::{from_here, page_origins};
+use crate::tables::supervisor::{SupervisorKeys, rules};
+use crate::tables::tls::{TlsConfig, tls};
 use crate::upstream_entries::{A2aSettings, Entry, ProviderKeys, ServerKeys, is_loopback};
+use engine::RulePlaces;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
 use kernel::identity::issuer::IssuerEntry;
@@ -60,6 +63,8 @@ pub struct Config {
     pub rules: Rules,
     /// `[realms.<name>.supervisor]`: the same in realms that have rules of their own.
     pub realm_rules: BTreeMap<RealmId, Rules>,
+    /// Where the rules of both stand.
+    pub rule_places: RulePlaces,
     /// `[events.sinks.<name>]`.
     pub sinks: Vec<SinkEntry>,
     /// `[auth.issuers.<name>]`.
@@ -86,6 +91,8 @@ pub struct ServerConfig {
     pub host: IpAddr,
     /// The port to listen on; 0 lets the system choose.
     pub port: u16,
+    /// A variable that names the port instead, where it is set.
+    pub port_from: Option<String>,
     /// Names under which others reach us, `wp.example.com` or `wp.example.com:8443`: allowed in
     /// `Host` and `Origin` beside our own loopback names.
     #[serde(deserialize_with = "proxy_names")]
@@ -137,6 +144,7 @@ impl Default for ServerConfig {
         Self {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: PORT_DEFAULT,
+            port_from: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             public_url: None,
@@ -209,7 +217,10 @@ impl Config {
         mistakes.extend(crossed(&trees, &written.limits.0));
         let mut config = written.config(&mut mistakes);
         match rules(&merged, &config.limits) {
-            Ok((all, _)) => (config.rules.project, config.realm_rules) = (all.project, all.realms),
+            Ok((all, _)) => {
+                (config.rules.project, config.realm_rules) = (all.project, all.realms);
+                config.rule_places = all.places;
+            }
             Err(found) => mistakes.extend(found),
         }
         if mistakes.is_empty() { Ok(Config { warnings, ..config }) } else { Err(mistakes) }
@@ -286,7 +297,7 @@ struct ToolSettings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ToolHttp {
-    #[serde(deserialize_with = "http_hosts")]
+    #[serde(deserialize_with = "hosts")]
     allow: HttpSettings,
 }
 
@@ -387,6 +398,7 @@ impl Settings {
             policy: self.policy.0,
             rules: Rules { built_in: self.supervisor.0.builtin, ..Rules::default() },
             realm_rules: BTreeMap::new(),
+            rule_places: RulePlaces::default(),
             sinks,
             issuers,
             audit: self.audit.0,
@@ -429,14 +441,6 @@ fn allowed_tools<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Pattern>>, D::Error> {
     patterns(deserializer).map(Some)
-}
-
-fn http_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HttpSettings, D::Error> {
-    let allow = checked_list(deserializer, |text| {
-        let read = HttpSettings::new(&[text]).map(|_| text.to_owned());
-        read.map_err(|bad| Mistake::error(bad.to_string()))
-    })?;
-    HttpSettings::new(&allow).map_err(serde::de::Error::custom)
 }
 
 /// A text that an agent can have for its name.

@@ -8,13 +8,9 @@
 pub mod realm;
 pub mod layer;
 mod settings;
-pub mod tls;
-pub mod decisions;
 pub mod a2a_serving;
 pub mod upstream_entries;
-pub mod public_url;
-mod issuers;
-mod supervisor;
+pub mod tables;
 pub mod realms;
 pub mod models;
 pub mod event_sinks;

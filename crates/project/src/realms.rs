@@ -3,7 +3,7 @@
 //! business.
 
 use crate::settings::{Each, Located, Text, checked_list};
-use crate::supervisor::SupervisorKeys;
+use crate::tables::supervisor::SupervisorKeys;
 use kernel::definition::plan::mistake::{Mistake, Position, meant};
 use kernel::identity::grants::check_realm;
 use kernel::identity::principal::check_id;

@@ -55,8 +55,11 @@ pub(super) fn search(query: &str) -> Vec<&'static Place> {
 
 /// The place that is meant: by its name, or the first that is found.
 pub(super) fn find(written: &str) -> Option<&'static Place> {
-    let same = |place: &&Place| place.name.to_lowercase() == written.trim().to_lowercase();
-    PLACES.iter().find(same).or_else(|| search(written).into_iter().next())
+    let written = written.trim().to_lowercase();
+    let named = ["the ", "a ", "an "].iter().find_map(|article| written.strip_prefix(article));
+    let named = named.unwrap_or(&written).trim_start();
+    let same = |place: &&Place| place.name.to_lowercase() == named;
+    PLACES.iter().find(same).or_else(|| search(named).into_iter().next())
 }
 
 const fn place(
@@ -114,5 +117,15 @@ mod tests {
         assert_eq!(find("central park").unwrap().name, "Central Park");
         assert_eq!(find("tower auckland").unwrap().name, "Sky Tower");
         assert!(find("Atlantis").is_none());
+    }
+
+    #[test]
+    fn an_article_is_no_part_of_a_name() {
+        let name = |written: &str| find(written).map(|place| place.name);
+        for written in ["Eiffel Tower", "the Eiffel Tower", " The eiffel tower "] {
+            assert_eq!(name(written), Some("Eiffel Tower"), "{written}");
+        }
+        assert_eq!(name("the louvre"), Some("Louvre Museum"));
+        assert_eq!(name("the moon"), None);
     }
 }

@@ -131,6 +131,7 @@ fn as_json(when: &When) -> Json {
         "days": when.days,
         "time": time.map(|start| show::iso(start)[11..16].to_owned()),
         "has_day": when.day.is_some(),
+        "unreal": when.unreal,
         "has_time": when.has_time,
         "loose": when.loose,
         "said": when.said,

@@ -12,6 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
+use tools::HttpSettings;
 
 /// A value and where it stands.
 #[derive(Debug)]
@@ -201,6 +202,15 @@ pub fn checked_list<'de, D: Deserializer<'de>, T>(
     check: impl Fn(&str) -> Result<T, Mistake>,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Checked(&check))
+}
+
+/// Hosts that may be talked to, each on every port or on one.
+pub fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HttpSettings, D::Error> {
+    let allow = checked_list(deserializer, |text| {
+        let read = HttpSettings::new(&[text]).map(|_| text.to_owned());
+        read.map_err(|bad| Mistake::error(bad.to_string()))
+    })?;
+    HttpSettings::new(&allow).map_err(D::Error::custom)
 }
 
 /// Realms, by names and beginnings of names. None at all are a mistake.

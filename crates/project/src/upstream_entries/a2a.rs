@@ -2,11 +2,12 @@
 //! when the settings are read; everything else that a card says is the client's to judge.
 
 use super::expand::{Around, expanded};
-use super::keys::{AuthKeys, Own, timeout_ms};
+use super::keys::{AuthKeys, Own, ProviderKeys, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
 use crate::a2a_serving::{
-    A2aServing, ServingKeys, realm_name, repeat_window, skill_patterns, words,
+    A2aServing, PushKeys, ServingKeys, realm_name, repeat_window, signing_keys, skill_patterns,
+    vault_id, words,
 };
 use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
@@ -15,7 +16,8 @@ use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
 use serde::Deserialize;
 use serde_json::Value;
-use upstreams::{A2aConfig, CardPlace, KeyPlace, PinnedKey, RestAuth, Secret};
+use std::path::PathBuf;
+use upstreams::{A2aConfig, CardPlace, Keyring, PinnedKey, RestAuth, Secret, TokenClient};
 
 /// How a card is written, for hints.
 const EXAMPLE: &str = "https://agent.example.com";
@@ -23,6 +25,10 @@ const EXAMPLE: &str = "https://agent.example.com";
 const KEY_HEADER: &str = "X-Api-Key";
 /// How the variables of AgentVault's keys begin.
 const KEY_VARIABLE: &str = "AGENTVAULT_KEY_";
+/// How those of its clients begin.
+const CLIENT_VARIABLE: &str = "AGENTVAULT_OAUTH_";
+/// What reads the keyring.
+const KEYRING_COMMAND: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
 
 /// `[a2a]`.
 #[derive(Debug, Default, Deserialize)]
@@ -42,14 +48,37 @@ pub(crate) struct A2aSettings {
     pub(crate) public: Vec<Pattern>,
     #[serde(deserialize_with = "repeat_window")]
     pub(crate) repeat_window: Option<u64>,
+    #[serde(deserialize_with = "signing_keys")]
+    pub(crate) signing_keys: Vec<PathBuf>,
+    pub(crate) streaming: Option<bool>,
+    pub(crate) extended_card: Option<bool>,
+    pub(crate) push: Kept<PushKeys>,
+    #[serde(deserialize_with = "vault_id")]
+    pub(crate) vault_id: Option<String>,
+    #[serde(deserialize_with = "words")]
+    pub(crate) service_identifier: Option<String>,
+    pub(crate) proxy: Option<bool>,
 }
 
 impl A2aSettings {
     /// How agents of others call this server, and the agents that it calls.
     pub(crate) fn parts(self) -> (A2aServing, Each<AgentKeys>) {
-        let Self { agents, realm, name, description, expose, public, repeat_window } = self;
-        let keys = ServingKeys { realm, name, description, expose, public, repeat_window };
-        (keys.serving(), agents.0)
+        let keys = ServingKeys {
+            realm: self.realm,
+            name: self.name,
+            description: self.description,
+            expose: self.expose,
+            public: self.public,
+            repeat_window: self.repeat_window,
+            signing_keys: self.signing_keys,
+            streaming: self.streaming,
+            extended_card: self.extended_card,
+            push: self.push.0,
+            vault_id: self.vault_id,
+            service_identifier: self.service_identifier,
+            proxy: self.proxy,
+        };
+        (keys.serving(), self.agents.0)
     }
 }
 
@@ -63,6 +92,7 @@ pub(crate) struct AgentKeys {
     auth: Option<Located<AuthKeys>>,
     service: Option<Text>,
     key_file: Option<Text>,
+    keyring: bool,
     #[serde(deserialize_with = "named")]
     headers: Named,
     allow_private: bool,
@@ -95,6 +125,7 @@ pub struct A2aWay {
     auth: Option<Auth>,
     service: Option<Text>,
     key_file: Option<Text>,
+    keyring: bool,
     headers: Named,
     allow_private: bool,
     keys: Vec<PinnedKey>,
@@ -134,6 +165,10 @@ impl A2aWay {
                 file.mistake(what.hint("say which of its keys is meant: `service = \"..\"`"))
             );
         }
+        if keys.keyring && keys.service.is_none() {
+            let hint = "say which of its keys is meant: `service = \"..\"`";
+            return Err(Mistake::error("`keyring` goes with `service`").hint(hint));
+        }
         let pinned = keys.keys.into_iter().map(pinned).collect::<Result<Vec<_>, _>>()?;
         let require_signature = keys.require_signature.unwrap_or(!pinned.is_empty());
         if require_signature && pinned.is_empty() {
@@ -149,10 +184,32 @@ impl A2aWay {
             auth: keys.auth.map(auth).transpose()?,
             service: keys.service,
             key_file: keys.key_file,
+            keyring: keys.keyring,
             headers: keys.headers,
             allow_private: keys.allow_private,
             keys: pinned,
             require_signature,
+        })
+    }
+
+    /// The way of a provider, whose address is that of the agent or of its card. It has no files.
+    pub(super) fn of_provider(card: Text, keys: ProviderKeys) -> Result<Self, Mistake> {
+        if !is_url(&card.text) {
+            let what = format!("`{}` is not the address of an agent", shown_url(&card.text));
+            return Err(card.mistake(Mistake::error(what).hint(format!("write `{EXAMPLE}`"))));
+        }
+        Ok(Self {
+            card,
+            registry: None,
+            origin: None,
+            auth: keys.auth.map(auth).transpose()?,
+            service: None,
+            key_file: None,
+            keyring: false,
+            headers: keys.headers,
+            allow_private: keys.allow_private == Some(true),
+            keys: Vec::new(),
+            require_signature: false,
         })
     }
 
@@ -187,14 +244,20 @@ impl A2aWay {
         };
         let origin = self.origin.as_ref();
         let origin = origin.map(|text| address(text, around, "server", EXAMPLE)).transpose()?;
-        let auth = match (&self.auth, &self.service) {
-            (Some(auth), _) => Some(auth.looked_up(around)?),
-            (None, Some(service)) => Some(vault_key(service, self.key_file.as_ref(), around)?),
-            (None, None) => None,
+        let found = match (&self.auth, &self.service) {
+            (Some(auth), _) => {
+                let auth = Some(auth.looked_up(around)?);
+                ServiceKeys { auth, ..ServiceKeys::default() }
+            }
+            (None, Some(service)) => self.service_keys(service, around)?,
+            (None, None) => ServiceKeys::default(),
         };
+        let ServiceKeys { auth, client, keyring } = found;
         Ok(A2aConfig {
             origin,
             auth,
+            client,
+            keyring,
             headers: headers_of(&self.headers, around)?,
             allow_private: self.allow_private,
             keys: self.keys.clone(),
@@ -209,36 +272,68 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://", "${"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// The key of an agent as AgentVault's clients find it: in a file, else in the environment.
-fn vault_key(
-    service: &Text,
-    file: Option<&Text>,
-    around: &Around<'_>,
-) -> Result<RestAuth, Mistake> {
-    let in_file = match file {
-        Some(file) => key_in(file, &service.text, around)?,
-        None => None,
-    };
-    let variable = format!("{KEY_VARIABLE}{}", service.text.to_uppercase());
-    let in_environment = || (around.variables)(&variable).filter(|key| !key.is_empty());
-    let Some(key) = in_file.or_else(in_environment) else {
-        let what = match file {
+/// What AgentVault's clients keep for an agent.
+#[derive(Default)]
+struct ServiceKeys {
+    auth: Option<RestAuth>,
+    client: Option<TokenClient>,
+    /// Where the rest is looked up, when the agent is connected to.
+    keyring: Option<Keyring>,
+}
+
+impl A2aWay {
+    /// The key of an agent, or the client as which tokens are asked for, as AgentVault's clients
+    /// find them: in a file, else in the environment, else in the keyring.
+    fn service_keys(&self, service: &Text, around: &Around<'_>) -> Result<ServiceKeys, Mistake> {
+        let id = service.text.to_lowercase();
+        let in_file = match &self.key_file {
+            Some(file) => kept_in(file, &id, around)?,
+            None => KeysInFile::default(),
+        };
+        let variable = format!("{KEY_VARIABLE}{}", id.to_uppercase());
+        let set = |name: &str| (around.variables)(name).filter(|value| !value.is_empty());
+        let key = in_file.key.or_else(|| set(&variable));
+        let client = in_file.client.or_else(|| {
+            let of = |half: &str| set(&format!("{CLIENT_VARIABLE}{}_{half}", id.to_uppercase()));
+            of("CLIENT_ID").zip(of("CLIENT_SECRET"))
+        });
+        if key.is_some() || client.is_some() {
+            let auth = key.map(|key| RestAuth::vault_key(Secret::new(key)));
+            let client = client.map(|(id, secret)| TokenClient {
+                id,
+                secret: Secret::new(secret),
+                scopes: Vec::new(),
+            });
+            return Ok(ServiceKeys { auth, client, keyring: None });
+        }
+        if self.keyring {
+            let keyring = Keyring { id, command: KEYRING_COMMAND.into() };
+            return Ok(ServiceKeys { keyring: Some(keyring), ..ServiceKeys::default() });
+        }
+        let what = match &self.key_file {
             Some(file) => {
                 let (file, id) = (&file.text, &service.text);
                 format!("`{file}` has no key `{id}`, and the variable `{variable}` is not set")
             }
             None => format!("the variable `{variable}` is not set"),
         };
-        let hint = "set it to the agent's key, or write `auth` instead of `service`";
-        return Err(service.mistake(Mistake::error(what).hint(hint)));
-    };
-    let (name, place) = (KEY_HEADER.to_owned(), KeyPlace::Header);
-    Ok(RestAuth::ApiKey { name, place, value: Secret::new(key) })
+        let hint = "set it to the agent's key, say `keyring = true` if it is in your keyring, or \
+                    write `auth` instead of `service`";
+        Err(service.mistake(Mistake::error(what).hint(hint)))
+    }
 }
 
-/// The key of this id in a file: `id=key` in each line, or an object of keys in a `.json` file. No
+/// What a file of keys has for an agent.
+#[derive(Default)]
+struct KeysInFile {
+    key: Option<String>,
+    /// The id and the secret of a client.
+    client: Option<(String, String)>,
+}
+
+/// What a file has for this id: `id=key` in each line, or an object of keys in a `.json` file. No
 /// mistake repeats what stands in it.
-fn key_in(file: &Text, id: &str, around: &Around<'_>) -> Result<Option<String>, Mistake> {
+fn kept_in(file: &Text, id: &str, around: &Around<'_>) -> Result<KeysInFile, Mistake> {
     let path = around.folder.join(expanded(file, around)?);
     let unread = |why: String| {
         let what = format!("the file of keys `{}` cannot be read: {why}", file.text);
@@ -249,15 +344,20 @@ fn key_in(file: &Text, id: &str, around: &Around<'_>) -> Result<Option<String>, 
     if path.extension().is_none_or(|extension| extension != "json") {
         let pairs = text.lines().filter_map(|line| line.split_once('='));
         let found = pairs.filter(|(known, _)| is_meant(known)).map(|(_, key)| key.trim());
-        return Ok(found.filter(|key| !key.is_empty()).map(str::to_owned).next());
+        let key = found.filter(|key| !key.is_empty()).map(str::to_owned).next();
+        return Ok(KeysInFile { key, client: None });
     }
     let keys: Value = serde_json::from_str(&text).map_err(|_| unread("not JSON".to_owned()))?;
-    let entries = keys.as_object().into_iter().flatten();
-    let found = entries.filter(|(known, _)| is_meant(known)).find_map(|(_, entry)| {
-        let key = entry.as_str().or_else(|| entry["apiKey"].as_str());
-        key.filter(|key| !key.is_empty()).map(str::to_owned)
-    });
-    Ok(found)
+    let mut entries = keys.as_object().into_iter().flatten();
+    let Some((_, entry)) = entries.find(|(known, _)| is_meant(known)) else {
+        return Ok(KeysInFile::default());
+    };
+    let filled = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let oauth = &entry["oauth"];
+    Ok(KeysInFile {
+        key: filled(entry).or_else(|| filled(&entry["apiKey"])),
+        client: filled(&oauth["clientId"]).zip(filled(&oauth["clientSecret"])),
+    })
 }
 
 fn pinned(written: Located<SigningKeys>) -> Result<PinnedKey, Mistake> {

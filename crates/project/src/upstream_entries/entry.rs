@@ -127,6 +127,20 @@ impl Entry {
         Self { name: name.to_owned(), place: place.clone(), way, own: Own::default() }
     }
 
+    /// A server of plain JSON-RPC that need not list its tools, named from outside of any file.
+    pub(super) fn of_open_rpc(name: &str, url: &str, place: &Place) -> Self {
+        let url = Text { text: url.to_owned(), place: place.clone() };
+        let way = Some(Way::Rpc { url, headers: Named::default(), tools: Vec::new(), open: true });
+        Self { name: name.to_owned(), place: place.clone(), way, own: Own::default() }
+    }
+
+    /// The same, with this time for each of its calls.
+    #[must_use]
+    pub(super) fn timed(mut self, timeout_ms: u64) -> Self {
+        self.own.timeout_ms = Some(timeout_ms);
+        self
+    }
+
     /// An MCP server that is started with these words, named from outside of any file; without a
     /// word there is none.
     pub fn of_command(
@@ -411,11 +425,11 @@ fn transport(kind: Option<&Text>) -> Result<Option<Transport>, Mistake> {
 }
 
 /// The kinds of `[providers.<name>]`.
-const PROVIDERS: [&str; 3] = ["rest", "mcp", "rpc"];
+const PROVIDERS: [&str; 4] = ["rest", "mcp", "rpc", "a2a"];
 
 fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
     let Some(kind) = keys.kind.clone() else {
-        return Err(Mistake::error("`type` is missing").hint("it is `rest`, `mcp` or `rpc`"));
+        return Err(Mistake::error("`type` is missing").hint("it is `rest`, `mcp`, `rpc` or `a2a`"));
     };
     let url = |keys: &ProviderKeys| {
         let missing = || Mistake::error("`base_url` is missing").hint("it is the server's address");
@@ -429,10 +443,11 @@ fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
             let (url, open) = (url(&keys)?, keys.open == Some(true));
             Ok(Way::Rpc { url, headers: keys.headers, tools: keys.tools, open })
         }
+        "a2a" => Ok(Way::A2a(A2aWay::of_provider(url(&keys)?, keys)?)),
         other => {
             let hint = meant(other, PROVIDERS);
             let what = format!("`{}` is no type of provider", kind.text);
-            let hint = hint.unwrap_or_else(|| "it is `rest`, `mcp` or `rpc`".to_owned());
+            let hint = hint.unwrap_or_else(|| "it is `rest`, `mcp`, `rpc` or `a2a`".to_owned());
             Err(Mistake::error(what).hint(hint))
         }
     }

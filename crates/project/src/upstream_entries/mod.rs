@@ -10,6 +10,7 @@ mod rest;
 mod a2a;
 mod entry;
 mod show;
+mod server_map;
 pub mod stored;
 pub mod foreign;
 mod moved;
@@ -26,9 +27,10 @@ pub(crate) use a2a::A2aSettings;
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{ProviderKeys, ServerKeys};
-pub use moved::{Moved, moved};
+pub use moved::{Moved, NewAgent, agent_table, moved};
 pub use ourselves::{Ourselves, is_loopback};
 pub use sendable::shown_url;
+pub use server_map::{ServerMap, server_map};
 pub use show::cleaned;
 pub use show::shown;
 
@@ -64,6 +66,10 @@ impl Upstreams {
         let mut entries: Vec<Entry> = theirs.to_vec();
         let url = variables(ASSISTANT_URL).filter(|url| !url.trim().is_empty());
         entries.extend(url.map(|url| assistant(url.trim())));
+        // What is written in a file is not mapped over.
+        let is_written = |name: &str| ours.iter().chain(theirs).any(|entry| entry.name == name);
+        let mapped = server_map(variables).unwrap_or_default().entries;
+        entries.extend(mapped.into_iter().filter(|entry| !is_written(&entry.name)));
         let mut mistakes = Vec::new();
         for entry in ours.iter().filter(|entry| entry.way.is_some()) {
             entries.push(entry.clone());

@@ -60,6 +60,48 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
     Some(Moved { name, text, asked: writing.asked, plain: writing.plain })
 }
 
+/// An agent that speaks A2A, named from outside of any file.
+#[derive(Debug, Clone, Copy)]
+pub struct NewAgent<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where its card is: an address, a file of the project, or an id at the registry.
+    pub card: &'a str,
+    /// Where the registry is.
+    pub registry: Option<&'a str>,
+    /// The id of its key, as AgentVault's clients name it.
+    pub service: Option<&'a str>,
+    /// What goes with every request.
+    pub headers: &'a [(String, String)],
+    /// What stands before the names of its tools.
+    pub prefix: Option<&'a str>,
+    /// Whether its card may name an address that is not public.
+    pub allow_private: bool,
+}
+
+/// The agent as a table of our settings.
+pub fn agent_table(agent: &NewAgent<'_>) -> Moved {
+    let mut lines = vec![format!("card = {}", quoted(agent.card))];
+    let texts =
+        [("registry", agent.registry), ("service", agent.service), ("prefix", agent.prefix)];
+    for (key, text) in texts {
+        lines.extend(text.map(|text| format!("{key} = {}", quoted(text))));
+    }
+    let pair =
+        |(name, value): &(String, String)| format!("{} = {}", bare_or_quoted(name), quoted(value));
+    let pairs: Vec<String> = agent.headers.iter().map(pair).collect();
+    if !pairs.is_empty() {
+        lines.push(format!("headers = {{ {} }}", pairs.join(", ")));
+    }
+    if agent.allow_private {
+        lines.push("allow_private = true".to_owned());
+    }
+    let is_plain = |(_, value): &&(String, String)| !has_variables(value);
+    let plain = agent.headers.iter().filter(is_plain).map(|(name, _)| name.clone()).collect();
+    let text = format!("[a2a.agents.{}]\n{}", bare_or_quoted(agent.name), lines.join("\n"));
+    Moved { name: agent.name.to_owned(), text, asked: Vec::new(), plain }
+}
+
 /// The name that an upstream gets here: letters, digits, `_` and `-`.
 fn name_for(name: &str) -> String {
     let letter = |c: char| {
@@ -150,6 +192,28 @@ mod tests {
     fn all(text: &str) -> Vec<Moved> {
         let found = read("mcp.json", text, None).unwrap();
         found.entries.iter().filter_map(moved).collect()
+    }
+
+    #[test]
+    fn an_agent_is_written_as_our_settings_read_it() {
+        let headers = [("X-Key", "${KEY}"), ("X-Plain", "a \"b\"")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let agent = NewAgent {
+            name: "trips",
+            card: "org/trips",
+            registry: Some("https://r.example"),
+            service: Some("trips"),
+            headers: &headers,
+            prefix: Some(""),
+            allow_private: true,
+        };
+        let table = agent_table(&agent);
+        assert_eq!(table.plain, ["X-Plain"]);
+        let config = crate::config::Config::parse("waypost.toml", &table.text).unwrap();
+        let facts = config.upstreams[0].facts();
+        assert_eq!((facts.name.as_str(), facts.prefix.as_str(), facts.kind), ("trips", "", "a2a"));
+        assert_eq!(facts.target, "org/trips at https://r.example");
+        assert_eq!(facts.headers, ["X-Api-Key", "X-Key", "X-Plain"]);
     }
 
     #[test]

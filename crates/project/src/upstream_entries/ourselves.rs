@@ -5,6 +5,7 @@
 use super::entry::Entry;
 use super::expand::Around;
 use hyper::http::Uri;
+use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use upstreams::{CardPlace, UpstreamConfig, UpstreamKind};
@@ -42,9 +43,20 @@ impl Ourselves {
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => false,
             UpstreamKind::A2a(agent) => match &agent.card {
                 CardPlace::Url(url) => url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri)),
-                CardPlace::File(_) | CardPlace::Registry { .. } => false,
+                CardPlace::File(path) => self.are_named_in(path),
+                CardPlace::Registry { .. } => false,
             },
         }
+    }
+
+    /// Whether a card in a file names an address of ours. One that cannot be read names none.
+    fn are_named_in(&self, card: &Path) -> bool {
+        let text = std::fs::read_to_string(card).unwrap_or_default();
+        let card: Value = serde_json::from_str(&text).unwrap_or_default();
+        let interfaces = card["supportedInterfaces"].as_array().into_iter().flatten();
+        let urls = interfaces.map(|interface| &interface["url"]).chain([&card["url"]]);
+        let mut uris = urls.filter_map(|url| url.as_str()?.parse::<Uri>().ok());
+        uris.any(|uri| self.are_at(&uri))
     }
 
     fn answer_at(&self, url: &str) -> bool {
@@ -145,6 +157,23 @@ mod tests {
         assert!(are("https://wp.example.com/.well-known/agent-card.json"));
         for url in ["http://localhost:9001", "https://other.example.com/"] {
             assert!(!are(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_card_in_a_file_may_name_us() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card.json");
+        for (card, is_ours) in [
+            (r#"{"supportedInterfaces": [{"url": "https://wp.example.com/a2a/v1"}]}"#, true),
+            (r#"{"url": "http://localhost:9000/a2a"}"#, true),
+            (r#"{"url": "https://other.example.com/a2a"}"#, false),
+            ("no card", false),
+        ] {
+            std::fs::write(&path, card).unwrap();
+            let place = CardPlace::File(path.clone());
+            let agent = UpstreamKind::A2a(upstreams::A2aConfig::new(place));
+            assert_eq!(ourselves().are(&config(agent)), is_ours, "{card}");
         }
     }
 

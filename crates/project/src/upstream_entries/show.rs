@@ -9,7 +9,7 @@ use upstreams::{
     CardPlace, Document, RestAuth, Secret, UpstreamConfig, UpstreamKind, UpstreamStatus,
 };
 use wire::mcp::MODERN;
-use wire::rest::{Fault, Upstream, UpstreamServer};
+use wire::rest::{Fault, Upstream, UpstreamAgent, UpstreamServer};
 
 /// The state of one that is left alone.
 const DISABLED: &str = "disabled";
@@ -27,6 +27,12 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
         era: status.version.as_ref().filter(|_| facts.era.is_some()).map(era),
         version: status.version,
         server: status.server.as_ref().and_then(server),
+        agent: status.agent.map(|agent| UpstreamAgent {
+            card_digest: agent.card.as_str().to_owned(),
+            signed: agent.is_signed,
+            address: agent.address,
+            card_changes: agent.changes,
+        }),
         tools: count(status.tools),
         prompts: count(status.prompts),
         resources: count(status.resources),
@@ -82,7 +88,8 @@ fn without_secrets(text: String, config: &UpstreamConfig) -> String {
             };
             of_auth = agent.auth.as_ref().map(shown_by).unwrap_or_default();
             let auth = of_auth.iter().map(String::as_str).collect();
-            [values(&agent.headers), card, auth].concat()
+            let client = agent.client.iter().map(|client| client.secret.expose()).collect();
+            [values(&agent.headers), card, auth, client].concat()
         }
     };
     secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
@@ -145,6 +152,7 @@ fn told(facts: &Facts) -> Upstream {
         era: None,
         era_setting: facts.era.map(|era| era.word().to_owned()),
         server: None,
+        agent: None,
         tools: 0,
         prompts: 0,
         resources: 0,

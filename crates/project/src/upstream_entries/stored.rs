@@ -137,6 +137,12 @@ mod tests {
         assert_eq!(facts.origin, "stored provider `crm`");
         let seed = json!({"refName": "crm", "displayName": "CRM", "baseUrl": "https://a.example"});
         assert_eq!(entry(seed).unwrap().facts().kind, "rest", "as the stored form says by default");
+        let agent = json!({"providerType": "A2A", "baseUrl": "https://a.example",
+            "headers": {"X-Api-Key": "${WAYPOST_PROVIDER_CRM}"}});
+        let facts = entry(agent).unwrap().facts();
+        assert_eq!((facts.kind, facts.target.as_str()), ("a2a", "https://a.example"));
+        let file = json!({"providerType": "A2A", "baseUrl": "cards/a.json"});
+        assert!(entry(file).unwrap_err().contains("is not the address of an agent"));
         let literal = json!({"baseUrl": "https://a.example", "headers": {"X-Key": "hunter2"}});
         let told = entry(literal).unwrap_err();
         assert!(told.contains("secrets are not stored") && !told.contains("hunter2"), "{told}");

@@ -175,6 +175,38 @@ fn keys_of_agents_are_found_in_files_first() {
 }
 
 #[test]
+fn clients_of_agents_are_found_beside_keys_and_the_keyring_is_asked_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    let kept = r#"{"both": {"apiKey": "hunter1", "oauth": {"clientId": "me", "clientSecret": "s"}},
+        "half": {"oauth": {"clientId": "me"}}, "token": {"oauth": {"clientId": "me",
+        "clientSecret": "hunter2"}}}"#;
+    std::fs::write(&path, kept).unwrap();
+    let agent = |service: &str| {
+        format!(
+            "[a2a.agents.a]\ncard = \"https://b\"\nservice = \"{service}\"\nkeyring = true\n\
+             key_file = '{}'\n",
+            path.display()
+        )
+    };
+    for (service, has_key, secret, in_keyring) in [
+        ("both", true, Some("s"), None),
+        ("Token", false, Some("hunter2"), None),
+        ("half", false, None, Some("half")),
+        ("Other", false, None, Some("other")),
+    ] {
+        let all = configs(&agent(service), "");
+        let UpstreamKind::A2a(config) = &all[0].kind else { panic!("{all:?}") };
+        assert_eq!(config.auth.is_some(), has_key, "{service}");
+        let found = config.client.as_ref().map(|client| client.secret.expose());
+        assert_eq!(found, secret, "{service}");
+        assert_eq!(config.keyring.as_ref().map(|keyring| keyring.id.as_str()), in_keyring);
+    }
+    let told = wrong("[a2a.agents.a]\ncard = \"https://b\"\nkeyring = true\n", "");
+    assert!(told[0].contains("`keyring` goes with `service`"), "{told:?}");
+}
+
+#[test]
 fn mistakes_of_agents_are_told_where_they_stand() {
     for (text, expected) in [
         ("", "`a`: `card` is missing"),

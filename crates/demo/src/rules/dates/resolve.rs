@@ -27,6 +27,8 @@ pub(crate) struct When {
     pub(crate) shift: Option<i64>,
     /// The day that was said.
     pub(crate) day: Option<Date>,
+    /// Whether a day was said that no calendar has, such as 31 February.
+    pub(crate) unreal: bool,
     /// How many days were said: 1 but for weeks and the like.
     pub(crate) days: i64,
     /// Whether a time of day was said.
@@ -89,6 +91,7 @@ impl Here {
             when.minutes = when.minutes.or(Some(to - from));
         }
         when.day = said.day.and_then(|day| self.day(day, time));
+        when.unreal = said.day.is_some() && when.day.is_none();
         when.start = self.start(&said, time, &when, base).and_then(|start| self.existing(start));
         when.end = when.start.zip(when.minutes).and_then(|(start, minutes)| {
             let end = self.moment(start)?.checked_add(SignedDuration::from_mins(minutes)).ok()?;

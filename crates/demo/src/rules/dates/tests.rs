@@ -295,3 +295,14 @@ fn a_time_alone_is_the_next_such_time() {
         }
     }
 }
+
+#[test]
+fn a_day_that_no_calendar_has_is_no_day() {
+    for text in ["31 February at 9am", "on February 30", "2026-02-30", "the 31st of June"] {
+        let found = when(text, None);
+        assert!(found.unreal && found.start.is_none(), "{text}: {found:?}");
+    }
+    for text in ["29 February at 9am", "tomorrow", "at 9am", "for 2 hours", ""] {
+        assert!(!when(text, None).unreal, "{text}");
+    }
+}

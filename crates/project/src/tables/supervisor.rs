@@ -1,8 +1,10 @@
 //! `[supervisor]` and `[realms.<name>.supervisor]`: rules for failed steps. They have the keys of
 //! `on_error` in a plan and are read by the same reader.
 
-use crate::settings::Written;
-use kernel::definition::plan::mistake::Checked;
+use crate::layer::Place;
+use crate::settings::{Shape, Written};
+use engine::{RulePlace, RulePlaces};
+use kernel::definition::plan::mistake::{Checked, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::rules::read_rules;
 use kernel::definition::rule::{Rule, Rules};
@@ -35,6 +37,8 @@ pub(crate) struct AllRules {
     pub(crate) project: Vec<Rule>,
     /// Those of `[realms.<name>.supervisor]`, which hold there instead.
     pub(crate) realms: BTreeMap<RealmId, Rules>,
+    /// Where they stand.
+    pub(crate) places: RulePlaces,
 }
 
 /// The rules that these settings have, with warnings, or all that is wrong with them.
@@ -51,11 +55,14 @@ pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
         }
     };
     all.project = read(&["supervisor", "on_error"]);
+    all.places.project = places(settings, &["supervisor", "on_error"]);
     for realm in settings.at(&["realms"]).map(Written::names).unwrap_or_default() {
         let Some(own) = settings.at(&["realms", realm, "supervisor"]) else { continue };
         let built_in = own.at(&["builtin"]).and_then(Written::flag).unwrap_or(true);
-        let project = read(&["realms", realm, "supervisor", "on_error"]);
-        all.realms.insert(RealmId::from(realm), Rules { project, built_in });
+        let path = ["realms", realm, "supervisor", "on_error"];
+        let (project, realm) = (read(&path), RealmId::from(realm));
+        all.places.realms.insert(realm.clone(), places(settings, &path));
+        all.realms.insert(realm, Rules { project, built_in });
     }
     if wrong.is_empty() { Ok((all, told)) } else { Err(wrong) }
 }
@@ -64,4 +71,17 @@ fn list(settings: &Written, path: &[&str], limits: &Limits) -> Checked<Vec<Rule>
     let Some(written) = settings.at(path) else { return Ok((Vec::new(), Vec::new())) };
     let origin = Origin { file: Some(written.place.file.to_string()), default_id: None };
     read_rules(&written.node(), &origin, limits)
+}
+
+/// Where each rule of a list stands; one that runs a plan where it names it.
+fn places(settings: &Written, path: &[&str]) -> Vec<RulePlace> {
+    let Some(Written { value: Shape::List(items), .. }) = settings.at(path) else {
+        return Vec::new();
+    };
+    let place = |item: &Written| {
+        let Place { file, line, column } = &item.at(&["plan"]).unwrap_or(item).place;
+        let position = Position { line: *line, column: *column };
+        RulePlace { file: file.to_string(), position }
+    };
+    items.iter().map(place).collect()
 }

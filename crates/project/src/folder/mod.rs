@@ -5,6 +5,7 @@
 
 mod single;
 mod realms;
+mod demo;
 
 use crate::config::Config;
 use crate::event_sinks::{self, Sending};
@@ -28,54 +29,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tools::BuiltInSettings;
 
+pub use demo::{
+    DEMO_AGENTS, DEMO_PIPELINE_PLANS, DEMO_PIPELINES, DEMO_PLANS, DEMO_RULES, DEMO_SETTINGS,
+};
 pub use realms::{REALMS_FOLDER, RealmFiles, unfit};
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
 /// The file in which clients, and we, find MCP servers. It is read, and never written.
 pub const CLIENTS_FILE: &str = ".mcp.json";
-/// The demo's plans, by their path in its project folder.
-pub const DEMO_PLANS: &[(&str, &str)] = &[
-    (
-        "plans/interaction/greeting.plan.json",
-        include_str!("../../../examples/plans/plans/interaction/greeting.plan.json"),
-    ),
-    (
-        "plans/math/conditional_add.yaml",
-        include_str!("../../../examples/plans/plans/math/conditional_add.yaml"),
-    ),
-    ("plans/math/fan_out.yaml", include_str!("../../../examples/plans/plans/math/fan_out.yaml")),
-    (
-        "plans/test/plan_that_fails.yaml",
-        include_str!("../../../examples/plans/plans/test/plan_that_fails.yaml"),
-    ),
-];
-
-/// The demo's settings: those of the calendar example.
-pub const DEMO_SETTINGS: (&str, &str) =
-    ("examples/calendar/waypost.toml", include_str!("../../../examples/calendar/waypost.toml"));
-
-/// The demo's agents, by their path in its project folder.
-pub const DEMO_AGENTS: &[(&str, &str)] =
-    &[("agents/assistant.yaml", include_str!("../../../examples/calendar/agents/assistant.yaml"))];
-
-/// The rules that the demo's models are made of, by their path in its project folder.
-pub const DEMO_RULES: &[(&str, &str)] = &[
-    ("rules/calendar.yaml", include_str!("../../../examples/calendar/rules/calendar.yaml")),
-    ("rules/drafts.yaml", include_str!("../../../examples/calendar/rules/drafts.yaml")),
-];
-
-/// The demo's pipelines, by their path in its project folder: those of the trade-failures example.
-pub const DEMO_PIPELINES: &[(&str, &str)] = &[(
-    "pipelines/trade-failures.yaml",
-    include_str!("../../../examples/trade-failures/pipelines/trade-failures.yaml"),
-)];
-
-/// The plans that those pipelines run, by their path in its project folder.
-pub const DEMO_PIPELINE_PLANS: &[(&str, &str)] = &[(
-    "plans/trades/isin_of_cusip.yaml",
-    include_str!("../../../examples/trade-failures/plans/trades/isin_of_cusip.yaml"),
-)];
 
 /// What a project folder holds. Its plans, agents and pipelines are texts still: they are checked
 /// together.
@@ -266,6 +228,7 @@ impl Project {
             pipelines: self.pipelines.clone(),
             rules: self.config.rules.clone(),
             realm_rules: self.config.realm_rules.clone(),
+            rule_places: self.config.rule_places.clone(),
         };
         RealmFiles { all, own: self.of_realms.clone() }
     }

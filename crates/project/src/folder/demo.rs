@@ -1,0 +1,46 @@
+//! The demo's project folder, carried inside the binary: the files of the examples.
+
+/// The demo's plans, by their path in its project folder.
+pub const DEMO_PLANS: &[(&str, &str)] = &[
+    (
+        "plans/interaction/greeting.plan.json",
+        include_str!("../../../../examples/plans/plans/interaction/greeting.plan.json"),
+    ),
+    (
+        "plans/math/conditional_add.yaml",
+        include_str!("../../../../examples/plans/plans/math/conditional_add.yaml"),
+    ),
+    ("plans/math/fan_out.yaml", include_str!("../../../../examples/plans/plans/math/fan_out.yaml")),
+    (
+        "plans/test/plan_that_fails.yaml",
+        include_str!("../../../../examples/plans/plans/test/plan_that_fails.yaml"),
+    ),
+];
+
+/// The demo's settings: those of the calendar example.
+pub const DEMO_SETTINGS: (&str, &str) =
+    ("examples/calendar/waypost.toml", include_str!("../../../../examples/calendar/waypost.toml"));
+
+/// The demo's agents, by their path in its project folder.
+pub const DEMO_AGENTS: &[(&str, &str)] = &[(
+    "agents/assistant.yaml",
+    include_str!("../../../../examples/calendar/agents/assistant.yaml"),
+)];
+
+/// The rules that the demo's models are made of, by their path in its project folder.
+pub const DEMO_RULES: &[(&str, &str)] = &[
+    ("rules/calendar.yaml", include_str!("../../../../examples/calendar/rules/calendar.yaml")),
+    ("rules/drafts.yaml", include_str!("../../../../examples/calendar/rules/drafts.yaml")),
+];
+
+/// The demo's pipelines, by their path in its project folder: those of the trade-failures example.
+pub const DEMO_PIPELINES: &[(&str, &str)] = &[(
+    "pipelines/trade-failures.yaml",
+    include_str!("../../../../examples/trade-failures/pipelines/trade-failures.yaml"),
+)];
+
+/// The plans that those pipelines run, by their path in its project folder.
+pub const DEMO_PIPELINE_PLANS: &[(&str, &str)] = &[(
+    "plans/trades/isin_of_cusip.yaml",
+    include_str!("../../../../examples/trade-failures/plans/trades/isin_of_cusip.yaml"),
+)];
