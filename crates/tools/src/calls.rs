@@ -30,6 +30,7 @@ pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
             session: Some(session),
             run: Some(RunId(0x0193_2f4e_5d6c_7aaa_8bbb_0123_4567_89ab)),
             trace: None,
+            hops: 0,
             publisher: Publisher::recorded(),
             blobs: CallBlobs::default(),
         },

@@ -189,6 +189,13 @@ impl RestConfig {
     }
 }
 
+impl RestAuth {
+    /// A key as AgentVault's clients send it.
+    pub fn vault_key(key: Secret) -> Self {
+        RestAuth::ApiKey { name: "X-Api-Key".to_owned(), place: KeyPlace::Header, value: key }
+    }
+}
+
 /// An agent of others: where its card is, and what of it is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct A2aConfig {
@@ -199,6 +206,10 @@ pub struct A2aConfig {
     pub origin: Option<String>,
     /// How we show who we are.
     pub auth: Option<RestAuth>,
+    /// The client as which we ask for a token, where the card wants one.
+    pub client: Option<TokenClient>,
+    /// Where its key or client is looked up when it is connected to, if neither is known.
+    pub keyring: Option<Keyring>,
     /// Headers that go with every request.
     pub headers: Vec<(String, Secret)>,
     /// Whether its card may name an address that is not public.
@@ -216,12 +227,34 @@ impl A2aConfig {
             card,
             origin: None,
             auth: None,
+            client: None,
+            keyring: None,
             headers: Vec::new(),
             allow_private: false,
             keys: Vec::new(),
             require_signature: false,
         }
     }
+}
+
+/// A client that an agent's authorization server knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenClient {
+    /// Its id.
+    pub id: String,
+    /// Its secret.
+    pub secret: Secret,
+    /// What is asked for; where this is empty, what the card says.
+    pub scopes: Vec<String>,
+}
+
+/// An entry of the keyring of who runs this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keyring {
+    /// The id of the agent's key there.
+    pub id: String,
+    /// The command that reads it.
+    pub command: PathBuf,
 }
 
 /// Where the card of an agent is.

@@ -31,12 +31,13 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use a2a::{Peer, permitted_address, read_card};
 pub use config::{
-    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, LoginOf, OauthConfig, PinnedKey,
-    RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
+    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, Keyring, LoginOf, OauthConfig,
+    PinnedKey, RestAuth, RestConfig, Secret, TokenClient, UpstreamConfig, UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
-pub use state::{Changed, UpstreamState, UpstreamStatus};
+pub use state::{AgentFacts, Changed, UpstreamState, UpstreamStatus};
 pub use upstream::{OwnLogin, Upstream};
 
 /// What a call gives, or why it does not.

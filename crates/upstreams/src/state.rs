@@ -4,7 +4,7 @@
 use crate::lock;
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
-use kernel::values::ids::Millis;
+use kernel::values::ids::{ContentHash, Millis};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,6 +37,19 @@ impl UpstreamState {
     }
 }
 
+/// What is known of an agent by its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFacts {
+    /// The digest of the card.
+    pub card: ContentHash,
+    /// Whether a pinned key signed it.
+    pub is_signed: bool,
+    /// Where the agent is spoken to, without a query.
+    pub address: String,
+    /// How often the card changed since it was first read.
+    pub changes: u64,
+}
+
 /// How an upstream is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpstreamStatus {
@@ -46,6 +59,8 @@ pub struct UpstreamStatus {
     pub version: Option<String>,
     /// What it says of itself: `{name, version, title?}` in MCP's shape.
     pub server: Option<Value>,
+    /// What its card says, if it is an agent and its card was read.
+    pub agent: Option<AgentFacts>,
     /// How many tools it has that can be called.
     pub tools: usize,
     /// How many prompts it has.
@@ -70,6 +85,8 @@ pub(crate) struct Board {
     checks: mpsc::Sender<Check>,
     /// It was heard, could not be reached, or was let go.
     tried: watch::Sender<bool>,
+    /// Its tools were put into the catalog, or it was let go.
+    listed: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     stopped: watch::Sender<bool>,
 }
@@ -98,6 +115,7 @@ impl Board {
             state: UpstreamState::Connecting,
             version: None,
             server: None,
+            agent: None,
             tools: 0,
             prompts: 0,
             resources: 0,
@@ -111,6 +129,7 @@ impl Board {
             changes: watch::Sender::new(0),
             checks,
             tried: watch::Sender::new(false),
+            listed: watch::Sender::new(false),
             stop: watch::Sender::new(false),
             stopped: watch::Sender::new(false),
         };
@@ -162,6 +181,16 @@ impl Board {
         shown.status.server = server.is_object().then(|| server.clone());
     }
 
+    /// This is its card from now on; whether it is another one than before.
+    pub(crate) fn carded(&self, facts: AgentFacts) -> bool {
+        let mut shown = lock(&self.shown);
+        let before = shown.status.agent.take();
+        let is_other = before.as_ref().is_some_and(|before| before.card != facts.card);
+        let changes = before.map_or(0, |before| before.changes) + u64::from(is_other);
+        shown.status.agent = Some(AgentFacts { changes, ..facts });
+        is_other
+    }
+
     /// It has so many prompts and resources.
     pub(crate) fn counts(&self, prompts: usize, resources: usize) {
         let mut shown = lock(&self.shown);
@@ -192,6 +221,7 @@ impl Board {
     /// So many of its tools can be called; the others were left out.
     pub(crate) fn count_tools(&self, tools: usize) {
         lock(&self.shown).status.tools = tools;
+        self.listed.send_replace(true);
     }
 
     /// Tells everybody that something changed; after it can be seen.
@@ -215,9 +245,18 @@ impl Board {
         let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
     }
 
+    /// Waits until it was tried for the first time, and until the tools that it has can be called.
+    pub(crate) async fn listed(&self) {
+        self.tried().await;
+        if !self.tools().is_empty() {
+            let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+        }
+    }
+
     /// It is let go.
     pub(crate) fn end_stop(&self) {
         self.tried.send_replace(true);
+        self.listed.send_replace(true);
         self.stopped.send_replace(true);
     }
 

@@ -110,6 +110,11 @@ impl Upstream {
         self.board.tried().await;
     }
 
+    /// The same, and until who keeps the catalog has counted its tools, where it has some.
+    pub async fn listed(&self) {
+        self.board.listed().await;
+    }
+
     /// Its prompts and resources.
     pub fn shelf(&self) -> Arc<dyn Shelf> {
         self.shelf.clone()
@@ -341,7 +346,18 @@ impl Loader {
                 } else {
                     tracing::debug!(upstream, %error, wait_ms, "an upstream is not loaded yet");
                 }
+                let any = match self.board.tools().is_empty() {
+                    true => rpc::any_method(&self.config, &self.parts),
+                    false => None,
+                };
+                let changed = any.is_some();
+                if let Some(any) = any {
+                    self.board.replace_tools(vec![any]);
+                }
                 self.board.enter(UpstreamState::Failing, now, Some(error.clone()));
+                if changed {
+                    self.board.tell_change();
+                }
                 Err(error)
             }
         }

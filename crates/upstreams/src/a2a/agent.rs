@@ -10,13 +10,18 @@ use kernel::tool::call::{Call, HowFar, ToolError};
 use kernel::values::trace::TraceParent;
 use outbound::answer::{Effect, is_passing};
 use reqwest::header::HeaderName;
+use serde_json::json;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use wire::a2a::error::ErrorKind;
 use wire::a2a::message::Message;
 use wire::a2a::task::{StreamResponse, Task};
-use wire::a2a::{HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD, HEADER_VERSION, VERSION};
+use wire::a2a::{
+    HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD, HEADER_VERSION, SKILLS_EXTENSION, VERSION,
+};
 
+/// How metadata names a skill to an agent that does not know our extension.
+const SKILL_HINT: &str = "skillId";
 /// How long an agent may take to hear that a task is cancelled.
 const CANCEL_MS: u64 = 10_000;
 /// How soon after a call was dropped a stop of ours begins, if that is why.
@@ -75,6 +80,28 @@ impl Agent {
         };
         let answer = self.ask(&Operation::Send(message), &asked).await?;
         answer.map_err(|refused| self.refused(refused))
+    }
+
+    /// Does one operation for nobody's call, with an answer of at most so many bytes.
+    pub(super) async fn done(
+        &self,
+        operation: &Operation,
+        effect: Effect,
+        bytes_max: usize,
+    ) -> Result<StreamResponse, ToolError> {
+        let answer = self.ask(operation, &Asked { effect, bytes_max, trace: None }).await?;
+        answer.map_err(|refused| self.refused(refused))
+    }
+
+    /// Says in a message which skill it is for.
+    pub(super) fn name_skill(&self, message: &mut Message, skill: &str) {
+        match self.extensions {
+            Some(known) if known.contains(SKILLS_EXTENSION) => {
+                message.metadata.insert(SKILLS_EXTENSION.to_owned(), json!({"skill": skill}));
+                message.extensions.push(SKILLS_EXTENSION.to_owned());
+            }
+            _ => drop(message.metadata.insert(SKILL_HINT.to_owned(), json!(skill))),
+        }
     }
 
     /// How a task is.

@@ -78,6 +78,17 @@ pub(super) struct Card {
     pub(super) skills: Vec<Skill>,
     /// The extensions of ours that it knows.
     pub(super) extensions: Vec<&'static str>,
+    /// Where a client gets its tokens, if it takes them.
+    pub(super) token: Option<TokenPlace>,
+    /// Whether it takes keys.
+    takes_keys: bool,
+}
+
+/// Where tokens are given to clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TokenPlace {
+    pub(super) url: String,
+    pub(super) scopes: Vec<String>,
 }
 
 /// A skill.
@@ -127,7 +138,17 @@ impl Card {
             "" => document["agentVersion"].as_str().unwrap_or_default().to_owned(),
             version => version.to_owned(),
         };
-        Ok(Self { name: card.name, version, dialect, url, tenant, skills, extensions })
+        let (token, takes_keys) = match dialect {
+            Dialect::Vault => vault_schemes(&read::<VaultCard>(document)?),
+            _ => schemes(&card),
+        };
+        let name = card.name;
+        Ok(Self { name, version, dialect, url, tenant, skills, extensions, token, takes_keys })
+    }
+
+    /// Whether it takes tokens of a client, and no keys.
+    pub(super) fn wants_token_only(&self) -> bool {
+        self.token.is_some() && !self.takes_keys
     }
 
     /// What it says of itself, as an upstream shows it.
@@ -203,6 +224,26 @@ fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
         tags: skill.tags.clone(),
         input: input.and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object),
     }
+}
+
+/// Where tokens are given, and whether keys are taken.
+fn schemes(card: &AgentCard) -> (Option<TokenPlace>, bool) {
+    let all = card.security_schemes.values();
+    let token = all.clone().find_map(|scheme| {
+        let flow = scheme.oauth2_security_scheme.as_ref()?.flows.client_credentials.as_ref()?;
+        let scopes = flow.scopes.keys().cloned().collect();
+        Some(TokenPlace { url: flow.token_url.clone(), scopes })
+    });
+    let mut all = all;
+    (token, all.any(|scheme| scheme.api_key_security_scheme.is_some()))
+}
+
+fn vault_schemes(card: &VaultCard) -> (Option<TokenPlace>, bool) {
+    let token = card.auth_schemes.iter().find_map(|scheme| {
+        let url = scheme.token_url.clone().filter(|_| scheme.scheme == "oauth2")?;
+        Some(TokenPlace { url, scopes: scheme.scopes.clone().unwrap_or_default() })
+    });
+    (token, card.auth_schemes.iter().any(|scheme| scheme.scheme == "apiKey"))
 }
 
 fn vault_skills(document: &Value) -> Result<Vec<Skill>, String> {

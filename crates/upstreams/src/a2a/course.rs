@@ -20,6 +20,8 @@ use wire::a2a::task::{StreamResponse, Task, TaskState};
 const LOOK_MS: u64 = 100;
 /// How long at most.
 const LOOK_MS_MAX: u64 = 5_000;
+/// How long at most between two looks at a task that shows what was answered already.
+const STALE_MS_MAX: u64 = 1_600;
 /// How often in a row looking at a task may fail before it is given up: several minutes.
 const MISSES_MAX: u32 = 20;
 /// How much of what an agent says is told.
@@ -97,7 +99,7 @@ impl Calling<'_> {
         let Some((reply, status)) = answer else { return self.follow(carried, None).await };
         carried.asked = None;
         match reply {
-            Reply::Parts(parts) => self.answer(carried, parts).await,
+            Reply::Parts(parts) => self.answer(carried, parts, &status).await,
             Reply::Nothing => {
                 carried.done = Some(status);
                 self.follow(carried, None).await
@@ -112,8 +114,13 @@ impl Calling<'_> {
         }
     }
 
-    /// Sends an answer to what the task waits for.
-    async fn answer(self, mut carried: Carried, parts: Vec<Part>) -> Result<ToolOutput> {
+    /// Sends an answer to what the task waits for with this status.
+    async fn answer(
+        self,
+        mut carried: Carried,
+        parts: Vec<Part>,
+        answered: &str,
+    ) -> Result<ToolOutput> {
         carried.replies += 1;
         let message = Message {
             message_id: reply_id(self.call.id, carried.replies),
@@ -125,7 +132,8 @@ impl Calling<'_> {
         };
         match self.agent.send(message, self.call).await {
             Ok(StreamResponse::Task(task)) if Some(&task.id) == carried.task.as_ref() => {
-                self.take(*task, carried).await
+                let task = self.past(answered, *task).await;
+                self.take(task, carried).await
             }
             // It may continue elsewhere, and say so in a message.
             Ok(_) => self.follow(carried, None).await,
@@ -135,6 +143,23 @@ impl Calling<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The task once it shows another status than the one that was answered. Some agents take an
+    /// answer before they change the status; one that asks the very same again is believed soon.
+    async fn past(self, answered: &str, mut task: Task) -> Task {
+        let mut wait_ms = LOOK_MS;
+        let is_stale = |task: &Task| {
+            task.status.state.is_interrupted() && asks::mark(&task.status) == answered
+        };
+        while is_stale(&task) && wait_ms <= STALE_MS_MAX {
+            self.agent.parts.clock.sleep_ms(wait_ms).await;
+            wait_ms *= 2;
+            if let Ok(seen) = self.look(&task.id).await {
+                task = seen;
+            }
+        }
+        task
     }
 
     /// What a task that was just heard of leads to. A caller that can come back learns at once that

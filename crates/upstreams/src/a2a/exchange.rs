@@ -1,6 +1,7 @@
 //! One request to an agent with its whole answer, whatever that says. What we show of ourselves is
 //! taken out of what comes back.
 
+use super::token::Tokens;
 use crate::rest::Credentials;
 use kernel::tool::call::ToolError;
 use kernel::values::trace::TraceParent;
@@ -11,6 +12,7 @@ use outbound::words::reasons;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
@@ -48,6 +50,8 @@ pub(super) struct Way {
     pub(super) name: String,
     pub(super) client: GuardedClient,
     pub(super) credentials: Credentials,
+    /// Where a token comes from, if the agent wants one.
+    pub(super) tokens: Option<Tokens>,
 }
 
 impl Way {
@@ -62,7 +66,8 @@ impl Way {
         for (name, value) in headers {
             all.insert(name, HeaderValue::from_static(value));
         }
-        let (url, mut headers) = self.credentials.added(&url, &all);
+        let shown = self.shown().await?;
+        let (url, mut headers) = shown.added(&url, &all);
         traced(&mut headers, trace);
         let mut sending = self.client.client()?.request(method, url).headers(headers);
         if let Some(body) = body {
@@ -70,8 +75,11 @@ impl Way {
         }
         let mut response = sending.send().await.map_err(|error| self.unanswered(error, effect))?;
         let status = response.status().as_u16();
+        if let (401, Some(tokens)) = (status, &self.tokens) {
+            tokens.forget();
+        }
         match answer::collect(&mut response, bytes_max).await {
-            Ok(bytes) => Ok(self.read(status, &bytes)),
+            Ok(bytes) => Ok(read(&shown, status, &bytes)),
             Err(Unread::Lost(error)) => Err(self.unanswered(error, effect)),
             Err(Unread::TooLarge) => {
                 let message =
@@ -81,15 +89,12 @@ impl Way {
         }
     }
 
-    fn read(&self, status: u16, bytes: &[u8]) -> Reply {
-        let hidden = self.credentials.hidden();
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
-        let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
-        if hidden.may_be_in(text) {
-            hidden.mask(&mut body);
-        }
-        let told = hidden.told(&String::from_utf8_lossy(bytes));
-        Reply { status, body, told: told.trim().chars().take(TOLD_CHARS_MAX).collect() }
+    /// What goes with a request now.
+    async fn shown(&self) -> Result<Cow<'_, Credentials>, ToolError> {
+        let Some(tokens) = &self.tokens else { return Ok(Cow::Borrowed(&self.credentials)) };
+        let token = tokens.token(&self.client).await?;
+        let shown = self.credentials.with_token(&token);
+        shown.map(Cow::Owned).map_err(|why| ToolError::not_sent("TokenFailed", why))
     }
 
     /// The error of a request that got no whole answer.
@@ -107,6 +112,17 @@ impl Way {
         let message = format!("the connection to agent `{name}` broke before it answered: {why}");
         effect.lost("AnswerLost", message).passing()
     }
+}
+
+fn read(shown: &Credentials, status: u16, bytes: &[u8]) -> Reply {
+    let hidden = shown.hidden();
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
+    if hidden.may_be_in(text) {
+        hidden.mask(&mut body);
+    }
+    let told = hidden.told(&String::from_utf8_lossy(bytes));
+    Reply { status, body, told: told.trim().chars().take(TOLD_CHARS_MAX).collect() }
 }
 
 /// What is asked for and, beside it, plain JSON: agents of 1.0.0 have no type of their own.

@@ -7,6 +7,8 @@
 mod card;
 mod signature;
 mod place;
+mod keyring;
+mod token;
 mod exchange;
 mod dialect;
 mod agent;
@@ -14,16 +16,20 @@ mod asks;
 mod output;
 mod course;
 mod tool;
+mod peer;
+
+pub use self::peer::{Peer, permitted_address, read_card};
 
 use self::agent::Agent;
 use self::card::{Believed, Card};
 use self::dialect::Endpoint;
 use self::exchange::{Request, Way};
 use self::place::{CardAt, Places};
+use self::token::Tokens;
 use crate::RemoteParts;
-use crate::config::{A2aConfig, UpstreamConfig};
+use crate::config::{A2aConfig, RestAuth, TokenClient, UpstreamConfig};
 use crate::rest::Credentials;
-use crate::state::Board;
+use crate::state::{AgentFacts, Board};
 use kernel::contracts::Tool;
 use kernel::values::canonical;
 use kernel::values::fault::Fault;
@@ -57,30 +63,20 @@ pub(crate) async fn load(
     known: Option<&ContentHash>,
 ) -> Result<Option<Loaded>, Fault> {
     let loader = Loader { upstream, config, parts };
-    let places = Places::new(config).map_err(|why| loader.bad_settings(&why))?;
-    let credentials = Credentials::of(&config.headers, config.auth.as_ref())
-        .map_err(|why| loader.bad_settings(&why))?;
-    let has_credentials = !credentials.is_empty();
-    let options = parts.client_options().following();
-    let client = GuardedClient::new(places.settings.clone(), options);
-    let way = Way { name: upstream.name.clone(), client, credentials };
-    let document = loader.document(&places, &way).await?;
+    let prepared = loader.prepared().await?;
+    let document = loader.document(&prepared).await?;
     let digest = canonical::digest(&document);
     if known == Some(&digest) {
         return Ok(None);
     }
-    let believed = loader.believed(&document)?;
-    let card = Card::read(&document, believed).map_err(|why| loader.bad_card(&why))?;
-    let url = places.endpoint(&card.url, has_credentials);
-    let url = url.map_err(|why| loader.fault("AddressNotAllowed", &why))?;
-    if known.is_some() {
+    let Opened { card, is_signed, way, endpoint } = loader.opened(prepared, &document)?;
+    let address = shown_address(&endpoint.url);
+    let facts = AgentFacts { card: digest.clone(), is_signed, address, changes: 0 };
+    if board.carded(facts) {
         let (agent, version) = (upstream.name.as_str(), card.version.as_str());
         tracing::warn!(agent, version, "the card of an agent has changed");
     }
     board.greeted(card.dialect.words(), &card.server());
-    let endpoint =
-        Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
-    let way = Way { credentials: way.credentials.hiding(&url), ..way };
     let agent = Arc::new(Agent {
         way,
         endpoint,
@@ -93,6 +89,14 @@ pub(crate) async fn load(
     Ok(Some(Loaded { tools: tool::tools(upstream, &card, &agent), card: digest }))
 }
 
+/// Where an agent is spoken to, without what may be a secret.
+fn shown_address(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    shown.into()
+}
+
 /// The header that names what an agent knows of ours.
 fn extensions(card: &Card) -> Option<&'static str> {
     match card.extensions.as_slice() {
@@ -100,6 +104,25 @@ fn extensions(card: &Card) -> Option<&'static str> {
         [one] => Some(*one),
         _ => Some(BOTH_EXTENSIONS),
     }
+}
+
+/// Where an agent is looked for, and as whom.
+struct Prepared {
+    places: Places,
+    way: Way,
+    /// The client as which we ask for tokens.
+    client: Option<TokenClient>,
+    /// Whether there is a key or a token beside the headers.
+    has_key: bool,
+}
+
+/// An agent that its card leads to.
+struct Opened {
+    card: Card,
+    /// Whether a pinned key signed it.
+    is_signed: bool,
+    way: Way,
+    endpoint: Endpoint,
 }
 
 /// What a card is read with.
@@ -110,20 +133,83 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    async fn document(&self, places: &Places, way: &Way) -> Result<Value, Fault> {
+    /// Where the settings lead, and the way there.
+    async fn prepared(&self) -> Result<Prepared, Fault> {
+        let places = Places::new(self.config).map_err(|why| self.bad_settings(&why))?;
+        let places = if self.parts.is_open() { places } else { places.only_public() };
+        let (mut auth, mut client) = (self.config.auth.clone(), self.config.client.clone());
+        if let (Some(keyring), None, None) = (&self.config.keyring, &auth, &client) {
+            let found = keyring::looked_up(keyring, self.parts).await;
+            let found = found.map_err(|why| self.fault("CredentialMissing", &why))?;
+            if found == keyring::Found::default() {
+                let why = format!("the keyring has no key `{}`", keyring.id);
+                return Err(self.fault("CredentialMissing", &why));
+            }
+            client = found.client;
+            auth = found.key.map(RestAuth::vault_key);
+        }
+        let credentials = Credentials::of(&self.config.headers, auth.as_ref())
+            .map_err(|why| self.bad_settings(&why))?;
+        let way = self.way(&places, credentials);
+        Ok(Prepared { places, way, client, has_key: auth.is_some() })
+    }
+
+    fn way(&self, places: &Places, credentials: Credentials) -> Way {
+        let options = self.parts.client_options().following();
+        let client = GuardedClient::new(places.settings.clone(), options);
+        Way { name: self.upstream.name.clone(), client, credentials, tokens: None }
+    }
+
+    /// The agent that a card leads to, if the card is believed and may lead there.
+    fn opened(&self, prepared: Prepared, document: &Value) -> Result<Opened, Fault> {
+        let Prepared { places, way, client, has_key } = prepared;
+        let believed = self.believed(document)?;
+        let card = Card::read(document, believed).map_err(|why| self.bad_card(&why))?;
+        let has_credentials = !way.credentials.is_empty() || client.is_some();
+        let url = places.endpoint(&card.url, has_credentials);
+        let url = url.map_err(|why| self.fault("AddressNotAllowed", &why))?;
+        // A key is preferred to a token, where the card takes both.
+        let client = client.filter(|_| !has_key || card.wants_token_only());
+        let (credentials, tokens) = match client {
+            Some(client) => {
+                // The key, if there is one, is not for this agent.
+                let plain = Credentials::of(&self.config.headers, None);
+                let plain = plain.map_err(|why| self.bad_settings(&why))?;
+                (plain, Some(self.tokens(&places, &card, client)?))
+            }
+            None => (way.credentials, None),
+        };
+        let endpoint =
+            Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
+        let way = Way { credentials: credentials.hiding(&url), tokens, ..way };
+        Ok(Opened { card, is_signed: believed == Believed::Signed, way, endpoint })
+    }
+
+    /// Where this client gets its tokens. A card is from outside: it sends our secret only to the
+    /// server that it is from.
+    fn tokens(&self, places: &Places, card: &Card, client: TokenClient) -> Result<Tokens, Fault> {
+        let Some(place) = &card.token else {
+            let why = "there is a client for it, and its card does not say where tokens are given";
+            return Err(self.fault("CredentialMissing", why));
+        };
+        let url = places.endpoint(&place.url, true);
+        let url = url.map_err(|why| self.fault("AddressNotAllowed", &why))?;
+        let scopes = match client.scopes.is_empty() {
+            true => place.scopes.clone(),
+            false => client.scopes,
+        };
+        let client = TokenClient { scopes, ..client };
+        Ok(Tokens::new(client, url, self.parts.clock.clone()))
+    }
+
+    async fn document(&self, prepared: &Prepared) -> Result<Value, Fault> {
+        let places = &prepared.places;
         match &places.card {
             CardAt::File(path) => self.file(path).await,
-            CardAt::Url(url) => self.fetched(way, url).await,
+            CardAt::Url(url) => self.fetched(&prepared.way, url).await,
             CardAt::Registry(url) => {
                 // A registry is not shown what is for the agent.
-                let stranger = Way {
-                    name: way.name.clone(),
-                    client: GuardedClient::new(
-                        places.settings.clone(),
-                        self.parts.client_options().following(),
-                    ),
-                    credentials: Credentials::default(),
-                };
+                let stranger = self.way(places, Credentials::default());
                 let mut entry = self.fetched(&stranger, url).await?;
                 match entry.get_mut("card_data").map(Value::take) {
                     Some(card) if card.is_object() => Ok(card),

@@ -55,6 +55,12 @@ impl Places {
         Ok(Self { card, origin, settings: settings.private(config.allow_private) })
     }
 
+    /// The same, but only public addresses are talked to, whatever is written.
+    #[must_use]
+    pub(super) fn only_public(self) -> Self {
+        Self { settings: HttpSettings::default(), ..self }
+    }
+
     /// The address that a card names, if we may go there with what we have.
     pub(super) fn endpoint(&self, named: &str, has_credentials: bool) -> Result<Url, String> {
         let url = plain_url("the address in its card", named)?;
@@ -161,6 +167,15 @@ mod tests {
             assert_eq!(found.is_ok(), fits, "{card} {named} {found:?}");
             assert!(!format!("{:?}", found.err()).contains("hush"));
         }
+    }
+
+    #[test]
+    fn what_is_kept_to_the_public_network_goes_nowhere_else() {
+        let here = places(url("http://127.0.0.1:9/"), |config| config.allow_private = true);
+        assert!(here.endpoint("http://127.0.0.1:9/rpc", false).is_ok());
+        let here = here.only_public();
+        assert!(here.endpoint("http://127.0.0.1:9/rpc", false).is_err());
+        assert!(here.endpoint("https://a.test/rpc", false).is_ok());
     }
 
     #[test]

@@ -13,13 +13,11 @@ use kernel::tool::call::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::a2a::SKILLS_EXTENSION;
+use wire::a2a::HOPS;
 use wire::a2a::message::{Message, Part, Role};
 
 /// The tool that sends any message.
 pub(super) const SEND: &str = "send";
-/// How metadata names a skill to an agent that does not know our extension.
-const SKILL_HINT: &str = "skillId";
 
 /// What a tool sends.
 enum Sends {
@@ -149,13 +147,20 @@ impl AgentTool {
         message.message_id = call.id.to_string();
         message.role = Role::User;
         if let Sends::Data(skill) | Sends::Text(skill) = &self.sends {
-            match self.agent.extensions {
-                Some(known) if known.contains(SKILLS_EXTENSION) => {
-                    message.metadata.insert(SKILLS_EXTENSION.to_owned(), json!({"skill": skill}));
-                    message.extensions.push(SKILLS_EXTENSION.to_owned());
-                }
-                _ => drop(message.metadata.insert(SKILL_HINT.to_owned(), json!(skill))),
-            }
+            self.agent.name_skill(&mut message, skill);
+        }
+        let (hops, most) =
+            (call.place.hops.saturating_add(1), self.agent.parts.limits.a2a_hops_max);
+        if hops > most {
+            let why = self.agent.named(&format!(
+                "it would be the agent number {hops} of a chain, and at most {most} are allowed"
+            ));
+            let hint = "do agents call each other in a circle? `a2a_hops_max` in [limits]";
+            return Err(ToolError::not_sent("TooManyHops", why).hint(hint));
+        }
+        // Other products do not pass it on.
+        if self.agent.extensions.is_some() {
+            message.metadata.insert(HOPS.to_owned(), json!(hops));
         }
         Ok(message)
     }

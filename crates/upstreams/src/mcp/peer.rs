@@ -90,13 +90,14 @@ impl Peer {
     /// it cancels the call.
     pub(crate) async fn open(&self, request: Request<'_>) -> Result<Replies> {
         let token = request.params.said("progressToken").cloned();
-        let tool = request.name.map(Arc::from);
-        let outgoing = self.outgoing(request);
         // A stateless server asks nothing on the way; without a token it tells nothing either.
         let is_told_apart = self.greeted.era == Era::Modern && token.is_none();
         if !self.hears_news || is_told_apart {
+            let outgoing = self.outgoing(request);
             return self.requests.open(outgoing).await.inspect_err(|error| self.note(error));
         }
+        let tool = request.name.map(Arc::from);
+        let outgoing = self.outgoing(request);
         // Not waited for: a server may ask something elsewhere before it begins to answer here.
         let requests = self.requests.clone();
         let opening = Box::pin(async move { requests.open(outgoing).await });

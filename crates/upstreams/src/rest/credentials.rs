@@ -70,6 +70,14 @@ impl Credentials {
         Self { hidden: self.hidden.url(url), ..self }
     }
 
+    /// The same with a bearer token beside them.
+    pub(crate) fn with_token(&self, token: &Secret) -> Result<Self, String> {
+        let (_, value) = secret_header("authorization", &format!("Bearer {}", token.expose()))?;
+        let Self { mut headers, query, hidden } = self.clone();
+        headers.insert(AUTHORIZATION, value);
+        Ok(Self { headers, query, hidden: hidden.credentials([token.expose()]) })
+    }
+
     /// Whether there is anything to keep from strangers.
     pub(crate) fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.query.is_none()

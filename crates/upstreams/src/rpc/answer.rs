@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::fmt;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
+/// In `_meta` of an output: the server's result was what is now `structuredContent`, alone.
+const PLAIN: &str = "waypost.dev/plain";
+
 /// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 
@@ -90,6 +93,36 @@ fn refused(error: &Value, hidden: &Hidden) -> Said {
     Said::Error { code, message: hidden.told(message), data }
 }
 
+/// How a server answered, for a proxy that passes failures on: nothing that is hidden is in it.
+pub(super) fn replied(reply: &Reply, hidden: &Hidden) -> Value {
+    let text = String::from_utf8_lossy(&reply.body);
+    let mut body = serde_json::from_str::<Value>(&text).unwrap_or_default();
+    if hidden.may_be_in(&text) {
+        hidden.mask(&mut body);
+    }
+    let told = short(hidden.told(&text).trim());
+    let mut replied = json!({"httpStatus": reply.status, "body": told});
+    let kind = body.get("result").and_then(plain_kind);
+    if let Some(error) = body.get("error").filter(|error| error.is_object()) {
+        replied["error"] = error.clone();
+    } else if let Some(kind) = kind {
+        replied["resultType"] = Value::from(kind);
+    }
+    replied
+}
+
+/// What a value is that is no object.
+fn plain_kind(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Object(_) => None,
+        Value::Array(_) => Some("array"),
+        Value::String(_) => Some("string"),
+        Value::Number(_) => Some("number"),
+        Value::Bool(_) => Some("boolean"),
+        Value::Null => Some("null"),
+    }
+}
+
 /// Which call an outcome is about.
 pub(super) struct About<'a> {
     /// The server.
@@ -142,7 +175,10 @@ impl About<'_> {
         }
         let text = result.to_string();
         let content = json!([{"type": "text", "text": text}]);
-        Ok(ToolOutput::Value(json!({"content": content, "structuredContent": result})))
+        let meta = json!({PLAIN: true});
+        Ok(ToolOutput::Value(
+            json!({"content": content, "structuredContent": result, "_meta": meta}),
+        ))
     }
 
     fn error(&self, code: i64, message: &str, data: &str) -> ToolError {
@@ -211,6 +247,7 @@ mod tests {
         let expected = json!({
             "content": [{"type": "text", "text": plain.to_string()}],
             "structuredContent": plain,
+            "_meta": {"waypost.dev/plain": true},
         });
         let output = outcome(Effect::Reads, 200, &result(&plain));
         assert_eq!(output, Ok(ToolOutput::Value(expected)));
@@ -255,6 +292,26 @@ mod tests {
             let error = outcome(Effect::Reads, status, &body).unwrap_err();
             assert_eq!(error.how, HowFar::Failed, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn how_a_server_answered_is_kept_for_a_proxy() {
+        let hidden = Hidden::default().credentials(["s3cret"]);
+        let of = |status: u16, body: &str| {
+            replied(&Reply { status, body: body.as_bytes().to_vec() }, &hidden)
+        };
+        let error = json!({"error": {"code": 7, "message": "bad key s3cret"}});
+        let told = of(500, &error.to_string());
+        assert_eq!((&told["httpStatus"], &told["error"]["code"]), (&json!(500), &json!(7)));
+        assert!(!told.to_string().contains("s3cret"), "{told}");
+        let odd = of(200, "{\"result\": [1]}");
+        assert_eq!(
+            (&odd["resultType"], &odd["body"]),
+            (&json!("array"), &json!("{\"result\": [1]}"))
+        );
+        let html = of(200, "<html>");
+        assert_eq!(html, json!({"httpStatus": 200, "body": "<html>"}));
+        assert_eq!(of(200, &"x".repeat(900))["body"].as_str().unwrap().len(), TOLD_CHARS_MAX);
     }
 
     #[test]

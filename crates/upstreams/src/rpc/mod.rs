@@ -32,6 +32,10 @@ pub(crate) async fn load(
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
     let place = Arc::new(Place::new(config, url, headers, parts)?);
     let (dialect, listed) = match listing::ask(&place, parts).await? {
+        // Who is open and lists nothing may have methods all the same.
+        Lists::Tools(listed) if listed.is_empty() && is_open(config) => {
+            (Dialect::Method, named(config, wanted, "its list is empty")?)
+        }
         Lists::Tools(listed) => (Dialect::Tools, narrowed(config, listed, wanted)?),
         Lists::Not(why) => (Dialect::Method, named(config, wanted, &why)?),
     };
@@ -40,6 +44,14 @@ pub(crate) async fn load(
     let tool = |listed| RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
     let named = listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>);
     Ok(named.chain(any).collect())
+}
+
+/// A tool that stands for all methods of a server that is open and cannot be asked for a list now:
+/// calls say themselves that it is away.
+pub(crate) fn any_method(config: &UpstreamConfig, parts: &RemoteParts) -> Option<Arc<dyn Tool>> {
+    let UpstreamKind::Rpc { url, headers, open: true, .. } = &config.kind else { return None };
+    let place = Arc::new(Place::new(config, url, headers, parts).ok()?);
+    Some(Arc::new(AnyMethod::new(config, place, parts.clone())))
 }
 
 /// Whether the operator lets any method be called.

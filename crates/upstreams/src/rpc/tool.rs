@@ -2,7 +2,7 @@
 
 use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
-use super::answer::{About, read};
+use super::answer::{About, read, replied};
 use super::listing::Listed;
 use super::place::{Place, Request};
 use futures::future::BoxFuture;
@@ -81,7 +81,9 @@ impl RpcTool {
             trace: call.place.trace,
         };
         let reply = self.place.post(&request).await?;
-        about.outcome(read(&reply, &id, &self.place.hidden))
+        let hidden = &self.place.hidden;
+        let outcome = about.outcome(read(&reply, &id, hidden));
+        outcome.map_err(|error| error.replied(replied(&reply, hidden)))
     }
 
     fn about(&self) -> About<'_> {

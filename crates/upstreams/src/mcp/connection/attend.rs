@@ -19,6 +19,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::RpcError;
 
+/// What a stream of news begins with.
+const OPEN: &str = "notifications/subscriptions/acknowledged";
 /// Changes that arrive within this time are listed together.
 const DEBOUNCE_MS: u64 = 250;
 /// A server that says that its lists are stale at once is still not asked more often than this.
@@ -51,6 +53,9 @@ pub(crate) struct Attended {
     /// How often the stream of news ended soon after it was opened, and when it was opened.
     deaf: u32,
     listens_since: Millis,
+    /// Wakes when the stream is open: what changed between the list before it and that is not told.
+    opening: mpsc::Sender<()>,
+    opened: mpsc::Receiver<()>,
     listed: bool,
     /// Wakes when the server may be another one, and when it was last looked at for that.
     doubts: watch::Receiver<u64>,
@@ -75,7 +80,10 @@ impl Attended {
     /// know how it is.
     pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, news: News, waiting: usize) -> Self {
         let now = link.parts.clock.now();
+        let (opening, opened) = mpsc::channel(1);
         Self {
+            opening,
+            opened,
             doubts: peer.doubts(),
             link,
             peer,
@@ -111,6 +119,7 @@ impl Attended {
                     Err(error) => self.not_listed(error),
                 },
                 refused = settled(&mut self.listening) => self.ended(refused),
+                Some(()) = self.opened.recv() => self.list_soon(Which::ALL, 0),
                 () = timer, if idle => self.list(),
                 Ok(()) = self.doubts.changed() => self.doubted(),
                 Some(check) = checks.recv() => {
@@ -234,11 +243,11 @@ impl Attended {
             return;
         }
         let (peer, clock) = (self.peer.clone(), self.link.parts.clock.clone());
-        let at = self.now().plus_ms(in_ms);
+        let (at, opening) = (self.now().plus_ms(in_ms), self.opening.clone());
         self.listens_since = at;
         self.listening = Some(Box::pin(async move {
             clock.sleep_until(at).await;
-            listen(&peer, told).await
+            listen(&peer, told, &opening).await
         }));
     }
 
@@ -255,8 +264,9 @@ impl Attended {
         let is_steady = lasted_ms >= self.link.parts.limits.upstream_backoff_ms_max;
         self.deaf = if is_steady { 1 } else { self.deaf.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.deaf);
+        // What changed while no one listened was not heard: all is listed once it is open again, or
+        // after a while.
         self.listen(wait_ms);
-        // What changed while no one listened was not heard.
         self.list_soon(Which::ALL, wait_ms.saturating_add(DEBOUNCE_MS));
     }
 
@@ -270,14 +280,20 @@ impl Attended {
 
 /// Hears the stream of news to its end; its messages go where all news go. The error, if the server
 /// has no such stream.
-async fn listen(peer: &Peer, told: Which) -> Option<RpcError> {
+async fn listen(peer: &Peer, told: Which, opening: &mpsc::Sender<()>) -> Option<RpcError> {
     let mut replies = peer.listen(told.filter()).await.ok()?;
     while let Some(incoming) = replies.recv().await {
         match incoming {
             Incoming::Error(error) => return Some(error),
             Incoming::Result(_) | Incoming::Broken(_) => return None,
-            // The other end lives as long as the peer, or no one is interested any more.
-            news => drop(peer.aside().send(news).await),
+            news => {
+                if matches!(&news, Incoming::Notification { method, .. } if method == OPEN) {
+                    // One that waits already says the same.
+                    let _ = opening.try_send(());
+                }
+                // The other end lives as long as the peer, or no one is interested any more.
+                drop(peer.aside().send(news).await);
+            }
         }
     }
     None

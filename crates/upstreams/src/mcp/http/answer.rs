@@ -10,7 +10,7 @@ use bytes::Bytes;
 use kernel::tool::call::HowFar;
 use outbound::answer::media_type;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
 
 /// How much of a refusing answer is read.
@@ -37,10 +37,12 @@ pub(super) async fn read(
         let error = Box::pin(refused(endpoint, response, in_session)).await?;
         return Ok(Answer::One(Message::Answer { id: None, answer: Incoming::Error(error) }));
     }
-    match media_type(response.headers()).as_str() {
-        EVENTS => return Ok(Answer::Events(response)),
-        JSON => {}
-        other => return Err(not_mcp(endpoint, response.status(), other)),
+    if !is_plain_json(response.headers()) {
+        match media_type(response.headers()).as_str() {
+            EVENTS => return Ok(Answer::Events(response)),
+            JSON => {}
+            other => return Err(not_mcp(endpoint, response.status(), other)),
+        }
     }
     let body = collect(endpoint, &mut response, bytes_max).await?;
     let text = std::str::from_utf8(&body).ok();
@@ -53,6 +55,11 @@ pub(super) async fn read(
         let what = "answered with JSON that is no message of MCP";
         endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what)
     })
+}
+
+/// Whether an answer says so in the way in which most do: no text has to be made to know it.
+fn is_plain_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == JSON.as_bytes())
 }
 
 /// Opens a stream with these headers, or takes one up again after an event.
