@@ -1,10 +1,12 @@
 //! The upstreams while they run: started, kept in the catalog, shown and stopped. What is
-//! configured is there from the start to the end; what is stored is one realm's own, and comes and
-//! goes.
+//! configured is there from the start on, and changes with the files of a project that is watched;
+//! what is stored is one realm's own, and comes and goes.
 
 mod follow;
 mod provided;
+mod configured;
 
+use configured::Configured;
 use engine::Engine;
 use engine::refusal::Refusal;
 use follow::{Followed, follow};
@@ -17,6 +19,7 @@ use project::realm::default_realm;
 use project::upstream_entries::{Entry, Facts, Ourselves, config_of, stored};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 use upstreams::{
@@ -24,6 +27,7 @@ use upstreams::{
     subject_mark,
 };
 
+pub(crate) use configured::TakenUpstreams;
 pub(crate) use provided::{Provided, leads_inside, left_out, stored_providers};
 
 /// Looks a variable of the environment up.
@@ -51,16 +55,15 @@ pub(crate) struct GatewayParts {
 /// The upstreams of one server.
 pub(crate) struct Gateway {
     parts: GatewayParts,
-    configured: Arc<Remote>,
     /// What is configured, also what is left alone.
-    members: Vec<Configured>,
+    configured: Mutex<Vec<Configured>>,
     stored: Mutex<Stored>,
     /// What was started and is not in the catalog yet; nothing once that is watched.
     coming: Mutex<Option<Vec<Coming>>>,
-    /// What is stored changes one by one, with what runs for it.
+    /// What is stored or configured changes one by one, with what runs for it.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Ends those who follow what is configured, when it is dropped.
-    _following: watch::Sender<bool>,
+    /// Whether everything is being stopped: what begins after that would be stopped by no one.
+    ended: AtomicBool,
 }
 
 /// An upstream as it is shown; without one that runs it is left alone.
@@ -72,12 +75,6 @@ pub(crate) struct Member {
     pub(crate) upstream: Option<Arc<Upstream>>,
 }
 
-/// A configured one.
-struct Configured {
-    entry: Entry,
-    member: Member,
-}
-
 /// The stored ones of each realm, by name.
 type Stored = BTreeMap<RealmId, BTreeMap<String, Kept>>;
 
@@ -87,11 +84,22 @@ struct Kept {
     running: Option<Running>,
 }
 
+/// What runs for an upstream; who follows it ends with this.
 struct Running {
     remote: Arc<Remote>,
     stop: watch::Sender<bool>,
     /// Its tools are out of the catalog.
     gone: oneshot::Receiver<()>,
+}
+
+impl Running {
+    /// Ends it; its tools are gone on return.
+    async fn end(self) {
+        self.stop.send_replace(true);
+        // An error means that its follower is gone, and its tools with it.
+        let _ = self.gone.await;
+        self.remote.stop().await;
+    }
 }
 
 /// An upstream that was started.
@@ -108,31 +116,20 @@ impl Gateway {
         entries: &[Entry],
         configs: Vec<UpstreamConfig>,
     ) -> Self {
-        let configured = Arc::new(Remote::start(configs, parts.remote.clone()));
-        let following = watch::Sender::new(false);
-        let mut coming = Vec::new();
-        for upstream in configured.upstreams() {
-            let followed = Followed { upstream: upstream.clone(), realm: None };
-            // No one waits for the end of what is configured.
-            let (listed, _) = follow(&parts, followed, following.subscribe());
-            coming.push(Coming { upstream: upstream.clone(), listed });
+        let (mut configured, mut coming) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let config = configs.iter().find(|config| config.name == entry.name).cloned();
+            let (known, next) = Configured::start(&parts, entry, config);
+            configured.push(known);
+            coming.extend(next);
         }
-        let running = |name: &str| {
-            configured.upstreams().iter().find(|upstream| upstream.name() == name).cloned()
-        };
-        let member = |entry: &Entry| Configured {
-            member: Member { upstream: running(&entry.name), facts: entry.facts() },
-            entry: entry.clone(),
-        };
-        let members = entries.iter().map(member).collect();
         Self {
             parts,
-            members,
-            configured,
+            configured: Mutex::new(configured),
             stored: Mutex::default(),
             coming: Mutex::new(Some(coming)),
             changing: tokio::sync::Mutex::default(),
-            _following: following,
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -166,8 +163,8 @@ impl Gateway {
 
     /// The upstreams that are there for a realm, by name.
     pub(crate) fn members(&self, realm: &RealmId) -> Vec<Member> {
-        let stored = self.stored();
-        let configured = self.members.iter().filter(|known| known.entry.is_for(realm));
+        let (known, stored) = (self.all_configured(), self.stored());
+        let configured = known.iter().filter(|known| known.entry.is_for(realm));
         let of_store = stored.get(realm).into_iter().flat_map(BTreeMap::values);
         let mut all: Vec<Member> = configured
             .map(|known| known.member.clone())
@@ -184,9 +181,9 @@ impl Gateway {
 
     /// All that run, whichever realm they are there for.
     pub(crate) fn all_running(&self) -> Vec<Arc<Upstream>> {
-        let stored = self.stored();
+        let (known, stored) = (self.all_configured(), self.stored());
         let of_store = stored.values().flat_map(BTreeMap::values).map(|kept| &kept.member);
-        let members = self.members.iter().map(|known| &known.member).chain(of_store);
+        let members = known.iter().map(|known| &known.member).chain(of_store);
         members.filter_map(|member| member.upstream.clone()).collect()
     }
 
@@ -196,9 +193,9 @@ impl Gateway {
     }
 
     /// The configured upstream of this name that is there for a realm.
-    pub(crate) fn configured(&self, realm: &RealmId, name: &str) -> Option<&Facts> {
+    pub(crate) fn configured(&self, realm: &RealmId, name: &str) -> Option<Facts> {
         let is_it = |known: &&Configured| known.entry.name == name && known.entry.is_for(realm);
-        self.members.iter().find(is_it).map(|known| &known.member.facts)
+        self.all_configured().iter().find(is_it).map(|known| known.member.facts.clone())
     }
 
     /// Where logins come back to; nowhere without a door for them.
@@ -236,12 +233,15 @@ impl Gateway {
     /// at the vault's root are of what is configured, or of providers in the realm that every
     /// server has.
     fn remotes_of(&self, state: &str) -> Vec<Arc<Remote>> {
-        let stored = self.stored();
+        // Locked in the same order everywhere.
+        let (known, stored) = (self.all_configured(), self.stored());
         let remote = |kept: &Kept| kept.running.as_ref().map(|running| running.remote.clone());
         let Some(place) = place_of(state) else {
             let of_store = stored.get(&default_realm()).into_iter().flatten();
             let of_store = of_store.filter_map(|(_, kept)| remote(kept));
-            return std::iter::once(self.configured.clone()).chain(of_store).collect();
+            let of_files = known.iter().filter_map(|known| known.running.as_ref());
+            let of_files = of_files.map(|running| running.remote.clone());
+            return of_files.chain(of_store).collect();
         };
         let mut segments = place.split('/');
         let (Some(realm), Some(name)) = (segments.next(), segments.next()) else {
@@ -251,8 +251,9 @@ impl Gateway {
         if let Some(kept) = stored.get(&realm).and_then(|own| own.get(name)) {
             return remote(kept).into_iter().collect();
         }
-        let is_configured = self.configured(&realm, name).is_some();
-        is_configured.then(|| self.configured.clone()).into_iter().collect()
+        let is_it = |known: &&Configured| known.entry.name == name && known.entry.is_for(&realm);
+        let running = known.iter().find(is_it).and_then(|known| known.running.as_ref());
+        running.map(|running| running.remote.clone()).into_iter().collect()
     }
 
     /// Removes what the logins of a subject brought, in whichever realm; durable on return.
@@ -267,7 +268,7 @@ impl Gateway {
     /// Where in the vault what logins at a stored provider bring is kept. That of a provider in the
     /// realm that every server has is at its root, unless a configured one has the same name.
     fn place(&self, realm: &RealmId, name: &str) -> Option<String> {
-        let is_taken = || self.members.iter().any(|known| known.entry.name == name);
+        let is_taken = || self.all_configured().iter().any(|known| known.entry.name == name);
         let is_apart = *realm != default_realm() || is_taken();
         is_apart.then(|| format!("{realm}/{name}"))
     }
@@ -386,13 +387,9 @@ impl Gateway {
     pub(crate) async fn end(&self, realm: &RealmId, name: &str) {
         let kept = self.take(realm, name);
         self.parts.engine.catalog().disown_upstream(realm, name);
-        let Some(Running { remote, stop, gone }) = kept.and_then(|kept| kept.running) else {
-            return;
-        };
-        stop.send_replace(true);
-        // An error means that its follower is gone, and its tools with it.
-        let _ = gone.await;
-        remote.stop().await;
+        if let Some(running) = kept.and_then(|kept| kept.running) {
+            running.end().await;
+        }
     }
 
     fn take(&self, realm: &RealmId, name: &str) -> Option<Kept> {
@@ -460,12 +457,12 @@ impl Gateway {
 
     /// Stops everything; child processes are ended on return.
     pub(crate) async fn stop(&self) {
+        self.ended.store(true, Ordering::SeqCst);
         let stored = std::mem::take(&mut *self.stored());
-        let remotes = stored.into_values().flatten().filter_map(|(_, kept)| kept.running);
-        let stops = futures::future::join_all(remotes.map(|running| async move {
-            running.remote.stop().await;
-        }));
-        futures::future::join(self.configured.stop(), stops).await;
+        let stored = stored.into_values().flatten().filter_map(|(_, kept)| kept.running);
+        let remotes = stored.map(|running| running.remote).chain(self.configured_remotes());
+        let stops = remotes.map(|remote| async move { remote.stop().await });
+        futures::future::join_all(stops).await;
     }
 
     fn stored(&self) -> MutexGuard<'_, Stored> {

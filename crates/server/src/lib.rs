@@ -24,15 +24,17 @@ mod assemble;
 mod serve;
 
 pub use a2a::{OPERATIONS as A2A_OPERATIONS, Operation as A2aOperation};
+pub use a2a::{VAULT_METHODS, VAULT_ROUTES};
 pub use acts::{METHODS, Of, Right};
 pub use assemble::pipelines::check_pipeline;
-pub use assemble::watch::{Watch, Watching};
+pub use assemble::watch::{ConfigReader, Watch, Watching};
 pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldKeys, HeldVault, ProjectPart, Setup, Stopper,
     ToCheck, assemble, check_project, good_keys,
 };
 pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};
+pub use request::choice::{ChooseSkill, SkillChoice};
 pub use routes::{document as openapi, rights, routes};
 pub use secrets::backup::{HeldBackup, restore};
 pub use serve::tls::{Tls, TlsError};

@@ -10,6 +10,7 @@ use kernel::identity::shares::SharedLimit;
 use kernel::tool::schema::Misfit;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::proto::status::Status;
 use wire::conversations::{ThreadError, ThreadStatus};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::plan_sessions::PlainError;
@@ -67,6 +68,8 @@ pub(crate) enum Shape {
     A2aRpc,
     /// The errors of A2A over plain HTTP.
     A2aHttp,
+    /// The status of a call of gRPC.
+    Grpc,
 }
 
 impl Failure {
@@ -200,7 +203,7 @@ impl Failure {
     pub(crate) fn render(mut self, shape: Shape, trace_id: String) -> Response {
         let (status, extra) = (self.status, self.extra_header());
         let used_up = self.told.quota.and_then(|quota| rate_limit(quota, self.told.retry_ms));
-        let own = std::mem::take(&mut self.headers);
+        let mut own = std::mem::take(&mut self.headers);
         // What a door says itself goes before what its status says.
         let extra = extra.filter(|(name, _)| own.iter().all(|(given, _)| given != name));
         let (kind, body) = match shape {
@@ -218,7 +221,13 @@ impl Failure {
                 ("application/json", jsonrpc::error(None, &self.a2a().to_rpc()).into_bytes())
             }
             Shape::A2aHttp => ("application/json", bytes(&self.a2a().to_rest())),
+            Shape::Grpc => {
+                own.extend(grpc_headers(&self.a2a()));
+                ("application/grpc", Vec::new())
+            }
         };
+        // Over gRPC every call succeeds for HTTP.
+        let status = if shape == Shape::Grpc { StatusCode::OK } else { status };
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -269,6 +278,7 @@ impl Failure {
         };
         let hint = self.told.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         let error = A2aError::new(kind, format!("{}{hint}", self.told.message));
+        let error = A2aError { headers: used_up(self.told.quota, self.told.retry_ms), ..error };
         self.told
             .errors
             .iter()
@@ -324,6 +334,13 @@ impl Failure {
     }
 }
 
+/// An error of A2A as headers of gRPC.
+fn grpc_headers(error: &A2aError) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    Status::of(error).headers().into_iter().filter_map(|(name, value)| {
+        Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
+    })
+}
+
 /// The keys that an error of `/run` and `/resume` has of its own.
 const THREAD_KEYS: [&str; 10] = [
     "status", "response", "thread_id", "pending_action", "url", "message", "code", "hint",
@@ -366,6 +383,19 @@ pub(crate) fn rate_limit(
     let names = ["ratelimit-policy", "ratelimit"].map(HeaderName::from_static);
     let [of_policy, of_left] = names;
     Some([(of_policy, policy), (of_left, left)])
+}
+
+/// The same as texts, with when to come back: for answers that are written elsewhere.
+pub(crate) fn used_up(quota: Option<Quota>, retry_ms: Option<u64>) -> Vec<(String, String)> {
+    let Some(numbers) = quota.and_then(|quota| rate_limit(quota, retry_ms)) else {
+        return Vec::new();
+    };
+    let text = |(name, value): (HeaderName, HeaderValue)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    let seconds = retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1));
+    let later = (RETRY_AFTER.as_str().to_owned(), seconds.to_string());
+    numbers.into_iter().filter_map(text).chain([later]).collect()
 }
 
 fn status_of(kind: RefusalKind) -> StatusCode {

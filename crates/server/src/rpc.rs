@@ -221,17 +221,44 @@ async fn dispatch(
         ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
     };
     match doors.engine.tools().call_with(&caller, request).await {
-        Ok(CallReport::Done(output)) => Ok(Done::new(content(&spec, &output))),
-        Ok(CallReport::Repeated(output)) => {
-            Ok(Done { result: content(&spec, &output), replayed: true })
-        }
-        Ok(CallReport::Wants(wants)) => {
-            doors.engine.tools().forget_wants(&caller, spec.name.as_str(), &wants);
-            Ok(wanted(&spec.name, &wants))
-        }
-        Ok(CallReport::Failed(report)) => Ok(failed(&spec.name, &report)),
-        Ok(CallReport::Pending(report)) => Ok(pending(&spec.name, *report)),
+        Ok(report) => Ok(came(doors, &caller, &spec, report)),
         Err(refusal) => refused(&refusal, dialect),
+    }
+}
+
+/// What came of a call.
+fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> Done {
+    match report {
+        CallReport::Done(output) => Done::new(content(spec, &output)),
+        CallReport::Repeated(output) => Done { result: content(spec, &output), replayed: true },
+        CallReport::Wants(wants) => {
+            doors.engine.tools().forget_wants(caller, spec.name.as_str(), &wants);
+            wanted(&spec.name, &wants)
+        }
+        CallReport::Failed(report) => failed(&spec.name, &report),
+        CallReport::Pending(report) => pending(&spec.name, *report),
+    }
+}
+
+/// Calls a tool for another protocol of JSON-RPC: its result as JSON, or why it is refused. A tool
+/// that fails has a result that says so.
+pub(crate) async fn called(
+    doors: &Doors,
+    caller: &Caller,
+    spec: &ToolSpec,
+    arguments: Value,
+    occasion: Occasion,
+    trace: Option<TraceParent>,
+) -> Result<String, Refusal> {
+    let wait_ms = doors.limits().run_wait_ms;
+    let request =
+        CallRequest { trace, occasion, ..CallRequest::new(spec.name.clone(), arguments, wait_ms) };
+    match doors.engine.tools().call_with(caller, request).await {
+        Ok(report) => Ok(came(doors, caller, spec, report).result),
+        Err(refusal) => match refusal.kind() {
+            RefusalKind::Upstream | RefusalKind::TooMany => Ok(failure(&told(&refusal))),
+            _ => Err(refusal),
+        },
     }
 }
 
@@ -255,7 +282,7 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
 }
 
 /// A tool by any of its names: its own, the one that MCP clients use, or with dots.
-fn find(doors: &Doors, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+pub(crate) fn find(doors: &Doors, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
     let known = |name: &str| doors.engine.tools().callable(caller, name);
     let from_mcp = || known(&inward(name, Alphabet::Mcp)?);
     let dotted = || name.contains('.').then(|| name.replace('.', "::"));

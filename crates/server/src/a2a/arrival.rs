@@ -2,19 +2,22 @@
 //! type.
 
 use super::error::{Result, failed, invalid};
-use super::operations::Client;
+use super::operations::{Client, Dialect};
 use crate::request::auth::Visitor;
 use crate::request::doors::Shared;
 use crate::request::realms::{self, Sender};
 use crate::request::trace;
+use axum::body::Body;
+use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use kernel::tool::call::Caller;
 use kernel::values::ids::RealmId;
 use kernel::values::percent::decoded;
 use std::sync::Arc;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::{HEADER_VERSION, MEDIA_TYPE, VERSION, VERSION_UNNAMED};
+use wire::a2a::{HEADER_VERSION, MEDIA_TYPE, VERSION_UNNAMED};
 
 const JSON: &str = "application/json";
 
@@ -31,15 +34,13 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    pub(super) fn new(
-        doors: &Shared,
-        uri: Uri,
-        headers: HeaderMap,
-        visitor: Option<Visitor>,
-    ) -> Self {
+    /// A request, and its body, which is not read yet.
+    pub(super) fn of(doors: &Shared, request: Request) -> (Self, Body) {
+        let (Parts { uri, headers, extensions, .. }, body) = request.into_parts();
+        let visitor = extensions.get::<Visitor>().cloned();
         let base = base(doors, &uri, &headers);
         let caller = visitor.as_ref().map(|visitor| visitor.caller.clone());
-        Self { doors: doors.clone(), uri, headers, caller, visitor, base }
+        (Self { doors: doors.clone(), uri, headers, caller, visitor, base }, body)
     }
 
     /// The realm of the request: the one in its path or its `tenant`, else the one that it asks for
@@ -68,11 +69,22 @@ impl Arrived {
             false => entered(&self.doors, visitor, realm)?,
         };
         let trace = trace::of(&self.headers);
-        Ok(Client { doors: self.doors.clone(), caller, trace })
+        Ok(Client { doors: self.doors.clone(), caller, trace, dialect: Dialect::V1 })
     }
 
-    /// Refuses every version but 1.0. A request that names none is of 0.3.
+    /// Refuses every version but 1.0.
     pub(super) fn check_version(&self) -> Result<()> {
+        match self.version()? {
+            Dialect::V1 => Ok(()),
+            Dialect::V03 => {
+                let why = "this is of A2A 1.0, and the request is of 0.3; send `A2A-Version: 1.0`";
+                Err(A2aError::new(ErrorKind::VersionNotSupported, why))
+            }
+        }
+    }
+
+    /// The version of the request. One that names none is of 0.3.
+    pub(super) fn version(&self) -> Result<Dialect> {
         let in_headers = self
             .headers
             .get(HEADER_VERSION)
@@ -91,12 +103,13 @@ impl Arrived {
         let mut parts = said.split('.');
         let minor = [parts.next(), parts.next()].map(Option::unwrap_or_default).join(".");
         let is_patch = parts.all(|part| part.parse::<u32>().is_ok());
-        if minor == VERSION && is_patch {
-            return Ok(());
-        }
-        let shown: String = said.chars().take(20).collect();
-        let why = format!("version `{shown}` of A2A is not spoken here; send `A2A-Version: 1.0`");
-        Err(A2aError::new(ErrorKind::VersionNotSupported, why))
+        let known = Dialect::of(&minor).filter(|_| is_patch);
+        known.ok_or_else(|| {
+            let shown: String = said.chars().take(20).collect();
+            let what = format!("version `{shown}` of A2A is not spoken here");
+            let why = format!("{what}; send `A2A-Version: 1.0`, or none for 0.3");
+            A2aError::new(ErrorKind::VersionNotSupported, why)
+        })
     }
 
     /// The fields of the query, decoded.

@@ -2,8 +2,8 @@
 //! the skills that `[a2a] public` names; a caller with a credential sees those that it may use.
 
 use super::arrival::Arrived;
-use super::error::{Result, no_realm};
-use super::incoming::{INPUT_MODES, OUTPUT_MODES};
+use super::error::{Result, no_realm, unsupported};
+use super::incoming::{OUTPUT_MODES, input_modes};
 use super::skills::{self, Skill};
 use crate::request::doors::Doors;
 use axum::body::Body;
@@ -11,6 +11,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kernel::tool::call::Caller;
+use kernel::values::caller::Scope;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RealmId};
 use serde_json::{Map, Value, json};
@@ -18,8 +19,11 @@ use wire::a2a::card::{
     AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, ApiKeySecurityScheme,
     HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
 };
+use wire::a2a::v03_card::for_both;
 use wire::a2a::value::Struct;
-use wire::a2a::{ASKS_EXTENSION, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION};
+use wire::a2a::{
+    ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, KEY_SET, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,
+};
 
 /// For how many seconds a card may be kept.
 const MAX_AGE_S: u64 = 300;
@@ -27,13 +31,19 @@ const DAY_S: i64 = 24 * 60 * 60;
 /// The skill of a card that has none to show; cards must have one.
 const EXTENDED: &str = "extended";
 
-/// The card of a realm, for this caller or for strangers.
+/// The card of a realm, for this caller or for strangers, signed.
 pub(super) fn card(
     doors: &Doors,
     base: &str,
     realm: &RealmId,
     caller: Option<&Caller>,
 ) -> AgentCard {
+    let card = unsigned(doors, base, realm, caller);
+    let signatures = doors.card_keys.sign(&card, &format!("{base}{KEY_SET}"));
+    AgentCard { signatures, ..card }
+}
+
+fn unsigned(doors: &Doors, base: &str, realm: &RealmId, caller: Option<&Caller>) -> AgentCard {
     let skills = match caller {
         Some(caller) => skills::visible(doors, caller),
         None => skills::public(doors, realm),
@@ -45,21 +55,40 @@ pub(super) fn card(
         supported_interfaces: interfaces(doors, base, realm),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capabilities: AgentCapabilities {
-            streaming: Some(true),
-            push_notifications: Some(false),
+            streaming: Some(doors.a2a.streaming),
+            push_notifications: Some(doors.push.is_some()),
             extensions: extensions(&skills),
-            extended_agent_card: Some(true),
+            extended_agent_card: Some(doors.a2a.extended_card),
         },
         security_schemes: schemes,
         security_requirements: requirements,
-        default_input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+        default_input_modes: input_modes(doors),
         default_output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
         skills: shown(&skills),
         ..AgentCard::default()
     }
 }
 
-fn shown(skills: &[Skill]) -> Vec<AgentSkill> {
+/// The card for a caller with a credential, where that is offered.
+pub(super) fn extended(
+    doors: &Doors,
+    base: &str,
+    realm: &RealmId,
+    caller: &Caller,
+) -> Result<AgentCard> {
+    match doors.a2a.extended_card {
+        true => Ok(card(doors, base, realm, Some(caller))),
+        false => Err(unsupported("this server has no extended card; read its agent card")),
+    }
+}
+
+/// A card as clients of both versions read it.
+pub(super) fn written(card: &AgentCard) -> Value {
+    for_both(card)
+}
+
+/// Skills as a card shows them: it has at least one.
+pub(super) fn shown(skills: &[Skill]) -> Vec<AgentSkill> {
     if !skills.is_empty() {
         return skills.iter().map(Skill::shown).collect();
     }
@@ -75,7 +104,8 @@ fn shown(skills: &[Skill]) -> Vec<AgentSkill> {
 }
 
 /// A realm that is not the usual one is a tenant. JSON-RPC has it in the address as well, HTTP
-/// clients write it behind the address themselves.
+/// clients write it behind the address themselves, and those of gRPC in each message. In 0.3 there
+/// are no tenants: the address names the realm.
 fn interfaces(doors: &Doors, base: &str, realm: &RealmId) -> Vec<AgentInterface> {
     let is_usual = *realm == doors.a2a.realm;
     let address = format!("{base}/a2a/v1");
@@ -87,7 +117,25 @@ fn interfaces(doors: &Doors, base: &str, realm: &RealmId) -> Vec<AgentInterface>
         tenant: tenant.clone(),
         protocol_version: VERSION.to_owned(),
     };
-    vec![interface(rpc, JSONRPC), interface(address, HTTP_JSON)]
+    let old = |binding: &str| AgentInterface {
+        url: rpc.clone(),
+        protocol_binding: binding.to_owned(),
+        tenant: String::new(),
+        protocol_version: VERSION_UNNAMED.to_owned(),
+    };
+    let olds = [old(JSONRPC), old(HTTP_JSON)];
+    let grpc = interface(grpc_address(base), GRPC);
+    let mut interfaces = vec![interface(rpc, JSONRPC), interface(address, HTTP_JSON), grpc];
+    interfaces.extend(olds);
+    interfaces
+}
+
+/// Where gRPC is spoken: at the root of the port. Clients take an address without TLS as host and
+/// port, and one with TLS as a URL.
+fn grpc_address(base: &str) -> String {
+    let Some(host) = base.strip_prefix("http://") else { return base.to_owned() };
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port { host.to_owned() } else { format!("{host}:80") }
 }
 
 fn extensions(skills: &[Skill]) -> Vec<AgentExtension> {
@@ -138,8 +186,10 @@ fn security(doors: &Doors) -> Security {
             SecurityScheme { api_key_security_scheme: Some(key), ..SecurityScheme::default() },
         ),
     ];
+    // One of the SDKs leaves out what is empty before it looks at a signature: nothing is.
+    let scopes = [Scope::Read, Scope::Use].map(|scope| scope.name().to_owned());
     let requirement = |name: &str| SecurityRequirement {
-        schemes: [(name.to_owned(), StringList::default())].into(),
+        schemes: [(name.to_owned(), StringList { list: scopes.to_vec() })].into(),
     };
     let requirements = vec![requirement("bearer"), requirement("apiKey")];
     (schemes.map(|(name, scheme)| (name.to_owned(), scheme)).into(), requirements)
@@ -164,8 +214,10 @@ pub(super) fn public(arrived: &Arrived, realm: &RealmId) -> Result<Response> {
 }
 
 fn answered(doors: &Doors, headers: &HeaderMap, card: &AgentCard, kept: &str) -> Response {
-    let body = json!(card);
-    let tag = format!("\"{}\"", canonical::digest(&card.signed_content()).as_str());
+    let body = written(card);
+    // A signature differs each time it is made: its key counts, not its bytes.
+    let told = json!([card.signed_content(), doors.card_keys.ids()]);
+    let tag = format!("\"{}\"", canonical::digest(&told).as_str());
     let given = headers.get(IF_NONE_MATCH).and_then(|given| given.to_str().ok());
     let is_known = given.is_some_and(|given| given.split(',').any(|one| one.trim() == tag));
     let mut response = match is_known {
@@ -183,6 +235,15 @@ fn answered(doors: &Doors, headers: &HeaderMap, card: &AgentCard, kept: &str) ->
     for (name, value) in values {
         response.headers_mut().extend(value.map(|value| (name, value)));
     }
+    response
+}
+
+/// The keys that sign cards: open to everyone, like the cards.
+pub(super) fn key_set(doors: &Doors) -> Response {
+    let mut response = axum::Json(doors.card_keys.key_set()).into_response();
+    let kept = format!("public, max-age={MAX_AGE_S}");
+    let kept = HeaderValue::try_from(kept).ok().map(|kept| (CACHE_CONTROL, kept));
+    response.headers_mut().extend(kept);
     response
 }
 
@@ -205,6 +266,19 @@ fn http_date(at: Millis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_grpc_is_what_its_clients_take() {
+        for (base, address) in [
+            ("http://127.0.0.1:8420", "127.0.0.1:8420"),
+            ("http://a.test", "a.test:80"),
+            ("http://[::1]:8420", "[::1]:8420"),
+            ("http://[::1]", "[::1]:80"),
+            ("https://a.test:8443", "https://a.test:8443"),
+        ] {
+            assert_eq!(grpc_address(base), address);
+        }
+    }
 
     #[test]
     fn moments_are_written_as_http_wants_them() {

@@ -1,6 +1,6 @@
 //! Refusals of the engine as errors of A2A. What is not the caller's is not found.
 
-use crate::problem::Failure;
+use crate::problem::{Failure, used_up};
 use engine::refusal::{Refusal, RefusalKind};
 use serde_json::{Map, Value};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -12,6 +12,14 @@ pub(super) type Result<T, E = A2aError> = std::result::Result<T, E>;
 pub(super) fn invalid(field: &str, why: impl Into<String>) -> A2aError {
     let why = why.into();
     A2aError::new(ErrorKind::InvalidParams, why.clone()).violation(field, &why)
+}
+
+/// A member that must be there.
+pub(super) fn required<'a>(field: &str, value: &'a str) -> Result<&'a str> {
+    match value.is_empty() {
+        true => Err(invalid(field, format!("`{field}` is required"))),
+        false => Ok(value),
+    }
 }
 
 /// There is no such task, or it is not the caller's: nobody can tell which.
@@ -49,7 +57,8 @@ pub(super) fn refused(refusal: Refusal, field: &str) -> A2aError {
         | RefusalKind::Gone
         | RefusalKind::TooLarge => ErrorKind::InvalidParams,
     };
-    let error = A2aError::new(kind, message);
+    let headers = used_up(refusal.code.quota(), refusal.code.retry_ms());
+    let error = A2aError { headers, ..A2aError::new(kind, message) };
     if kind != ErrorKind::InvalidParams {
         return error;
     }
@@ -77,7 +86,7 @@ pub(super) fn failed(failure: &Failure) -> A2aError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::refusal::RefusalCode;
+    use engine::refusal::{Quota, RefusalCode};
     use kernel::tool::schema::Misfit;
 
     #[test]
@@ -95,6 +104,10 @@ mod tests {
         ] {
             assert_eq!(refused(Refusal::new(code, "no"), "x").kind, kind);
         }
+        let quota = Quota { of: "runs", max: 1, window_s: None };
+        let full = refused(Refusal::new(RefusalCode::RunsActiveMax(Box::new(quota)), "no"), "x");
+        let names: Vec<&str> = full.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["ratelimit-policy", "ratelimit", "retry-after"]);
         let gone = refused_task(Refusal::new(RefusalCode::NotFound, "no"), "t");
         assert_eq!(gone.kind, ErrorKind::TaskNotFound);
         assert_eq!(gone.details[0]["metadata"]["taskId"], "t");

@@ -1,8 +1,8 @@
 //! Messages of clients: what they must have, which media types are taken, files that become blobs,
 //! and the input of the run that a message starts. Addresses in a message are never fetched.
 
-use super::error::{Result, invalid, refused};
-use super::skills::{Kind, REQUEST, Skill};
+use super::error::{Result, invalid, refused, unsupported};
+use super::skills::{Kind, REQUEST, Skill, host_choice};
 use crate::request::doors::Doors;
 use engine::Message as Recorded;
 use kernel::definition::pipeline::Tally;
@@ -10,12 +10,13 @@ use kernel::tool::call::Caller;
 use kernel::values::datum::BlobRef;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use wire::a2a::HOPS;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::message::{Content, Message, Part, Role};
 
+const ANY_MODE: &str = "*/*";
 /// The media types that every skill takes.
-pub(super) const INPUT_MODES: [&str; 3] =
-    ["text/plain", "application/json", "application/octet-stream"];
+const INPUT_MODES: [&str; 3] = ["text/plain", "application/json", "application/octet-stream"];
 /// The media types of answers.
 pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
 
@@ -48,8 +49,32 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message
         let told = format!("{why}; `a2a_message_bytes_max` in [limits]");
         return Err(invalid("message", told));
     }
-    message.parts.iter().try_for_each(taken)?;
+    if doors.choose_skill.is_none() {
+        message.parts.iter().try_for_each(taken)?;
+    }
     Ok(message)
+}
+
+/// The media types that messages may have: any where the host program says what they are for.
+pub(super) fn input_modes(doors: &Doors) -> Vec<String> {
+    match doors.choose_skill {
+        Some(_) => vec![ANY_MODE.to_owned()],
+        None => INPUT_MODES.map(str::to_owned).to_vec(),
+    }
+}
+
+/// Through how many agents a message came, if it says so; more than the limit are refused.
+pub(super) fn hops(doors: &Doors, message: &Message) -> Result<Option<u32>> {
+    let Some(said) = message.metadata.get(HOPS) else { return Ok(None) };
+    let most = doors.limits().a2a_hops_max;
+    match said.as_u64().and_then(|said| u32::try_from(said).ok()) {
+        Some(hops) if hops <= most => Ok(Some(hops)),
+        Some(hops) => Err(unsupported(format!(
+            "the message came through {hops} agents, and at most {most} are allowed: do they call \
+             each other in a circle? `a2a_hops_max` in [limits]"
+        ))),
+        None => Err(invalid("message.metadata", format!("`{HOPS}` is a number of agents"))),
+    }
 }
 
 /// Refuses a part of a media type that no skill takes. Files may be of any type.
@@ -106,6 +131,9 @@ pub(super) fn input(doors: &Doors, skill: &Skill, message: &Message) -> Result<I
     let data: Vec<&Value> = message.parts.iter().filter_map(Part::as_data).collect();
     let text = message.words();
     let plain = |value: Value| Ok(Input { value, tally: None });
+    if let Some(choice) = host_choice(doors, message) {
+        return plain(choice.input);
+    }
     match (&skill.kind, data.as_slice()) {
         (Kind::Agent, [only]) if text.trim().is_empty() && has_only_data(message) => {
             plain((*only).clone())
@@ -122,7 +150,7 @@ pub(super) fn input(doors: &Doors, skill: &Skill, message: &Message) -> Result<I
             Some(name) => plain(json!({name: text})),
             None => Err(wants_data(skill)),
         },
-        (Kind::Plan | Kind::Pipeline(_), _) => Err(wants_data(skill)),
+        (Kind::Plan | Kind::Pipeline(_) | Kind::Proxy, _) => Err(wants_data(skill)),
     }
 }
 

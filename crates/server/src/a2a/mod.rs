@@ -1,9 +1,11 @@
-//! A2A 1.0: agents of others call this server. A task is a run, a context is a session. What is
-//! done is in `operations`; the bindings `rpc` and `rest` only read requests and write answers.
+//! A2A: agents of others call this server. A task is a run, a context is a session. What is done is
+//! in `operations`; the bindings of 1.0 in `v1`, and those of 0.3 in `v03`, only read requests and
+//! write answers. `vault` has the same tasks in AgentVault's profile.
 //! What a client sees of a task is made from the journal by `kernel::journal::task`; `view` puts
 //! it into the words of the protocol.
 
 mod error;
+mod proxy;
 mod skills;
 mod incoming;
 mod asks;
@@ -12,19 +14,24 @@ mod repeats;
 mod operations;
 mod listing;
 mod stream;
+pub(crate) mod push;
 mod arrival;
+mod binding;
 mod card;
-mod rpc;
-mod rest;
+mod v03;
+mod v1;
+mod vault;
 pub(crate) mod door;
+
+pub use vault::{METHODS as VAULT_METHODS, ROUTES as VAULT_ROUTES};
 
 use crate::acts::Right;
 use kernel::values::caller::Act;
 
-/// One operation, in both bindings, and who asks policy about it.
+/// One operation, in all bindings, and who asks policy about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
-    /// The method of JSON-RPC.
+    /// The method of JSON-RPC and of gRPC.
     pub method: &'static str,
     /// The verb of HTTP.
     pub verb: &'static str,
@@ -65,6 +72,34 @@ pub const OPERATIONS: &[Operation] = &[
         "/tasks/{id}:subscribe",
         Act::Read,
         "one task, and its events from now on",
+    ),
+    operation(
+        "CreateTaskPushNotificationConfig",
+        "POST",
+        "/tasks/{id}/pushNotificationConfigs",
+        Act::Read,
+        "makes a webhook that is notified of what happens to a task",
+    ),
+    operation(
+        "GetTaskPushNotificationConfig",
+        "GET",
+        "/tasks/{id}/pushNotificationConfigs/{configId}",
+        Act::Read,
+        "one webhook of a task, without its credentials",
+    ),
+    operation(
+        "ListTaskPushNotificationConfigs",
+        "GET",
+        "/tasks/{id}/pushNotificationConfigs",
+        Act::Read,
+        "the webhooks of a task that the caller made",
+    ),
+    operation(
+        "DeleteTaskPushNotificationConfig",
+        "DELETE",
+        "/tasks/{id}/pushNotificationConfigs/{configId}",
+        Act::Read,
+        "removes a webhook",
     ),
     operation(
         "GetExtendedAgentCard",

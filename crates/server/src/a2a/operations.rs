@@ -4,8 +4,9 @@
 use super::asks::{self, Answer};
 use super::error::{Result, invalid, no_task, refused, refused_task, unsupported};
 use super::incoming;
+use super::proxy::{self, Execution};
 use super::repeats;
-use super::skills;
+use super::skills::{self, Kind};
 use super::view::Viewer;
 use crate::request::doors::Shared;
 use engine::refusal::RefusalKind;
@@ -20,9 +21,34 @@ use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::message::Message;
 use wire::a2a::request::{SendMessageConfiguration, SendMessageRequest};
 use wire::a2a::task::{StreamResponse, Task};
+use wire::a2a::{VERSION, VERSION_UNNAMED};
 
 /// How long one wait for a task takes before it is looked at again, where no limit is set.
 const WAIT_MS: u64 = 60_000;
+
+/// Which version of A2A a client speaks. What is done is the same in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// 1.0.
+    V1,
+    /// 0.3.
+    V03,
+}
+
+impl Dialect {
+    /// Its number, which is its word in the store, too.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::V1 => VERSION,
+            Self::V03 => VERSION_UNNAMED,
+        }
+    }
+
+    /// The one of a number.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        [Self::V1, Self::V03].into_iter().find(|dialect| dialect.word() == word)
+    }
+}
 
 /// Who calls, where, and in which trace.
 #[derive(Clone)]
@@ -30,6 +56,8 @@ pub(super) struct Client {
     pub(super) doors: Shared,
     pub(super) caller: Arc<Caller>,
     pub(super) trace: Option<TraceParent>,
+    /// The version that it speaks.
+    pub(super) dialect: Dialect,
 }
 
 /// A message that was taken: its task, followed from behind the message on.
@@ -49,7 +77,7 @@ pub(super) fn history(length: Option<i32>) -> Result<Option<usize>> {
 
 impl Client {
     /// A run of this id that is a task of the caller's own.
-    async fn own(&self, id: &str) -> Result<RunReport> {
+    pub(super) async fn own(&self, id: &str) -> Result<RunReport> {
         let run: RunId = id.parse().map_err(|_| no_task(id))?;
         let found = self.doors.engine.runs().report(&self.caller, run).await;
         let report = found.map_err(|refusal| refused_task(refusal, id))?;
@@ -58,7 +86,7 @@ impl Client {
         if is_own { Ok(report) } else { Err(no_task(id)) }
     }
 
-    fn viewer(&self, report: &RunReport, accepted: &[String]) -> Viewer {
+    pub(super) fn viewer(&self, report: &RunReport, accepted: &[String]) -> Viewer {
         Viewer::new(&self.doors, &self.caller, report, accepted)
     }
 
@@ -103,7 +131,7 @@ impl Client {
         Ok((stream, viewer))
     }
 
-    async fn followed(&self, run: RunId, message: Option<&str>) -> Result<TaskStream> {
+    pub(super) async fn followed(&self, run: RunId, message: Option<&str>) -> Result<TaskStream> {
         let found = self.doors.engine.runs().follow_task(&self.caller, run, message).await;
         found.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
@@ -153,13 +181,10 @@ impl Client {
     /// Takes a message: it starts a task, or answers one.
     pub(super) async fn taken(&self, request: SendMessageRequest) -> Result<Sent> {
         let configuration = request.configuration.unwrap_or_default();
-        if configuration.task_push_notification_config.is_some() {
-            let why = "this server does not call webhooks";
-            return Err(A2aError::new(ErrorKind::PushNotificationNotSupported, why));
-        }
+        let webhook = self.webhook_wanted(&configuration)?;
         history(configuration.history_length)?;
         let message = incoming::checked(&self.doors, request.message)?;
-        let wants_message = skills::wants_message(&message);
+        let wants_message = skills::wants_message(&self.doors, &message);
         let repeat = repeats::find(&self.doors, &self.caller, &message).await?;
         let (run, behind) = match repeat.run {
             Some(run) => (self.own(&run.to_string()).await?.run.id, None),
@@ -169,22 +194,41 @@ impl Client {
             None => (self.reply(&message, repeat.once).await?, Some(message.message_id.as_str())),
         };
         let stream = self.followed(run, behind).await?;
+        if let Some(webhook) = webhook {
+            // A repeat is followed from now on; its webhook began where the first one did.
+            let place = match behind {
+                Some(_) => stream.place(),
+                None => self.followed(run, Some(message.message_id.as_str())).await?.place(),
+            };
+            self.webhook_of_message(stream.run(), webhook, place, behind.is_none()).await?;
+        }
         let viewer = self.viewer(stream.run(), &configuration.accepted_output_modes);
         Ok(Sent { stream, viewer, configuration, wants_message })
     }
 
     /// Starts a task.
-    async fn start(&self, message: &Message, once: Option<engine::Once>) -> Result<RunId> {
+    pub(super) async fn start(
+        &self,
+        message: &Message,
+        once: Option<engine::Once>,
+    ) -> Result<RunId> {
         let (doors, caller) = (&self.doors, &self.caller);
         let skill = skills::chosen(doors, caller, message)?;
+        let hops = incoming::hops(doors, message)?;
         let recorded = incoming::recorded(doors, caller, message.clone()).await?;
-        // Files are named in it now.
-        let named: Message = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
-        let input = incoming::input(doors, &skill, &named)?;
         let context = match message.context_id.is_empty() {
             true => format!("ctx_{:032x}", doors.engine.entropy().bits()),
             false => message.context_id.clone(),
         };
+        if let Kind::Proxy = skill.kind {
+            let (instruction, trace) = (proxy::instruction(message), self.trace);
+            let message = recorded;
+            let execution = Execution { instruction, message, context, once, trace };
+            return proxy::begun(doors, caller, execution).await;
+        }
+        // Files are named in it now.
+        let named: Message = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
+        let input = incoming::input(doors, &skill, &named)?;
         let request = RunRequest {
             target: RunTarget::Plan(skill.plan.clone()),
             input: input.value,
@@ -193,7 +237,7 @@ impl Client {
             about: RunAbout {
                 trace: self.trace,
                 tally: input.tally,
-                occasion: Occasion::at("a2a", "/a2a/v1"),
+                occasion: Occasion { hops, ..Occasion::at("a2a", "/a2a/v1") },
                 message: Some(recorded),
             },
         };
@@ -206,7 +250,11 @@ impl Client {
     }
 
     /// Answers what a task asks, or adds a note where that is not the caller's to answer.
-    async fn reply(&self, message: &Message, once: Option<engine::Once>) -> Result<RunId> {
+    pub(super) async fn reply(
+        &self,
+        message: &Message,
+        once: Option<engine::Once>,
+    ) -> Result<RunId> {
         let (id, engine) = (message.task_id.as_str(), &self.doors.engine);
         let report = self.own(id).await?;
         let run = report.run.id;

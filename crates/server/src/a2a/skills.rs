@@ -2,7 +2,9 @@
 //! The id of a skill is that of the plan by which it is started.
 
 use super::error::{Result, invalid};
+use super::proxy;
 use crate::http::agents::default_agent;
+use crate::request::choice::SkillChoice;
 use crate::request::doors::Doors;
 use engine::KnownAgent;
 use kernel::definition::pipeline::Pipeline;
@@ -19,6 +21,10 @@ use wire::a2a::message::Message;
 /// What an agent takes, beside text: the input of the plan by which it is talked to.
 pub(super) const REQUEST: &str = "user_request";
 
+/// How clients that do not know our extension name a skill. One that is not there is ignored: the
+/// word may mean something else to its sender.
+const SKILL_HINT: &str = "skillId";
+
 /// What a skill starts.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
@@ -28,6 +34,8 @@ pub(super) enum Kind {
     Pipeline(Arc<Pipeline>),
     /// A plan.
     Plan,
+    /// A call of a tool of another server.
+    Proxy,
 }
 
 /// One skill.
@@ -39,7 +47,7 @@ pub(super) struct Skill {
     description: String,
     tags: Vec<String>,
     pub(super) input: Arc<Value>,
-    output: Option<Arc<Value>>,
+    pub(super) output: Option<Arc<Value>>,
 }
 
 impl Skill {
@@ -88,6 +96,20 @@ impl Skill {
             tags,
             input: spec.input_schema.clone(),
             output: spec.output_schema.clone(),
+        }
+    }
+
+    fn of_proxy() -> Self {
+        Self {
+            plan: PlanId::from(proxy::SKILL),
+            kind: Kind::Proxy,
+            title: "Execute an MCP tool".to_owned(),
+            description: "Calls a tool of an MCP server behind this one: which server, which \
+                          tool, and its arguments."
+                .to_owned(),
+            tags: vec!["mcp".to_owned(), "tools".to_owned()],
+            input: Arc::new(proxy::input_schema()),
+            output: Some(Arc::new(proxy::output_schema())),
         }
     }
 
@@ -147,6 +169,7 @@ pub(super) fn visible(doors: &Doors, caller: &Caller) -> Vec<Skill> {
     let plans = doors.engine.tools().plans(caller);
     let exposed = plans.iter().filter(|spec| names(expose, spec.name.as_str()));
     skills.extend(exposed.map(|spec| Skill::of_plan(spec)));
+    skills.extend(proxy::is_offered(doors, &caller.realm, Some(caller)).then(Skill::of_proxy));
     skills.sort_by(|left, right| left.plan.cmp(&right.plan));
     skills
 }
@@ -159,6 +182,7 @@ pub(super) fn public(doors: &Doors, realm: &RealmId) -> Vec<Skill> {
     let plans = catalog.all_plan_tools(realm);
     let exposed = plans.iter().filter(|spec| names(&doors.a2a.expose, spec.name.as_str()));
     skills.extend(exposed.map(|spec| Skill::of_plan(spec)));
+    skills.extend(proxy::is_offered(doors, realm, None).then(Skill::of_proxy));
     skills.retain(|skill| names(public, skill.id()));
     skills.sort_by(|left, right| left.plan.cmp(&right.plan));
     skills
@@ -169,18 +193,40 @@ fn said<'m>(message: &'m Message, key: &str) -> Option<&'m Value> {
     message.metadata.get(SKILLS_EXTENSION)?.get(key)
 }
 
-/// Whether a message wants to be answered by a message, without a task.
-pub(super) fn wants_message(message: &Message) -> bool {
-    said(message, "reply").is_some_and(|reply| reply == "message")
+/// Whether a message is to be answered by a message, without a task.
+pub(super) fn wants_message(doors: &Doors, message: &Message) -> bool {
+    let is_wanted = said(message, "reply").is_some_and(|reply| reply == "message");
+    is_wanted || host_choice(doors, message).is_some_and(|choice| choice.reply_message)
 }
 
-/// The skill that a message is for: the one that it names, else the default agent for a text.
+/// What the host program says of a message that starts a task and names no skill.
+pub(super) fn host_choice(doors: &Doors, message: &Message) -> Option<SkillChoice> {
+    let is_open = message.task_id.is_empty() && said(message, "skill").is_none();
+    doors.choose_skill.as_ref().filter(|_| is_open).and_then(|choose| choose(message))
+}
+
+/// The skill that a message is for: the one that it names, else the proxy for an instruction, else
+/// the default agent for a text.
 pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Result<Skill> {
+    let hinted = message.metadata.get(SKILL_HINT).and_then(Value::as_str);
+    let is_free = said(message, "skill").is_none() && hinted.is_none_or(|id| id == proxy::SKILL);
+    let is_instruction = is_free && proxy::instruction(message).is_some();
+    if is_instruction && proxy::is_offered(doors, &caller.realm, Some(caller)) {
+        return Ok(Skill::of_proxy());
+    }
     let skills = visible(doors, caller);
     if let Some(named) = said(message, "skill") {
         let found = skills.iter().find(|skill| named.as_str() == Some(skill.id()));
         let unknown = || unknown(&skills, &format!("there is no skill {named}"));
         return found.cloned().ok_or_else(unknown);
+    }
+    if let Some(choice) = host_choice(doors, message) {
+        let found = skills.iter().find(|skill| skill.id() == choice.skill);
+        let unknown = || unknown(&skills, &format!("there is no skill `{}`", choice.skill));
+        return found.cloned().ok_or_else(unknown);
+    }
+    if let Some(hinted) = skills.iter().find(|skill| Some(skill.id()) == hinted) {
+        return Ok(hinted.clone());
     }
     let default = default_agent(doors, caller).map(|name| format!("agent/{name}"));
     let found = skills.iter().find(|skill| Some(skill.id()) == default.as_deref());

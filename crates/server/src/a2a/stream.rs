@@ -1,7 +1,7 @@
 //! A task as a stream of events: the task first, then what happens to it. A stream of a message
 //! ends when the task asks its client; that of a subscriber stays.
 
-use super::error::{Result, failed};
+use super::error::{Result, failed, unsupported};
 use super::operations::{Client, Sent};
 use super::view::Viewer;
 use crate::http::streams::stream::{Look, Source, answer, permit};
@@ -14,67 +14,107 @@ use serde_json::Value;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::SendMessageRequest;
 use wire::a2a::task::{StreamResponse, TaskState};
+use wire::a2a::{v03, v03_rest};
 use wire::jsonrpc::{self, Id};
 
 /// How a binding writes the events of a stream.
+pub(super) trait Writes: Send + 'static {
+    /// An event as it goes out.
+    type Event: Send + 'static;
+
+    /// An event; `is_last` where the stream ends after it, which 0.3 wants to be said.
+    fn event(&self, response: &StreamResponse, is_last: bool) -> Self::Event;
+
+    /// The last event of a stream that cannot go on.
+    fn error(&self, error: A2aError) -> Self::Event;
+}
+
+/// As server-sent events.
 #[derive(Clone)]
 pub(super) enum Written {
     /// As answers to this request.
     Rpc(Id),
     /// As they are.
     Http,
+    /// The same in 0.3.
+    OldRpc(Id),
+    OldHttp,
 }
 
-impl Written {
-    fn event(&self, response: &StreamResponse) -> Event {
+impl Writes for Written {
+    type Event = Event;
+
+    fn event(&self, response: &StreamResponse, is_last: bool) -> Event {
         // Plain data: writing it as JSON cannot fail.
-        let text = serde_json::to_string(response).unwrap_or_default();
+        let text = match self {
+            Self::Rpc(_) | Self::Http => serde_json::to_string(response),
+            Self::OldRpc(_) => serde_json::to_string(&v03::Event::of(response.clone(), is_last)),
+            Self::OldHttp => {
+                serde_json::to_string(&v03_rest::StreamEvent::of(response.clone(), is_last))
+            }
+        };
+        let text = text.unwrap_or_default();
         Event::default().data(match self {
-            Self::Rpc(id) => jsonrpc::result(id, &text),
-            Self::Http => text,
+            Self::Rpc(id) | Self::OldRpc(id) => jsonrpc::result(id, &text),
+            Self::Http | Self::OldHttp => text,
         })
     }
 
-    fn error(&self, error: &A2aError) -> Event {
+    fn error(&self, error: A2aError) -> Event {
         Event::default().data(match self {
-            Self::Rpc(id) => jsonrpc::error(Some(id), &error.to_rpc()),
-            Self::Http => Value::to_string(&error.to_rest()),
+            Self::Rpc(id) | Self::OldRpc(id) => jsonrpc::error(Some(id), &error.to_rpc()),
+            Self::Http | Self::OldHttp => Value::to_string(&error.to_rest()),
         })
     }
 }
 
-struct Task {
+/// A task that one client follows.
+pub(super) struct Followed<W> {
     first: Option<StreamResponse>,
     stream: TaskStream,
     viewer: Viewer,
-    written: Written,
-    /// Whether the stream is that of a message.
-    is_sent: bool,
+    written: W,
+    extent: Extent,
     _room: tokio::sync::OwnedSemaphorePermit,
 }
 
-impl Source for Task {
-    async fn first(&mut self, _doors: &Doors) -> Answered<Option<Event>> {
-        Ok(self.first.take().map(|first| self.written.event(&first)))
+/// How far a stream goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// It has one message, and nothing after it.
+    Alone,
+    /// That of a message: until the task ends, or asks its client.
+    Sent,
+    /// That of a subscriber: until the task ends.
+    Subscribed,
+}
+
+impl<W: Writes> Source for Followed<W> {
+    type Event = W::Event;
+
+    async fn first(&mut self, _doors: &Doors) -> Answered<Option<W::Event>> {
+        let is_last = self.extent == Extent::Alone;
+        Ok(self.first.take().map(|first| self.written.event(&first, is_last)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Answered<Look> {
+    async fn look(&mut self, _doors: &Doors) -> Answered<Look<W::Event>> {
+        if self.extent == Extent::Alone {
+            return Ok(Look::End);
+        }
         loop {
             let over = self.stream.task().state.is_over();
             let Some(update) = self.stream.look().await? else {
                 // A task that was over before the stream began has nothing more to tell.
-                return Ok(match over {
-                    true => Look::Last(Event::default().comment("over")),
-                    false => Look::Nothing,
-                });
+                return Ok(if over { Look::End } else { Look::Nothing });
             };
             let Some(response) = self.viewer.update(&update).await else { continue };
-            let event = self.written.event(&response);
             let state = match &response {
                 StreamResponse::StatusUpdate(update) => update.status.state,
                 _ => TaskState::Working,
             };
-            let is_last = state.is_terminal() || self.is_sent && state == TaskState::InputRequired;
+            let asks = self.extent == Extent::Sent && state == TaskState::InputRequired;
+            let is_last = state.is_terminal() || asks;
+            let event = self.written.event(&response, is_last);
             return Ok(if is_last { Look::Last(event) } else { Look::Event(event) });
         }
     }
@@ -83,29 +123,9 @@ impl Source for Task {
         self.stream.woken().await;
     }
 
-    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
-        self.written.error(&failed(&failure))
+    fn broken(&self, _doors: &Doors, failure: Failure) -> W::Event {
+        self.written.error(failed(&failure))
     }
-}
-
-/// A lone message, and nothing after it.
-struct Lone {
-    message: Option<Event>,
-}
-
-impl Source for Lone {
-    async fn first(&mut self, _doors: &Doors) -> Answered<Option<Event>> {
-        Ok(None)
-    }
-
-    async fn look(&mut self, _doors: &Doors) -> Answered<Look> {
-        Ok(match self.message.take() {
-            Some(message) => Look::Last(message),
-            None => Look::Nothing,
-        })
-    }
-
-    async fn woken(&mut self) {}
 }
 
 impl Client {
@@ -115,34 +135,54 @@ impl Client {
         request: SendMessageRequest,
         written: Written,
     ) -> Result<Response> {
-        let room = self.room()?;
-        let Sent { mut stream, viewer, configuration, wants_message } = self.taken(request).await?;
-        let history = super::operations::history(configuration.history_length)?;
-        if wants_message {
-            self.settle(&mut stream, &viewer).await?;
-            if let Some(message) = viewer.as_message(stream.task()).await {
-                let message = StreamResponse::Message(Box::new(message));
-                let lone = Lone { message: Some(written.event(&message)) };
-                return Ok(answer(self.doors.clone(), lone, self.permit()?));
-            }
-        }
-        let first = StreamResponse::Task(Box::new(viewer.task(stream.task(), history).await));
-        let first = Some(first);
-        let task = Task { first, stream, viewer, written, is_sent: true, _room: room };
-        Ok(answer(self.doors.clone(), task, self.permit()?))
+        let followed = self.follow_sent(request, written).await?;
+        Ok(answer(self.doors.clone(), followed, self.permit()?))
     }
 
     /// `SubscribeToTask`.
     pub(super) async fn subscribed(&self, id: &str, written: Written) -> Result<Response> {
+        let followed = self.follow(id, written).await?;
+        Ok(answer(self.doors.clone(), followed, self.permit()?))
+    }
+
+    /// The stream of a message.
+    pub(super) async fn follow_sent<W: Writes>(
+        &self,
+        request: SendMessageRequest,
+        written: W,
+    ) -> Result<Followed<W>> {
+        let room = self.room()?;
+        let Sent { mut stream, viewer, configuration, wants_message } = self.taken(request).await?;
+        let history = super::operations::history(configuration.history_length)?;
+        let mut alone = None;
+        if wants_message {
+            self.settle(&mut stream, &viewer).await?;
+            alone = viewer.as_message(stream.task()).await;
+        }
+        let (first, extent) = match alone {
+            Some(message) => (StreamResponse::Message(Box::new(message)), Extent::Alone),
+            None => {
+                let task = viewer.task(stream.task(), history).await;
+                (StreamResponse::Task(Box::new(task)), Extent::Sent)
+            }
+        };
+        let first = Some(first);
+        Ok(Followed { first, stream, viewer, written, extent, _room: room })
+    }
+
+    /// The stream of a subscriber.
+    pub(super) async fn follow<W: Writes>(&self, id: &str, written: W) -> Result<Followed<W>> {
         let room = self.room()?;
         let (stream, viewer) = self.subscribe(id).await?;
         let first = StreamResponse::Task(Box::new(viewer.task(stream.task(), None).await));
-        let first = Some(first);
-        let task = Task { first, stream, viewer, written, is_sent: false, _room: room };
-        Ok(answer(self.doors.clone(), task, self.permit()?))
+        let (first, extent) = (Some(first), Extent::Subscribed);
+        Ok(Followed { first, stream, viewer, written, extent, _room: room })
     }
 
-    fn room(&self) -> Result<tokio::sync::OwnedSemaphorePermit> {
+    pub(super) fn room(&self) -> Result<tokio::sync::OwnedSemaphorePermit> {
+        if !self.doors.a2a.streaming {
+            return Err(unsupported("this server does not stream; send the message, get the task"));
+        }
         self.doors.a2a_streams.clone().try_acquire_owned().map_err(|_| {
             let most = self.doors.limits().a2a_streams_max;
             let why = format!("{most} streams of A2A are open; `a2a_streams_max` in [limits]");
@@ -150,7 +190,7 @@ impl Client {
         })
     }
 
-    fn permit(&self) -> Result<StreamPlace> {
+    pub(super) fn permit(&self) -> Result<StreamPlace> {
         permit(&self.doors, &self.caller).map_err(|failure| failed(&failure))
     }
 }

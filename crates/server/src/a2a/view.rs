@@ -1,6 +1,6 @@
 //! Tasks in the words of A2A: what `kernel::journal::task` tells of a run, for one caller.
 
-use super::asks;
+use super::{asks, proxy};
 use crate::request::doors::Shared;
 use crate::views::content::whole;
 use engine::RunReport;
@@ -8,6 +8,7 @@ use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::SessionAsk;
 use kernel::event::Received;
 use kernel::journal::projection::AskRow;
+use kernel::journal::proxied::words;
 use kernel::journal::task::{self, Asking, Chunk, Line, TaskUpdate};
 use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
@@ -118,7 +119,7 @@ impl Viewer {
         self.placed(Message {
             message_id: format!("{}-end", self.run),
             role: Role::Agent,
-            parts: vec![Part::text(fault.to_string())],
+            parts: vec![Part::text(words(fault).unwrap_or_else(|| fault.to_string()))],
             ..Message::default()
         })
     }
@@ -173,10 +174,12 @@ impl Viewer {
         }
     }
 
-    async fn chunk(&self, chunk: &Chunk) -> Option<TaskArtifactUpdateEvent> {
+    /// A piece of what the task made; none where there is nothing to see.
+    pub(super) async fn chunk(&self, chunk: &Chunk) -> Option<TaskArtifactUpdateEvent> {
         let (artifact, append, last_chunk) = match chunk {
             Chunk::Answer(answer) => {
                 let value = whole(&self.doors.engine, &self.caller, answer.to_value()).await;
+                let value = proxy::opened(&self.doors, &self.caller, value).await;
                 (self.answer(value), false, true)
             }
             Chunk::Published(event) => {

@@ -6,6 +6,7 @@ use super::error::AssembleError;
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
 use crate::assemble::policies;
+use crate::secrets::card_keys::{given_keys, wrong_card_keys};
 use crate::secrets::secret::wrong_secret;
 use engine::{Around, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
@@ -61,6 +62,8 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     let mut checked = Checked { mistakes: unread, counts: Vec::new() };
     let secret = wrong_secret(data, secret_key);
     checked.mistakes.extend(secret.map(|error| Mistake::error(error.to_string())));
+    let card_keys = wrong_card_keys(data, &given_keys(&project));
+    checked.mistakes.extend(card_keys.map(|error| Mistake::error(error.to_string())));
     let upstreams = checked.keep(project.upstreams(variables));
     if let Some(upstreams) = &upstreams {
         checked.keep(upstreams.configs(variables));

@@ -1,5 +1,6 @@
 //! Why a server could not be built.
 
+use crate::secrets::card_keys::CardKeyError;
 use crate::secrets::secret::SecretError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
@@ -16,6 +17,9 @@ pub enum AssembleError {
     /// The secret key cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// A key that signs agent cards cannot be used.
+    #[error(transparent)]
+    CardKeys(#[from] CardKeyError),
     /// A part of the project cannot be used.
     #[error("{}", told(.mistakes))]
     Mistakes {
@@ -71,9 +75,10 @@ impl AssembleError {
             AssembleError::Start(refusal) => {
                 vec![Mistake::error(refusal.message).hint(refusal.hint)]
             }
-            AssembleError::Store(_) | AssembleError::Secret(_) | AssembleError::Stored(_) => {
-                vec![Mistake::error(self.to_string())]
-            }
+            AssembleError::Store(_)
+            | AssembleError::Secret(_)
+            | AssembleError::CardKeys(_)
+            | AssembleError::Stored(_) => vec![Mistake::error(self.to_string())],
         }
     }
 }

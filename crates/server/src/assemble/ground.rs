@@ -3,6 +3,7 @@
 
 use super::error::AssembleError;
 use super::setup::Setup;
+use crate::secrets::card_keys::{CardKeys, given_keys};
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::System;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
@@ -19,6 +20,8 @@ pub(super) struct Ground {
     pub(super) opened: Opened,
     /// The secrets.
     pub(super) keys: Keyring,
+    /// What signs agent cards.
+    pub(super) card_keys: Arc<CardKeys>,
 }
 
 impl Ground {
@@ -29,7 +32,9 @@ impl Ground {
         let opened = stores::open(&setup.place(), parts)?;
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(&setup.data, setup.secret_key.as_deref())?;
-        Ok(Self { system, limits, opened, keys })
+        let given = given_keys(&setup.project);
+        let card_keys = Arc::new(CardKeys::open(&setup.data, &given)?);
+        Ok(Self { system, limits, opened, keys, card_keys })
     }
 }
 

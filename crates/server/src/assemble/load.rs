@@ -43,6 +43,7 @@ pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
         pipelines: std::mem::take(&mut project.pipelines),
         rules: project.config.rules.clone(),
         realm_rules: project.config.realm_rules.clone(),
+        rule_places: project.config.rule_places.clone(),
     };
     let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
     let (alone, default) = (setup.alone, project.config.agents.default.clone());
@@ -67,7 +68,7 @@ pub(super) async fn load(
     let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
-    let ruled = engine.catalog().set_rules(&realm, files.rules_of(&realm).clone());
+    let ruled = engine.catalog().set_rules(&realm, &files);
     ruled.map_err(wrong(ProjectPart::Plans))?;
     let usable = (!brought.alone).then_some(models.as_slice());
     let mut misplaced = pipelines::misplaced(&readable(&files.pipelines, limits), usable);

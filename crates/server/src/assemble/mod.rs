@@ -40,9 +40,9 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
 use project::config::ServerConfig;
-use project::decisions::AuditConfig;
-use project::public_url::PublicUrl;
 use project::realm::default_realm;
+use project::tables::decisions::AuditConfig;
+use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Upstreams};
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
@@ -58,7 +58,8 @@ pub use setup::{Extra, Setup};
 
 /// A server that is ready to serve.
 pub struct Assembled {
-    /// All doors; tests call it in process.
+    /// All doors; tests call it in process. What is to stand before them is put there by
+    /// `Assembled::behind`.
     pub router: Router,
     /// What is behind them.
     pub engine: Engine,
@@ -75,6 +76,8 @@ pub struct Assembled {
     pub(crate) ports: Vec<OpenPort>,
     /// How many connections are open at the same time.
     pub(crate) connections_max: usize,
+    /// Whether something stands before the doors.
+    pub(crate) is_behind: bool,
 }
 
 impl Assembled {
@@ -85,6 +88,12 @@ impl Assembled {
             ports::open(&self.doors, server).await?.into_iter().unzip();
         self.ports.extend(opened);
         Ok(shown)
+    }
+
+    /// Puts something before all doors, such as a layer that changes requests or answers.
+    pub fn behind(&mut self, before: impl FnOnce(Router) -> Router) {
+        self.router = before(std::mem::take(&mut self.router));
+        self.is_behind = true;
     }
 
     /// Takes only as many connections as fit where the process may have so many descriptors: the
@@ -120,6 +129,9 @@ impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
+        if let Some(push) = &self.doors.push {
+            push.stop();
+        }
         if let Err(error) = self.doors.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
         }
@@ -179,7 +191,9 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(begin_stored(&gateway, &providers).await);
     realms.serve_behind(gateway.clone());
     let served = engine.clone();
-    let inside = Inside { engine: served, entrance, realms, gateway, telemetry, sinks, files };
+    let choose = extra.choose_skill;
+    let inside =
+        Inside { engine: served, entrance, realms, gateway, telemetry, sinks, files, choose };
     let doors = doors(&setup, &ground, inside);
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
     let router = router(doors.clone(), door.clone(), extra.routes);
@@ -196,6 +210,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         client,
         ports,
         connections_max,
+        is_behind: false,
     })
 }
 

@@ -1,6 +1,7 @@
 //! What a server is built from.
 
 use crate::gateway::Lookup;
+use crate::request::choice::ChooseSkill;
 use axum::Router;
 use engine::Model;
 use kernel::contracts::shelf::Shelf;
@@ -87,6 +88,8 @@ pub struct Extra {
     pub routes: Router,
     /// More models, by the names that agents know them by.
     pub models: Vec<(String, Model)>,
+    /// Which skill a message of A2A is for that names none.
+    pub choose_skill: Option<ChooseSkill>,
     /// Who may do what; where none is given, everyone everything in local mode, else what the
     /// built-in roles permit.
     pub policy: Option<Arc<dyn Policy>>,

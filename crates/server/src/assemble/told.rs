@@ -16,7 +16,7 @@ use identity::Identity;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Policy, Tool};
 use kernel::values::ids::RealmId;
-use project::decisions::AuditConfig;
+use project::tables::decisions::AuditConfig;
 use project::upstream_entries::Upstreams;
 use std::sync::Arc;
 use stores::Opened;

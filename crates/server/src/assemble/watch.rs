@@ -5,7 +5,7 @@
 use crate::assemble::Assembled;
 use crate::assemble::reload::{Parts, Reload};
 use crate::counted::Reloads;
-use crate::gateway::Lookup;
+use crate::gateway::{Gateway, Lookup, TakenUpstreams};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
@@ -14,12 +14,14 @@ use project::config::Config;
 use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, is_plan};
 use project::policies::{POLICIES_FOLDER, is_policy};
 use project::realms::PROPERTIES_FILE;
+use project::upstream_entries::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
+use upstreams::UpstreamConfig;
 
 /// How long to wait before the next look.
 const LOOK_MS: u64 = 500;
@@ -38,7 +40,7 @@ const NAMES_MAX: usize = 8;
 
 /// Where a project's files are. Rules and pipelines that are elsewhere are known by their names.
 const FOLDERS: [&str; 5] = ["plans", "agents", "pipelines", "rules", POLICIES_FOLDER];
-/// What is read only at the start.
+/// Settings. Of them only the servers behind this one are taken while it runs.
 const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 
 /// A project that is to be watched.
@@ -47,9 +49,30 @@ pub struct Watch {
     served: Parts,
     /// The settings as they were read.
     settings: Look,
+    config: Option<ConfigAgain>,
+    of: Watched,
 }
 
-/// How a project is read again. Its settings hold until a restart.
+/// What of a project is taken while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    /// All that can be.
+    Everything,
+    /// The servers that its settings name.
+    Servers,
+}
+
+/// Reads all settings of a project once more; the error says what is wrong with them.
+pub type ConfigReader = Box<dyn Fn() -> Result<Config, String> + Send>;
+
+/// The settings, which can be read again.
+struct ConfigAgain {
+    reader: ConfigReader,
+    /// What they said last.
+    last: Config,
+}
+
+/// How a project is read again. Its settings hold until a restart, but for the servers behind it.
 struct Source {
     folder: PathBuf,
     config: Config,
@@ -72,7 +95,22 @@ impl Watch {
         let (folder, config) = (project.folder.clone(), project.config.clone());
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
         let settings = Look::at(&paths, &Look::default(), Millis::default());
-        Self { source: Source { folder, config, pipelines, variables }, served, settings }
+        let source = Source { folder, config, pipelines, variables };
+        Self { source, served, settings, config: None, of: Watched::Everything }
+    }
+
+    /// The same, where also the settings are read again by this.
+    #[must_use]
+    pub fn with_settings(self, reader: ConfigReader) -> Self {
+        // What is wrong with them now keeps the server from starting.
+        let config = reader().ok().map(|last| ConfigAgain { reader, last });
+        Self { config, ..self }
+    }
+
+    /// The same, where only the servers that the settings name are taken.
+    #[must_use]
+    pub fn only_servers(self) -> Self {
+        Self { of: Watched::Servers, ..self }
     }
 
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
@@ -90,6 +128,10 @@ impl Watch {
             wrong: Vec::new(),
             looks: 0,
             reloads,
+            config: self.config,
+            gateway: assembled.doors.gateway.clone(),
+            upstreams_are_due: false,
+            of: self.of,
         };
         let (looks, mut due) = mpsc::channel::<Millis>(1);
         assembled.spawn.thread(
@@ -97,6 +139,7 @@ impl Watch {
             Box::pin(async move {
                 while let Some(now) = due.recv().await {
                     watcher.look(now);
+                    watcher.take_upstreams().await;
                     watcher.reload.record().await;
                 }
             }),
@@ -148,6 +191,11 @@ struct Watcher {
     looks: u32,
     /// Who counts that.
     reloads: Arc<Reloads>,
+    config: Option<ConfigAgain>,
+    gateway: Arc<Gateway>,
+    /// Whether the settings name other servers since they were taken.
+    upstreams_are_due: bool,
+    of: Watched,
 }
 
 impl Watcher {
@@ -157,6 +205,9 @@ impl Watcher {
         self.tell_settings(settings);
         let is_quiet = self.last.same(&look);
         self.last = look;
+        if self.of == Watched::Servers {
+            return;
+        }
         self.looks += 1;
         let is_known = self.tried.as_ref().is_some_and(|tried| tried.same(&files));
         let is_due_again = !self.wrong.is_empty() && self.looks >= AGAIN_LOOKS;
@@ -169,12 +220,15 @@ impl Watcher {
     /// All files that are looked at, those that are not there included.
     fn watched(&self) -> BTreeSet<PathBuf> {
         let mut paths = BTreeSet::new();
+        paths.extend(SETTINGS.iter().map(|file| self.source.folder.join(file)));
+        if self.of == Watched::Servers {
+            return paths;
+        }
         for folder in FOLDERS {
             gather(&self.source.folder.join(folder), DEPTH_MAX, &mut paths);
         }
         gather(&self.source.folder.join(REALMS_FOLDER), REALMS_DEPTH_MAX, &mut paths);
-        let single = SETTINGS.iter().chain([&PRINCIPALS_FILE]);
-        paths.extend(single.map(|file| self.source.folder.join(file)));
+        paths.insert(self.source.folder.join(PRINCIPALS_FILE));
         let rules = self.reload.taken().rules().iter();
         paths.extend(rules.map(|file| self.source.folder.join(file)));
         paths.extend(self.source.pipelines.iter().cloned());
@@ -186,9 +240,78 @@ impl Watcher {
             return;
         }
         for file in now.names_beside(&self.settings, &self.source.folder) {
-            tracing::warn!("{file} changed: restart to take it");
+            let is_taken = match file.as_str() {
+                CLIENTS_FILE => true,
+                CONFIG_FILE => self.read_config(),
+                _ => false,
+            };
+            self.upstreams_are_due |= file == CLIENTS_FILE;
+            if !is_taken {
+                tracing::warn!("{file} changed: restart to take it");
+            }
         }
         self.settings = now;
+    }
+
+    /// Reads the settings again for the servers that they name; whether nothing else in them
+    /// changed.
+    fn read_config(&mut self) -> bool {
+        let Some(ConfigAgain { reader, last }) = &mut self.config else { return false };
+        let config = match reader() {
+            Ok(config) => config,
+            Err(why) => {
+                tracing::error!("{why}");
+                return false;
+            }
+        };
+        let upstreams = config.upstreams.clone();
+        let before = std::mem::replace(last, config);
+        self.upstreams_are_due |= before.upstreams != upstreams;
+        let is_all = Config { upstreams: upstreams.clone(), ..before } == *last;
+        self.source.config.upstreams = upstreams;
+        is_all
+    }
+
+    /// Takes the servers that the settings name now, where these changed.
+    async fn take_upstreams(&mut self) {
+        if !std::mem::take(&mut self.upstreams_are_due) {
+            return;
+        }
+        let (entries, configs) = match self.upstreams() {
+            Ok(found) => found,
+            Err(mistakes) => {
+                for mistake in mistakes {
+                    tracing::error!("{mistake}");
+                }
+                tracing::error!("the servers behind this one stay as they were");
+                return;
+            }
+        };
+        let gateway = self.gateway.clone();
+        let taking = async move { gateway.take_configured(&entries, configs).await };
+        // Nothing comes where the server is ending.
+        let taken = self.gateway.to_the_end(taking).await.unwrap_or_default();
+        let TakenUpstreams { changed, warnings } = taken;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        if !changed.is_empty() {
+            tracing::info!("reloaded: the servers behind this one: {}", listed(&changed));
+        }
+    }
+
+    /// The servers that the settings and `.mcp.json` name, with what to connect to.
+    fn upstreams(&self) -> Result<(Vec<Entry>, Vec<UpstreamConfig>), Vec<Mistake>> {
+        let Source { folder, config, variables, .. } = &self.source;
+        let (project, mistakes) = Project::load_partly(folder, config.clone());
+        let is_of_clients = |mistake: &Mistake| mistake.file.as_deref() == Some(CLIENTS_FILE);
+        let wrong: Vec<Mistake> = mistakes.into_iter().filter(is_of_clients).collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let upstreams = project.upstreams(variables.as_ref())?;
+        let configs = upstreams.configs(variables.as_ref())?;
+        Ok((upstreams.entries().to_vec(), configs))
     }
 
     /// Takes in what the files say; `is_again` where they were reported as wrong already.

@@ -3,7 +3,7 @@
 //! sent. What a login brings is the server's: all callers share it, as they share the connection.
 //! Where callers log in for themselves, it is theirs, once they prove that they finished it.
 
-use super::page::page;
+use super::pages::page;
 use super::upstreams::{member, running};
 use crate::problem::{Failure, Result};
 use crate::request::body::Posted;

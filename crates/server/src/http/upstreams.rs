@@ -133,7 +133,7 @@ pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
 }
 
 /// The upstreams that this caller may read, judged at once.
-pub(super) fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
+pub(crate) fn readable(doors: &Doors, caller: &Caller) -> Vec<Member> {
     let members = doors.gateway.members(&caller.realm);
     doors.engine.admin().readable(caller, members, |member| Resource::Upstream(&member.facts.name))
 }

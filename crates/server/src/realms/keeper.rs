@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, FutureExt};
 use identity::Identity;
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
-use kernel::contracts::realms::{RealmRecord, StoredRealms};
+use kernel::contracts::identity::realms::{RealmRecord, StoredRealms};
 use kernel::contracts::{Blobs, Spawn, StoreError, Vault};
 use kernel::values::ids::RealmId;
 use project::folder::RealmFiles;

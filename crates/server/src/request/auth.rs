@@ -3,53 +3,34 @@
 //! administration. Otherwise everybody needs a credential, except at a few doors that tell nothing.
 //! A credential that is sent and wrong is refused at every door: nobody falls back to less.
 
+mod open;
+
 use crate::problem::{Failure, Result};
 use crate::request::forwarded::{Between, Peer};
 use crate::request::origin::{self, Names};
 use crate::request::realms;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use identity::sent::{Malformed, Sent};
 use identity::{Denied, Door, Identity, Verified};
 use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes, Via};
-use kernel::values::percent::decoded;
+use open::{HEALTH_PATH, MCP_METADATA_PATH, MCP_PATH, TOKEN_PATH};
 use project::config::{AdminRule, ServerConfig};
-use project::public_url::{CALLBACK_PATH, CLIENT_PATH};
 use project::realm::local_caller;
+use project::tables::public_url::CALLBACK_PATH;
 use ring::digest::{Digest, SHA256, digest};
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use wire::a2a::WELL_KNOWN;
 
-/// Where a key is exchanged for a token: the credential is its own concern.
-const TOKEN_PATH: &str = "/oauth/token";
-/// Where a client reads which credentials `/mcp` takes.
-const MCP_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
-const MCP_PATH: &str = "/mcp";
-const READY_PATH: &str = "/readyz";
-const HEALTH_PATH: &str = "/health";
-/// Doors that are open to strangers, and tell nothing that they could not know.
-const OPEN_PATHS: [&str; 11] = [
-    "/livez",
-    READY_PATH,
-    HEALTH_PATH,
-    "/health-check",
-    TOKEN_PATH,
-    CALLBACK_PATH,
-    CLIENT_PATH,
-    "/.well-known/oauth-protected-resource",
-    MCP_METADATA_PATH,
-    "/.well-known/oauth-authorization-server",
-    WELL_KNOWN,
-];
-/// Where realms have their cards: below the first, and with the second at the end.
-const CARDS: (&str, &str) = ("/a2a/v1/", "/agent-card.json");
-/// The other header that brings a credential.
-const API_KEY: &str = "x-api-key";
+pub(crate) use open::asks_for_more;
+
+/// The other header that brings a credential. What is static need not be read letter by letter with
+/// each request.
+static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The pattern that every realm fits.
 const EVERY_REALM: &str = "*";
 /// What a client of `/mcp` needs at first.
@@ -295,20 +276,13 @@ impl Entrance {
         if self.is_own {
             return path == HEALTH_PATH;
         }
-        let is_card = path.starts_with(CARDS.0) && path.ends_with(CARDS.1);
-        is_card || OPEN_PATHS.contains(&path) && !(path == READY_PATH && asks_for_more(uri))
+        open::has(uri)
     }
-}
-
-/// `?verbose`, in whatever form.
-pub(crate) fn asks_for_more(uri: &Uri) -> bool {
-    let mut parts = uri.query().unwrap_or_default().split('&');
-    parts.any(|part| decoded(part.split('=').next().unwrap_or_default()) == "verbose")
 }
 
 /// The credential that these headers bring, if they bring one.
 fn credential(headers: &HeaderMap) -> Result<Option<Sent>> {
-    let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, API_KEY));
+    let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, &API_KEY));
     Sent::of(&authorization, &api_key).map_err(bad_credential)
 }
 
@@ -478,7 +452,7 @@ impl Local {
 
 /// The text of the one credential in these headers.
 fn text(headers: &HeaderMap) -> &[u8] {
-    let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+    let api_key = headers.get(&API_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     let Some(bearer) = headers.get(AUTHORIZATION) else { return api_key.trim_ascii() };
     let bearer = bearer.as_bytes().trim_ascii();
     let end = bearer.iter().position(u8::is_ascii_whitespace).unwrap_or(bearer.len());

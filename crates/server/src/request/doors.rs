@@ -6,8 +6,11 @@ use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
 use crate::request::auth::{Entrance, Visitor};
+use crate::request::choice::ChooseSkill;
 use crate::request::cursors::Cursors;
+use crate::request::push::PushParts;
 use crate::request::rate::{CallerRates, SharedRate};
+use crate::secrets::card_keys::CardKeys;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -59,6 +62,12 @@ pub(crate) struct Doors {
     pub(crate) policies: Option<Arc<CedarPolicy>>,
     /// How agents of others call this server.
     pub(crate) a2a: A2aServing,
+    /// What signs the cards that they read.
+    pub(crate) card_keys: Arc<CardKeys>,
+    /// Which skill their messages are for, where the host program knows.
+    pub(crate) choose_skill: Option<ChooseSkill>,
+    /// What webhooks of A2A are kept and posted with; none where there are no webhooks.
+    pub(crate) push: Option<Arc<PushParts>>,
     /// One permit for each stream of A2A that is open.
     pub(crate) a2a_streams: Arc<Semaphore>,
     /// One permit for each event stream that is open.
@@ -133,6 +142,9 @@ impl Doors {
             sinks: Vec::new(),
             policies: None,
             a2a: A2aServing::default(),
+            card_keys: Arc::new(CardKeys::none()),
+            choose_skill: None,
+            push: None,
             a2a_streams: Arc::new(Semaphore::new(limits.a2a_streams_max)),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             stream_shares: engine.shares(SharedLimit::Streams),

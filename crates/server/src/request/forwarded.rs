@@ -5,7 +5,7 @@
 use crate::problem::{Failure, Result};
 use axum::http::header::{FORWARDED, HeaderName, VIA};
 use axum::http::{HeaderMap, StatusCode};
-use project::tls::Network;
+use project::tables::tls::Network;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub(crate) use crate::connections::Peer;

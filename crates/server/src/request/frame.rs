@@ -6,18 +6,21 @@ use crate::request::auth::{Arrival, Entrance, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
+use crate::request::newline::ended;
 use crate::request::origin;
 use crate::request::realms::not_allowed;
 use crate::request::trace;
 use crate::request::way::way_of;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderValue;
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt;
 use futures::future::{Either, ready, select};
+use futures::{StreamExt, stream};
+use http_body_util::{BodyStream, StreamBody};
+use hyper::body::Frame;
 use identity::Verified;
 use kernel::values::caller::Caller;
 use kernel::values::ids::RealmId;
@@ -25,6 +28,7 @@ use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
 use std::pin::pin;
 use std::sync::Arc;
+use wire::a2a::GRPC_SERVICE;
 
 /// Endpoints that report errors in a plain object.
 const SEED_DOORS: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/agent/"];
@@ -36,6 +40,8 @@ const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
 const API: &str = "/api/";
 /// Where agents of others call.
 const A2A: &str = "/a2a/v1";
+/// Where those of AgentVault do.
+const VAULT: [&str; 2] = ["/a2a", "/a2a/"];
 /// Where a pipeline's cases come in beside its own route: all of it tells errors like the route.
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
@@ -112,7 +118,8 @@ async fn checked<F: Future<Output = Response>>(
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
             let is_plain = may_be_pipeline(doors, entrance, &request);
             let shape = if is_plain { Shape::Plain } else { shape };
-            return sent(doors, page, told(doors, failure, shape, Asker { trace, who: None }));
+            let response = told(doors, failure, shape, Asker { trace, who: None });
+            return sent(doors, page, if door.is_empty() { ended(response) } else { response });
         }
     };
     let who = visitor.as_ref().map(|visitor| visitor.caller.clone());
@@ -139,7 +146,8 @@ async fn checked<F: Future<Output = Response>>(
         Some(failure) => told(doors, failure, shape, Asker { trace, who: who.as_deref() }),
         None => response,
     };
-    sent(doors, page, response)
+    // Programs alone read what the others answer.
+    sent(doors, page, if door.is_empty() { ended(response) } else { response })
 }
 
 /// Whether a pipeline may have the path of a request that is not let in. In which realm one has it
@@ -179,7 +187,7 @@ async fn within(
 ) -> Option<Response> {
     let lapse = doors.lapse_of_answer(verified, realm);
     // The handler goes first: who ends its own credential is told so.
-    let response = match select(pin!(answered), pin!(lapse)).await {
+    let mut response = match select(pin!(answered), pin!(lapse)).await {
         Either::Left((response, _)) => response,
         Either::Right(((), _)) => return None,
     };
@@ -188,8 +196,24 @@ async fn within(
         return Some(response);
     }
     let lapse = doors.lapse(verified, realm);
-    Some(response.map(|body| Body::from_stream(body.into_data_stream().take_until(lapse))))
+    let last = response.extensions_mut().remove::<LastWords>();
+    let last = last.map(|LastWords(trailers)| Ok(Frame::trailers(trailers)));
+    Some(response.map(|body| {
+        let frames = BodyStream::new(body).take_until(lapse).chain(stream::iter(last));
+        // One that came to its end has trailers of its own.
+        let frames = frames.scan(false, |is_over, frame| {
+            let goes_out = !*is_over;
+            *is_over = matches!(&frame, Ok(frame) if frame.is_trailers());
+            ready(goes_out.then_some(frame))
+        });
+        Body::new(StreamBody::new(frames))
+    }))
 }
+
+/// What an answer has with it whose protocol wants to hear that it was cut off: the trailers that
+/// say so. Only an answer with trailers of its own has them.
+#[derive(Debug, Clone)]
+pub(crate) struct LastWords(pub(crate) HeaderMap);
 
 /// What is around a port of a pipeline's own.
 pub(crate) struct OwnFrame {
@@ -216,6 +240,12 @@ fn shape_of(path: &str) -> Shape {
     }
     if THREAD_DOORS.contains(&path) {
         return Shape::Thread;
+    }
+    if VAULT.contains(&path) {
+        return Shape::A2aRpc;
+    }
+    if path.starts_with(GRPC_SERVICE) {
+        return Shape::Grpc;
     }
     if let Some(rest) = path.strip_prefix(A2A) {
         return a2a_shape(rest);

@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_public_address_is_served() {
         let public_url =
-            project::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
+            project::tables::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
         let config = ServerConfig { public_url, ..ServerConfig::default() };
         let names = Names::new("127.0.0.1:8420".parse().unwrap(), &config);
         let (uri, named) = (Uri::from_static("/"), headers(&[(HOST, "wp.example.com:8443")]));

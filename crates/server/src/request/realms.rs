@@ -3,14 +3,15 @@
 
 use crate::problem::{Failure, Result};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::realm::Wish;
 use kernel::values::ids::RealmId;
 use project::realm::{DEFAULT_REALM, default_realm};
 
-const HEADER: &str = "x-realm";
+/// What is static need not be read letter by letter with each request.
+static HEADER: HeaderName = HeaderName::from_static("x-realm");
 const PARAMETER: &str = "realm";
 
 /// The endpoints for which a principal can have a realm of its own, by the name of their area.
@@ -82,7 +83,8 @@ fn area(path: &str) -> Option<&'static str> {
 
 /// The name that a request says, once.
 fn asked<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>> {
-    let in_headers = headers.get_all(HEADER).iter().map(|value| value.to_str().unwrap_or_default());
+    let in_headers =
+        headers.get_all(&HEADER).iter().map(|value| value.to_str().unwrap_or_default());
     let in_header = once(in_headers)?;
     let in_query = once(pairs(uri).filter(|(name, _)| *name == PARAMETER).map(|(_, text)| text))?;
     match (in_header, in_query) {
@@ -132,7 +134,7 @@ mod tests {
     fn told(uri: &'static str, header: &[&'static str], grants: &Grants) -> String {
         let mut headers = HeaderMap::new();
         for value in header {
-            headers.append(HEADER, HeaderValue::from_static(value));
+            headers.append(&HEADER, HeaderValue::from_static(value));
         }
         let names = [default_realm(), "acme".into()];
         let realms = Realms(names.map(|name| (name, RealmSettings::default())).into());
@@ -162,7 +164,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             for value in header {
-                headers.append(HEADER, HeaderValue::from_static(value));
+                headers.append(&HEADER, HeaderValue::from_static(value));
             }
             assert_eq!(is_usual(&Uri::from_static(uri), &headers), expected, "{uri} {header:?}");
         }
@@ -199,7 +201,7 @@ mod tests {
         let told = |uri: &'static str, header: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in header {
-                headers.append(HEADER, HeaderValue::from_static(value));
+                headers.append(&HEADER, HeaderValue::from_static(value));
             }
             let checked = only_usual(&Uri::from_static(uri), &headers);
             checked.err().map(|failure| failure.status().as_u16())

@@ -2,11 +2,14 @@
 //! request becomes a part of it. A header that is wrong is as good as none, as the standard wants.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use kernel::values::trace::TraceParent;
 use std::convert::Infallible;
 use wire::mcp::TRACEPARENT;
+
+/// What is static need not be read letter by letter with each request.
+static HEADER: HeaderName = HeaderName::from_static(TRACEPARENT);
 
 /// The span of the sender of a request, if it names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +25,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Trace {
 
 /// The span that these headers name. Of two no one knows which is meant, so that neither is.
 pub(crate) fn of(headers: &HeaderMap) -> Option<TraceParent> {
-    let mut given = headers.get_all(TRACEPARENT).iter();
+    let mut given = headers.get_all(&HEADER).iter();
     match (given.next(), given.next()) {
         (Some(only), None) => only.to_str().ok()?.parse().ok(),
         _ => None,

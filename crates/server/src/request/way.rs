@@ -7,6 +7,7 @@ use kernel::values::caller::Via;
 use kernel::values::trace::TraceParent;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use wire::a2a::GRPC_SERVICE;
 
 /// How much is kept of a path that is no route.
 const ROUTE_CHARS_MAX: usize = 100;
@@ -26,7 +27,8 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
         "/mcp" => "mcp",
         "/rpc" => "rpc",
         "/run" | "/resume" => "run",
-        path if path.starts_with("/a2a/") => "a2a",
+        "/a2a" => "a2a",
+        path if path.starts_with("/a2a/") || path.starts_with(GRPC_SERVICE) => "a2a",
         _ => "rest",
     };
     let door: Cow<'static, str> = match request.extensions().get::<MatchedPath>() {

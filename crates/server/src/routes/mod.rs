@@ -40,6 +40,7 @@ use kernel::values::caller::Act;
 use route::Route;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
+use wire::a2a::GRPC_SERVICE;
 
 /// Routes that tell their errors in one way.
 struct Group {
@@ -85,7 +86,8 @@ const PROTOCOLS: &[(&str, &str, Right)] = &[
 const WITH_SLASH: &str = "/api/agent/";
 
 /// Where everything is ours, also what is not there yet.
-const OURS: [&str; 5] = ["/api/", "/.well-known/", "/a2a", "/ui", "/docs"];
+const OURS: [&str; 7] =
+    ["/api/", "/.well-known/", "/a2a", "/agent-card.json", "/ui", "/docs", GRPC_SERVICE];
 
 fn table() -> impl Iterator<Item = &'static Route> {
     TABLE.iter().flat_map(|group| group.routes)
@@ -167,7 +169,7 @@ fn is_like(door: &str, path: &str) -> bool {
 async fn beside_the_table(Who { doors, caller }: Who, request: Request) -> Result<Response> {
     match doors.pipeline_at(&caller, request.uri().path()) {
         Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
-        None if http::welcome::is_wanted(&request) => Ok(http::welcome::show()),
+        None if http::pages::welcome::is_wanted(&request) => Ok(http::pages::welcome::show()),
         None => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }

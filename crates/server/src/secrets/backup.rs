@@ -1,6 +1,7 @@
 //! Backups of a server's data folder: what of it belongs into one, and what commands need that work
 //! on a folder that no server has open.
 
+use crate::secrets::card_keys::CARD_KEYS_FILE;
 use crate::secrets::secret::SECRET_FILE;
 use crate::secrets::vault;
 use engine::system::clock::{SystemClock, TokioSpawn};
@@ -11,7 +12,7 @@ use stores::OpenError;
 use wire::rest::BackupAnswer;
 
 /// What the server keeps beside its store.
-pub(crate) const BESIDE: &[&str] = &[SECRET_FILE, vault::FOLDER];
+pub(crate) const BESIDE: &[&str] = &[SECRET_FILE, CARD_KEYS_FILE, vault::FOLDER];
 
 /// A data folder that no server has open, for a backup of it. No one else can use the folder as
 /// long as this lives.

@@ -48,7 +48,7 @@ pub fn keyring(data: &Path, given: Option<&str>) -> Result<Keyring, SecretError>
         return Ok(keys);
     }
     let path = data.join(SECRET_FILE);
-    make(data, &path).map(Keyring::new).map_err(|why| SecretError::Io { path, why })
+    make(data).map(Keyring::new).map_err(|why| SecretError::Io { path, why })
 }
 
 /// Why a start could not use the secret that is there. One that is missing is made then.
@@ -74,28 +74,35 @@ fn present(data: &Path, given: Option<&str>) -> Result<Option<Keyring>, SecretEr
     }
 }
 
-/// Makes a secret under another name first: a crash leaves a whole file or none.
-fn make(data: &Path, path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+/// Makes a secret.
+fn make(data: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     let mut secret = [0; SECRET_BYTES];
     let (first, second) = secret.split_at_mut(SECRET_BYTES / 2);
     first.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
     second.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    let unfinished = data.join(format!("{SECRET_FILE}.new"));
+    write_private(data, SECRET_FILE, &format!("{digits}\n"))?;
+    Ok(secret)
+}
+
+/// Writes a file of the data folder that only we may read, under another name first: a crash leaves
+/// a whole file or none.
+pub(crate) fn write_private(data: &Path, name: &str, text: &str) -> io::Result<()> {
+    let unfinished = data.join(format!("{name}.new"));
     // One that a crash left behind is no one's.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = private_file(&unfinished)?;
-    file.write_all(format!("{digits}\n").as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     drop(file);
-    fs::rename(&unfinished, path)?;
+    fs::rename(&unfinished, data.join(name))?;
     if cfg!(unix) {
         File::open(data)?.sync_all()?;
     }
-    Ok(secret)
+    Ok(())
 }
 
 /// A new file that only we may read.
@@ -108,14 +115,14 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn is_exposed(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_exposed(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt;
     Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
 }
 
 /// Elsewhere the folder's own rights decide.
 #[cfg(not(unix))]
-fn is_exposed(_path: &Path) -> io::Result<bool> {
+pub(crate) fn is_exposed(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 

@@ -9,6 +9,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderValue};
 use hyper::rt::Executor;
 use hyper::{Request, Uri, Version};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use kernel::contracts::Spawn;
 use std::future::Future;
@@ -29,6 +30,11 @@ const HEADERS_BYTES_MAX: u32 = BUFFER_BYTES_MAX as u32;
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
+/// How often a client is asked whether it is still there, and how long it may take to say so: a
+/// stream may have nothing to tell for hours.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_WAIT: Duration = Duration::from_secs(30);
+
 /// Serves both versions; which one a client speaks is seen from its first bytes.
 pub(super) fn builder(spawn: Arc<dyn Spawn>) -> auto::Builder<Streams> {
     let mut builder = auto::Builder::new(Streams(spawn));
@@ -45,7 +51,10 @@ pub(super) fn builder(spawn: Arc<dyn Spawn>) -> auto::Builder<Streams> {
         .max_header_list_size(HEADERS_BYTES_MAX)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(BUFFER_BYTES_MAX);
+        .max_send_buf_size(BUFFER_BYTES_MAX)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_WAIT);
     builder
 }
 

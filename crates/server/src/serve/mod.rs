@@ -8,12 +8,16 @@ pub(crate) mod tls;
 
 use crate::assemble::Assembled;
 use crate::connections::{Connections, Line, Peer};
-use crate::mcp::transport::stdio;
+use crate::mcp::door::Door;
+use crate::mcp::transport::{http, stdio};
 use crate::request::doors::{Closing, Doors};
 use crate::serve::http2::{Answer, Streams};
 use crate::serve::socket::Socket;
 use crate::serve::tls::Tls;
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
 use engine::Engine;
 use futures::future::{BoxFuture, Either, join_all, join3, select};
 use hyper::Request;
@@ -22,8 +26,9 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
+use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
 use kernel::contracts::Spawn;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -42,6 +47,8 @@ const ACCEPT_PAUSE_MS: u64 = 50;
 const TICK_MS: u64 = 1_000;
 /// How often the files of a certificate are looked at.
 const CERTIFICATE_LOOK_MS: u64 = 2_000;
+/// Where most requests go.
+const MCP_PATH: &str = "/mcp";
 /// What the system says when it has no more descriptors: `ENFILE` and `EMFILE`.
 const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
@@ -54,7 +61,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let stopper = assembled.stopper();
-    let Assembled { router, engine, doors, spawn, ports, connections_max, .. } = assembled;
+    let Assembled { router, engine, doors, door, spawn, .. } = assembled;
+    let Assembled { ports, connections_max, is_behind, .. } = assembled;
     let graceful = GracefulShutdown::new();
     let connections = Connections::new(connections_max);
     {
@@ -67,9 +75,10 @@ pub async fn serve(
             builder: Arc::new(http2::builder(spawn.clone())),
             tls: tls.map(Arc::new),
         };
-        let own = ports.into_iter().map(|port| (port.listener, port.router));
-        let entries = std::iter::once((listener, router)).chain(own);
-        let accepting = entries.map(|(listener, router)| floor.accept_all(listener, router));
+        let own = ports.into_iter().map(|port| (port.listener, Answering::new(port.router, None)));
+        let all = Answering::new(router, (!is_behind).then_some(door));
+        let entries = std::iter::once((listener, all)).chain(own);
+        let accepting = entries.map(|(listener, service)| floor.accept_all(listener, service));
         let serving =
             join3(join_all(accepting), floor.close_late_ones(), floor.renew_certificate());
         // Listeners are closed with what accepts on them.
@@ -96,8 +105,7 @@ struct Floor<'a> {
 
 impl Floor<'_> {
     /// Takes connections in until it is dropped.
-    async fn accept_all(&self, listener: TcpListener, router: Router) {
-        let service = TowerToHyperService::new(router);
+    async fn accept_all(&self, listener: TcpListener, service: Answering) {
         loop {
             match listener.accept().await {
                 Ok((stream, address)) => {
@@ -158,12 +166,44 @@ impl Floor<'_> {
     }
 }
 
+/// What answers the requests of a listener.
+#[derive(Clone)]
+struct Answering {
+    doors: TowerToHyperService<Router>,
+    /// The door that most requests go to, where nothing stands before it: these need no router,
+    /// which makes a dozen things for each request.
+    mcp: Option<Arc<Door>>,
+}
+
+/// An answer that is being made.
+type Answered = Either<
+    BoxFuture<'static, Result<Response, Infallible>>,
+    TowerToHyperServiceFuture<Router, Request<Incoming>>,
+>;
+
+impl Answering {
+    fn new(router: Router, mcp: Option<Arc<Door>>) -> Self {
+        Self { doors: TowerToHyperService::new(router), mcp }
+    }
+
+    fn answer(&self, request: Request<Incoming>) -> Answered {
+        match &self.mcp {
+            Some(door) if request.uri().path() == MCP_PATH => {
+                let (door, request) = (door.clone(), request.map(Body::new));
+                let answering = async move { Ok(http::serve(State(door), request).await) };
+                Either::Left(Box::pin(answering))
+            }
+            Some(_) | None => Either::Right(self.doors.call(request)),
+        }
+    }
+}
+
 /// A connection that was accepted.
 struct Accepted {
     peer: Peer,
     line: Arc<Line>,
     /// What answers its requests.
-    service: TowerToHyperService<Router>,
+    service: Answering,
     /// Tells when the server stops.
     watcher: Watcher,
     /// What speaks with its client.
@@ -183,7 +223,7 @@ impl Accepted {
             http2::unify(&mut request);
             request.extensions_mut().insert(peer);
             let work = if is_stream { answering.stream() } else { answering.work() };
-            let answered = service.call(request);
+            let answered = service.answer(request);
             async move {
                 let held = |body| Answer::new(body, work, is_stream);
                 answered.await.map(|answer| answer.map(held))

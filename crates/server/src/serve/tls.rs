@@ -3,7 +3,7 @@
 //! that cannot be used leaves the old one in use.
 
 use project::folder::Project;
-use project::tls::TlsConfig;
+use project::tables::tls::TlsConfig;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

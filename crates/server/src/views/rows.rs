@@ -254,7 +254,7 @@ pub(crate) fn agent_summary(known: &KnownAgent, is_default: bool) -> rest::Agent
 /// A pipeline in a list.
 pub(crate) fn pipeline(pipeline: &Pipeline) -> rest::PipelineSummary {
     let handler = |handler: &Handler| rest::PipelineHandler {
-        reason: handler.reason.clone(),
+        reason: handler.reasons.text(),
         kind: handler.kind.name().to_owned(),
     };
     rest::PipelineSummary {
@@ -328,14 +328,14 @@ fn handler_counts(
 ) -> Vec<rest::HandlerCount> {
     let mut counts = Vec::new();
     for handler in &pipeline.handlers {
-        let counted: String = handler.reason.chars().take(reason_chars_max).collect();
-        let its = rows.iter().position(|row| row.reason == counted);
-        let row = its.map(|at| rows.remove(at));
+        let is_its = |row: &TallyRow| handler.reasons.take_counted(&row.reason, reason_chars_max);
+        let (its, others): (Vec<TallyRow>, Vec<TallyRow>) = rows.into_iter().partition(is_its);
+        rows = others;
         counts.push(rest::HandlerCount {
-            reason: handler.reason.clone(),
+            reason: handler.reasons.text(),
             kind: handler.kind.name().to_owned(),
-            count: row.as_ref().map_or(0, |row| row.count),
-            last_at: row.map(|row| row.last_at.rfc3339()),
+            count: its.iter().map(|row| row.count).sum(),
+            last_at: its.iter().map(|row| row.last_at).max().map(|last| last.rfc3339()),
         });
     }
     let removed = rows.into_iter().map(|row| rest::HandlerCount {

@@ -8,13 +8,18 @@ use engine::PlanFile;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
-use wire::a2a::{ASKS_EXTENSION, SKILLS_EXTENSION};
+use wire::a2a::{ASKS_EXTENSION, HOPS, SKILLS_EXTENSION};
 
 pub const SETTINGS: &str = "[a2a]\nexpose = [\"it/*\", \"math::*\"]\n";
 pub const ADD: &str = "math::conditional_add";
 
 /// The demo with a plan that asks and one that wants an approval, and these settings.
 pub async fn house(settings: &str) -> House {
+    House::build(project(settings), None).await
+}
+
+/// What that is built from.
+pub fn project(settings: &str) -> Project {
     let mut project = demo_with("plans/it/question.yaml", "it/question", &question().to_string());
     project.plans.push(PlanFile {
         file: "plans/it/approval.yaml".to_owned(),
@@ -22,7 +27,7 @@ pub async fn house(settings: &str) -> House {
         default_id: "it/approval".into(),
     });
     let config = Config::parse("waypost.toml", settings).unwrap();
-    House::build(Project { config, ..project }, None).await
+    Project { config, ..project }
 }
 
 /// A message for a skill.
@@ -252,7 +257,7 @@ async fn errors_are_told_by_the_table_in_both_bindings() {
         ("SendMessage", bad(json!({"data": {"a": "x"}})), -32602),
         ("SendMessage", bad(json!({"text": "a", "mediaType": "image/png"})), -32005),
         ("SendMessage", json!({"message": message("m", "none", json!({"data": {}}))}), -32602),
-        ("CreateTaskPushNotificationConfig", json!({}), -32003),
+        ("CreateTaskPushNotificationConfig", json!({}), -32602),
         ("NoSuchMethod", json!({}), -32601),
         ("message/send", json!({}), -32009),
         ("GetTask", json!({"id": "x", "historyLength": -1}), -32602),
@@ -268,12 +273,8 @@ async fn errors_are_told_by_the_table_in_both_bindings() {
         (Method::GET, "/a2a/v1/nothing/here", 404, None),
         (Method::DELETE, "/a2a/v1/tasks/x", 405, None),
         (Method::GET, "/a2a/v1/tasks?pageSize=many", 400, None),
-        (
-            Method::GET,
-            "/a2a/v1/tasks/x/pushNotificationConfigs",
-            400,
-            Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
-        ),
+        (Method::GET, "/a2a/v1/tasks/x/pushNotificationConfigs", 404, Some("TASK_NOT_FOUND")),
+        (Method::PUT, "/a2a/v1/tasks/x/pushNotificationConfigs/y", 405, None),
     ] {
         let answer = open(&house, method, path, &Value::Null).await;
         let told = answer.body["error"]["details"][0]["reason"].as_str();
@@ -312,7 +313,8 @@ async fn the_card_shows_what_can_be_called_and_is_kept() {
     let card = &answer.body;
     let addresses: Vec<&Value> =
         card["supportedInterfaces"].as_array().unwrap().iter().map(|one| &one["url"]).collect();
-    assert_eq!(addresses, ["http://localhost:8420/a2a/v1", "http://localhost:8420/a2a/v1"]);
+    let (http, grpc) = ("http://localhost:8420/a2a/v1", "localhost:8420");
+    assert_eq!(addresses, [http, http, grpc, http, http], "three bindings of 1.0, two of 0.3");
     let skills = card["skills"].as_array().unwrap();
     assert!(skills.iter().any(|skill| skill["id"] == ADD), "{card}");
     let schemas = &card["capabilities"]["extensions"][0]["params"]["skills"][ADD]["input"];
@@ -328,4 +330,20 @@ async fn the_card_shows_what_can_be_called_and_is_kept() {
     assert_eq!(extended["result"]["skills"], card["skills"]);
     let rest = open(&house, Method::GET, "/a2a/v1/extendedAgentCard", &Value::Null).await;
     assert_eq!(rest.body, extended["result"]);
+}
+
+#[tokio::test]
+async fn a_circle_of_agents_ends() {
+    let house = house(&format!("{SETTINGS}[limits]\na2a_hops_max = 3\n")).await;
+    let sent = |id: &str, hops: Value| {
+        let mut sent = message(id, ADD, json!({"data": {"a": 1, "b": 2}}));
+        sent["metadata"][HOPS] = hops;
+        json!({"message": sent})
+    };
+    let taken = rpc(&house, "SendMessage", sent("m1", json!(3))).await;
+    assert_eq!(state(&taken["result"]["task"]), "COMPLETED");
+    let refused = rpc(&house, "SendMessage", sent("m2", json!(4))).await;
+    assert_eq!(code(&refused), -32004, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("a2a_hops_max"), "{refused}");
+    assert_eq!(code(&rpc(&house, "SendMessage", sent("m3", json!("many"))).await), -32602);
 }

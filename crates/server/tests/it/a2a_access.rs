@@ -37,11 +37,46 @@ async fn every_operation_wants_a_credential_in_both_bindings() {
             assert_eq!(answer.body["error"]["code"], -32000, "{answer:?}");
         }
         let verb: Method = operation.verb.parse().unwrap();
-        let path = format!("/a2a/v1{}", operation.path.replace("{id}", "x"));
+        let path =
+            format!("/a2a/v1{}", operation.path.replace("{id}", "x").replace("{configId}", "y"));
         let headers = [("a2a-version", "1.0")];
         let answer = read(guarded.open(verb, &path, &headers, &json!({})).await).await;
         let status = &answer.body["error"]["status"];
         assert_eq!((answer.status, status), (401, &json!("UNAUTHENTICATED")), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn clients_of_0_3_pass_the_same_checks() {
+    let guarded = guarded().await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let call = async |key: Option<&str>, method: &str, params: Value| -> Answer {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let headers: Vec<_> = key.map(|key| ("x-api-key", key)).into_iter().collect();
+        read(guarded.open(Method::POST, "/a2a/v1", &headers, &body).await).await
+    };
+    let answer = rpc(&guarded, Some(&ann), "SendMessage", &sent("m1")).await;
+    let id = answer.body["result"]["task"]["id"].clone();
+    let path = format!("/a2a/v1/v1/tasks/{}", id.as_str().unwrap());
+    for method in [
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/resubscribe",
+        "tasks/pushNotificationConfig/get",
+        "tasks/pushNotificationConfig/list",
+        "tasks/pushNotificationConfig/delete",
+    ] {
+        let params = json!({"id": id, "pushNotificationConfigId": "x"});
+        let stranger = call(None, method, params.clone()).await;
+        assert_eq!((stranger.status, &stranger.body["error"]["code"]), (401, &json!(-32000)));
+        let other = call(Some(&bob), method, params).await;
+        assert_eq!(other.body["error"]["code"], -32001, "{method}: {other:?}");
+    }
+    let own = call(Some(&ann), "tasks/get", json!({"id": id})).await;
+    assert_eq!(own.body["result"]["status"]["state"], "completed", "{own:?}");
+    for (key, status) in [(None, 401), (Some(&bob), 404), (Some(&ann), 200)] {
+        let headers: Vec<_> = key.map(|key| ("x-api-key", key.as_str())).into_iter().collect();
+        assert_eq!(guarded.get(&path, &headers).await.status, status, "{key:?}");
     }
 }
 

@@ -23,7 +23,7 @@ async fn opened(house: &House, method: Method, path: &str, body: &Value) -> Resp
 }
 
 /// All events of a stream, once it has ended.
-async fn events(response: Response<Body>) -> Vec<Value> {
+pub async fn events(response: Response<Body>) -> Vec<Value> {
     let answer = timeout(WAIT, read(response)).await.expect("the stream has not ended");
     let lines = answer.text.lines();
     assert!(

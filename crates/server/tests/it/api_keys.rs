@@ -1,15 +1,15 @@
 //! `/api/v1/keys` and `/api/v1/whoami`: keys are created, used, rotated and revoked, by those who
 //! administer what they reach.
 
-use crate::house::{Answer, House, refused, request, text};
+use crate::house::{Answer, House, LOOKS_MAX, refused, request, text};
 use axum::body::Body;
 use axum::http::Method;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
 
 /// Long enough for a server that asks for credentials.
 pub const ADMIN: &str = "an-admin-key-of-more-than-32-characters";
@@ -290,10 +290,24 @@ async fn what_no_key_can_be_is_refused_at_its_place() {
     assert_eq!(get(&house, ADMIN, KEYS).await.body["items"], json!([]));
 }
 
+/// How long a server may take until it connects to another one, on a busy machine.
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits until a request came with this key, and was let in.
+async fn until_used(house: &House, key: &Key) {
+    for _ in 0..LOOKS_MAX {
+        if get(house, ADMIN, &key.path()).await.body["usedAt"].is_string() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for a request with the key `{}`", key.id);
+}
+
 #[tokio::test]
 async fn an_answer_that_is_waited_for_ends_with_its_key() {
     // It takes connections, and never answers.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let settings = format!(
         "[limits]\nupstream_connect_timeout_ms = 60000\n[mcp.servers.far]\nurl = \"http://{}/mcp\"",
         silent.local_addr().unwrap()
@@ -306,12 +320,14 @@ async fn an_answer_that_is_waited_for_ends_with_its_key() {
         (answer, Instant::now())
     };
     let revoke = async {
-        // By then the request waits for the silent server.
-        sleep(Duration::from_millis(200)).await;
+        // The server waits for the silent one, and with it the request that was let in.
+        let connected = timeout(CONNECT_LIMIT, silent.accept()).await;
+        let held = connected.expect("the server should connect to the silent one").unwrap();
+        until_used(&house, &key).await;
         key.revoke(&house).await;
-        Instant::now()
+        (Instant::now(), held)
     };
-    let ((answer, ended), revoked) = tokio::join!(check, revoke);
+    let ((answer, ended), (revoked, _held)) = tokio::join!(check, revoke);
     assert_eq!(answer.refusal(), refused(401, "unauthorized", &[]));
     let told = "the credential ended before the answer was there";
     assert_eq!(answer.body["detail"], told, "{answer:?}");

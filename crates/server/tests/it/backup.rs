@@ -22,7 +22,7 @@ async fn a_restored_server_has_what_was_acknowledged_and_goes_on_with_it() {
     assert_eq!(answer.body["dir"], json!(into));
     assert_eq!(
         (&answer.body["beside"], &answer.body["leftOut"]),
-        (&json!(["secret.key"]), &json!([]))
+        (&json!(["secret.key", "card-keys.pem"]), &json!([]))
     );
     let later = house.greeting().await;
 

@@ -20,7 +20,8 @@ async fn a_known_reason_is_handled_and_no_model_is_asked() {
     let expected = json!({"status": "ok", "path": "deterministic", "resultEvent": event});
     assert_eq!((repaired.status, &repaired.body), (200, &expected));
     assert_eq!(repaired.header("content-type"), "application/json");
-    assert_eq!(repaired.text, serde_json::to_string_pretty(&repaired.body).unwrap());
+    let written = serde_json::to_string_pretty(&repaired.body).unwrap();
+    assert_eq!(repaired.text, format!("{written}\n"));
     let told = journal(&house, "desk", "T-100").await;
     assert_eq!(count(&told, "turn.started"), 0, "{told:?}");
     assert_eq!(count(&told, "agent.entered"), 0, "{told:?}");
@@ -197,7 +198,8 @@ async fn a_question_on_the_way_is_accepted_and_names_its_ask() {
     let (house, _) = desk().await;
     let first = post(&house, "T-500", "Ask first").await;
     assert_eq!(first.status, 202, "{first:?}");
-    assert_eq!(first.text, serde_json::to_string_pretty(&first.body).unwrap());
+    let written = serde_json::to_string_pretty(&first.body).unwrap();
+    assert_eq!(first.text, format!("{written}\n"));
     assert_eq!(first.body["path"], "deterministic");
     assert_eq!(
         (&first.body["status"], &first.body["tradeId"]),

@@ -61,7 +61,7 @@ impl Guarded {
     }
 
     /// A new key with this role, and at most these scopes where some are named.
-    async fn made(&self, role: Role, scopes: &[Scope], expires: Expiry) -> Made {
+    pub async fn made(&self, role: Role, scopes: &[Scope], expires: Expiry) -> Made {
         let scopes: Option<Scopes> = (!scopes.is_empty()).then(|| scopes.iter().copied().collect());
         self.identity.create(&maker(), new_key(role, scopes, expires)).await.unwrap()
     }
@@ -135,7 +135,7 @@ fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
     NewKey { name: role.name().to_owned(), of: None, realms, scopes, expires }
 }
 
-fn maker() -> Maker {
+pub fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
     let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
     Maker { subject: "admin".into(), actor: None, key: None, grants, via: Via::default() }

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::leaks;
 use tower::ServiceExt;
 
 /// The address that the server believes to listen on.
@@ -27,7 +28,16 @@ pub struct House {
     router: Router,
     pub engine: Engine,
     /// None where it is somebody else's.
-    _data: Option<TempDir>,
+    data: Option<TempDir>,
+}
+
+impl Drop for House {
+    /// Whatever a test is about: no credential that was used in it is in the data folder.
+    fn drop(&mut self) {
+        if let Some(data) = self.data.as_ref().filter(|_| !std::thread::panicking()) {
+            leaks::assert_none_below(data.path());
+        }
+    }
 }
 
 /// An answer, read to its end.
@@ -63,7 +73,7 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let assembled = assembled(project, &data, address, admin_key).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
+        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
     }
 
     /// A project whose upstreams may name these variables.
@@ -79,7 +89,7 @@ impl House {
         };
         let setup = Setup { variables: Arc::new(lookup), ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
+        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
     }
 
     /// A project with more tools and shelves.
@@ -88,7 +98,7 @@ impl House {
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let setup = Setup { extra, ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, _data: Some(data) }
+        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
     }
 
     /// A server over a folder that is there before it and after it; who held it last may not have
@@ -110,7 +120,7 @@ impl House {
                 Ok(assembled) => {
                     let stopper = assembled.stopper();
                     let Assembled { router, engine, .. } = assembled;
-                    return (Self { router, engine, _data: None }, stopper);
+                    return (Self { router, engine, data: None }, stopper);
                 }
                 Err(error) if error.holder().is_some() => {
                     tokio::time::sleep(Duration::from_millis(10)).await;

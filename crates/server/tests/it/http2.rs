@@ -156,7 +156,7 @@ async fn requests_of_one_connection_are_answered_side_by_side() {
     let nothing = Value::Null;
     let asking = (0..20).map(|_| client.ask("GET /livez", &nothing));
     for (status, text) in futures::future::join_all(asking).await {
-        assert_eq!((status, text.as_str()), (StatusCode::OK, "{\"status\":\"live\"}"));
+        assert_eq!((status, text.as_str()), (StatusCode::OK, "{\"status\":\"live\"}\n"));
     }
     // Large ones, beyond what may be sent ahead.
     let (status, text) = client.ask("GET /openapi.json", &Value::Null).await;

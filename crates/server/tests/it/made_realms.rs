@@ -6,7 +6,7 @@ use crate::house::{Answer, House, LOOKS_MAX, refused, request};
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
 use engine::system::clock::{SystemClock, TokioSpawn};
-use kernel::contracts::realms::{LostEntries, Removal};
+use kernel::contracts::identity::realms::{LostEntries, Removal};
 use kernel::values::ids::Millis;
 use project::config::Config;
 use project::folder::Project;

@@ -67,7 +67,7 @@ async fn a_port_of_its_own_serves_one_pipeline_and_ends_with_the_server() {
     let taken = exchange(address, &host, "POST /desk/cases", case).await;
     assert!(taken.starts_with("HTTP/1.1 200 OK\r\n") && taken.contains("TradeRepaired"), "{taken}");
     let health = exchange(address, &host, "GET /health", "").await;
-    assert!(health.ends_with("{\"status\":\"UP\"}"), "{health}");
+    assert!(health.ends_with("{\"status\":\"UP\"}\n"), "{health}");
     // Nothing else is there, and only its own name is one.
     for head in ["POST /other/cases", "GET /api/v1/sessions", "GET /livez"] {
         let answer = exchange(address, &host, head, "").await;

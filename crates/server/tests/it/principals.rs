@@ -2,7 +2,7 @@
 //! keys are worth.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{ADDRESS, Answer, House, refused, request, setup, text};
+use crate::house::{ADDRESS, Answer, House, approval, refused, request, setup, text};
 use axum::body::Body;
 use axum::http::Method;
 use engine::AllowAll;
@@ -281,4 +281,49 @@ async fn a_stream_ends_with_the_role_that_let_its_reader_see_it() {
     let read = String::from_utf8(read).unwrap();
     assert!(read.contains("event: error") && read.contains("not_found"), "{read}");
     assert_eq!(key.status(&house).await, 200);
+}
+
+/// A project that others reach, perhaps with a principal who was `local` too.
+fn with_local(is_principal: bool) -> Project {
+    let file = "principals:\n  ann:\n    realms: {default: [member]}\n    identities: [local]\n";
+    let names = KnownNames { issuers: Some(&[]), has_policies: false };
+    let read = read_text(file, "principals.yaml", names, &Limits::default());
+    let principals = is_principal.then(|| read.unwrap().0);
+    Project { principals, ..project("") }
+}
+
+#[tokio::test]
+async fn a_run_of_local_mode_continues_unless_the_principal_that_was_local_is_disabled() {
+    for is_principal in [false, true] {
+        let data = tempfile::tempdir().unwrap();
+        let (house, stopper) = House::over(Project::demo, &data, None).await;
+        let asked = house.run(json!({"plan": approval()})).await;
+        let path = format!("/api/v1/asks/{}", text(&asked["run"]["asks"][0]["id"]));
+        stopper.stop().await;
+        drop(house);
+
+        let (house, stopper) = House::over(|| with_local(is_principal), &data, Some(ADMIN)).await;
+        let member = Key::created(&house, ADMIN, json!({"name": "another"})).await;
+        let unseen = get(&house, &member.text, &path).await;
+        assert_eq!(unseen.refusal(), refused(404, "not_found", &[]), "it is nobody else's");
+        let approve = async || {
+            let ask = get(&house, ADMIN, &path).await.body;
+            let decision = json!({"callId": ask["calls"][0]["callId"], "approve": true});
+            let body = json!({"decisions": [decision]});
+            send(&house, ADMIN, Method::POST, &path, body).await.body["run"].clone()
+        };
+        if is_principal {
+            let disabled = format!("{PRINCIPALS}/ann/disable");
+            let disabled = send(&house, ADMIN, Method::POST, &disabled, Value::Null).await;
+            assert_eq!(disabled.status, 200, "{disabled:?}");
+            let stuck = approve().await;
+            assert_eq!(stuck["status"], "stuck", "{stuck}");
+            assert_eq!(stuck["lastError"]["name"], "NotPermittedAnyMore", "{stuck}");
+        } else {
+            let done = approve().await;
+            let came = (text(&done["status"]), done["answer"].as_f64());
+            assert_eq!(came, ("completed".to_owned(), Some(3.0)), "{done}");
+        }
+        stopper.stop().await;
+    }
 }

@@ -1,6 +1,9 @@
 //! The server on a real socket, from the first request to its end.
 
 use crate::house::assembled;
+use axum::http::StatusCode;
+use axum::middleware::map_response;
+use axum::response::Response;
 use project::folder::Project;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -37,7 +40,7 @@ async fn a_server_answers_and_ends_when_it_is_told_to() {
 
     let answer = exchange(address, "GET /livez", "").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("{\"status\":\"live\"}"), "{answer}");
+    assert!(answer.ends_with("{\"status\":\"live\"}\n"), "{answer}");
     let waiting = exchange(
         address,
         "POST /api/v1/runs",
@@ -63,4 +66,33 @@ async fn a_server_answers_and_ends_when_it_is_told_to() {
     timeout(LIMIT, idle.read_to_end(&mut rest)).await.unwrap().unwrap();
     assert!(rest.is_empty());
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+/// Every answer with a status that no door has.
+async fn marked(mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::IM_A_TEAPOT;
+    response
+}
+
+#[tokio::test]
+async fn what_stands_before_the_doors_stands_before_each_of_them() {
+    for (is_behind, status) in [(false, "405 Method Not Allowed"), (true, "418 I'm a teapot")] {
+        let data = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut assembled = assembled(Project::demo(), &data, address, None).await;
+        if is_behind {
+            assembled.behind(|router| router.layer(map_response(marked)));
+        }
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
+            let _ = stopped.await;
+        }));
+        let answer = exchange(address, "PATCH /mcp", "").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{answer}");
+        assert!(answer.contains("allow: POST, GET, DELETE, OPTIONS\r\n"), "{answer}");
+        assert!(answer.contains("x-content-type-options: nosniff\r\n"), "{answer}");
+        stop.send(()).unwrap();
+        timeout(LIMIT, serving).await.unwrap().unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use crate::house::{LOOKS_MAX, assembled};
 use crate::http2::Client;
 use crate::pipeline_start::plain;
 use project::folder::Project;
-use project::tls::TlsConfig;
+use project::tables::tls::TlsConfig;
 use serde_json::Value;
 use server::Tls;
 use std::net::SocketAddr;
@@ -157,7 +157,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>, host: SocketAddr) {
     let request = format!("GET /livez HTTP/1.1\r\nhost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    while !answer.ends_with(b"{\"status\":\"live\"}") {
+    while !answer.ends_with(b"{\"status\":\"live\"}\n") {
         let read = timeout(LIMIT, stream.read_buf(&mut answer)).await.unwrap().unwrap();
         assert!(read > 0, "{}", String::from_utf8_lossy(&answer));
     }
@@ -169,14 +169,14 @@ async fn requests_are_answered_over_tls() {
     let mut stream = served.connect().await;
     let answer = exchange(&mut stream, served.address, "GET /livez").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("{\"status\":\"live\"}"), "{answer}");
+    assert!(answer.ends_with("{\"status\":\"live\"}\n"), "{answer}");
     // A large answer, and a pipeline's own port.
     let mut stream = served.connect().await;
     let answer = exchange(&mut stream, served.address, "GET /openapi.json").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("/api/v1/runs"));
     let mut stream = connect(served.own).await;
     let answer = exchange(&mut stream, served.own, "GET /health").await;
-    assert!(answer.ends_with("{\"status\":\"UP\"}"), "{answer}");
+    assert!(answer.ends_with("{\"status\":\"UP\"}\n"), "{answer}");
     served.stop().await;
 }
 
@@ -191,7 +191,7 @@ async fn a_client_chooses_its_version_of_http() {
     assert_eq!(agreed(&newer).as_deref(), Some("h2"), "the better one of both");
     let client = Client::new(newer, served.address).await;
     let (status, text) = client.ask("GET /livez", &Value::Null).await;
-    assert_eq!((status.as_u16(), text.as_str()), (200, "{\"status\":\"live\"}"));
+    assert_eq!((status.as_u16(), text.as_str()), (200, "{\"status\":\"live\"}\n"));
     let mut older = connect_by(served.address, &["http/1.1"]).await;
     assert_eq!(agreed(&older).as_deref(), Some("http/1.1"));
     let answer = exchange(&mut older, served.address, "GET /livez").await;

@@ -2,7 +2,7 @@
 
 use super::*;
 use kernel::contracts::Page;
-use kernel::contracts::audit::AuditFilter;
+use kernel::contracts::identity::audit::AuditFilter;
 use kernel::identity::audit::ChainName;
 use kernel::tool::call::Caller;
 use project::realm::local_caller;

@@ -7,7 +7,7 @@ use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, for_whole_server};
 use crate::request::params::{Params, no_such, page, short};
 use axum::Json;
-use kernel::contracts::audit::{AuditFilter, Found};
+use kernel::contracts::identity::audit::{AuditFilter, Found};
 use kernel::identity::audit::{ChainName, Entry, Said};
 use kernel::identity::chain::{BadHead, Head};
 use kernel::tool::call::Caller;

@@ -16,7 +16,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
 use identity::keys::{Expiry, KeyRefusal, Made, NewKey};
-use kernel::contracts::api_keys::StoredKey;
+use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::definition::plan::mistake::meant;
 use kernel::definition::plan::source::child_pointer;
 use kernel::identity::directory::Directory;

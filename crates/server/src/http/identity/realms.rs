@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode};
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
-use kernel::contracts::realms::RealmRecord;
+use kernel::contracts::identity::realms::RealmRecord;
 use kernel::identity::grants::RealmPattern;
 use kernel::identity::realm::RealmSettings;
 use kernel::identity::roles::Role;

@@ -49,9 +49,20 @@ pub(in crate::http) struct Reading {
     reloads: [(&'static str, u64); 2],
     /// Whether what they say is not served.
     reload_refused: bool,
+    /// None where there are no webhooks.
+    pushes: Option<PushReading>,
     /// When the process began to serve, and now.
     started: Millis,
     now: Millis,
+}
+
+/// The webhooks at that moment.
+#[derive(Debug)]
+struct PushReading {
+    /// What became of what was posted to them.
+    outcomes: [(&'static str, u64); 3],
+    /// For how many there may be more.
+    live: u64,
 }
 
 /// One upstream at that moment.
@@ -63,6 +74,8 @@ struct UpstreamReading {
     restarts: u64,
     /// Whether calls of it are refused after failures.
     refused: bool,
+    /// How often its card changed, if it is an agent.
+    card_changes: Option<u64>,
 }
 
 impl Reading {
@@ -85,6 +98,10 @@ impl Reading {
             answers: doors.answers.given(),
             reloads: doors.reloads.counts(),
             reload_refused: doors.reloads.is_broken(),
+            pushes: doors.push.as_ref().map(|push| PushReading {
+                outcomes: push.counts.counts(),
+                live: push.counts.live(),
+            }),
             started: doors.started,
             now: engine.clock().now(),
         }
@@ -153,6 +170,13 @@ impl Reading {
         counters("code", "http_responses", "Answers of all endpoints").encode(encoder, answers)?;
         let told = counters("outcome", "reloads", "Files that changed and were read again");
         told.encode(encoder, self.reloads)?;
+        if let Some(PushReading { outcomes, live }) = &self.pushes {
+            let told = counters("outcome", "pushes", "Updates that were posted to webhooks");
+            told.encode(encoder, *outcomes)?;
+            let (name, help) = ("webhooks_live", "Webhooks that there may be more for");
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(*live).encode(metric)?;
+        }
         self.encode_store(encoder)
     }
 
@@ -234,7 +258,12 @@ impl Reading {
         told.encode(encoder, of(|upstream| upstream.restarts))?;
         let told =
             gauges("upstream", "upstream_breaker_open", "Whether calls of an upstream are refused");
-        told.encode(encoder, of(|upstream| u64::from(upstream.refused)))
+        told.encode(encoder, of(|upstream| u64::from(upstream.refused)))?;
+        let agents = self.upstreams.iter();
+        let agents = agents.filter_map(|agent| Some((agent.name.as_str(), agent.card_changes?)));
+        let told =
+            counters("upstream", "upstream_card_changes", "How often the card of an agent changed");
+        told.encode(encoder, agents)
     }
 }
 
@@ -271,6 +300,7 @@ fn upstreams(doors: &Doors, caller: &Caller, refused: &[Guarded]) -> Vec<Upstrea
             up: status.state == UpstreamState::Ready,
             tools: status.tools as u64,
             restarts: status.restarts,
+            card_changes: status.agent.map(|agent| agent.changes),
         })
     };
     readable(doors, caller).into_iter().filter_map(read).collect()
@@ -349,6 +379,7 @@ mod tests {
                 up: false,
                 tools: 9,
                 restarts: 2,
+                card_changes: Some(1),
                 refused: true,
             }],
             tools_refused: 3,
@@ -366,6 +397,10 @@ mod tests {
             answers: vec![("429".to_owned(), 8)],
             reloads: [("taken", 1), ("refused", 2)],
             reload_refused: true,
+            pushes: Some(PushReading {
+                outcomes: [("taken", 4), ("failed", 2), ("ended", 1)],
+                live: 5,
+            }),
             started: Millis(500),
             now: Millis(6_500),
         }
@@ -410,10 +445,13 @@ mod tests {
             "waypost_upstream_tools{upstream=\"crm\"} 9",
             "waypost_upstream_restarts_total{upstream=\"crm\"} 2",
             "waypost_upstream_breaker_open{upstream=\"crm\"} 1",
+            "waypost_upstream_card_changes_total{upstream=\"crm\"} 1",
             "waypost_tool_breakers_open 3",
             "waypost_http_responses_total{code=\"429\"} 8",
             "waypost_reloads_total{outcome=\"refused\"} 2",
             "waypost_reload_refused 1",
+            "waypost_pushes_total{outcome=\"failed\"} 2",
+            "waypost_webhooks_live 5",
             "waypost_start_time_seconds 0.5",
             "# EOF",
         ] {

@@ -2,7 +2,7 @@
 //! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
 //! cut off comes back with the last `id` and misses nothing.
 
-use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
+use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, broken_off, permit, told};
 use crate::http::sessions::open_asks;
 use crate::problem::{Failure, Result};
 use crate::request::cursors::{Purpose, refused};
@@ -144,6 +144,8 @@ struct Feed {
 }
 
 impl Source for Feed {
+    type Event = Event;
+
     async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
         let asks = open_asks(doors, &self.caller, None).await?;
         let realm = self.caller.realm.as_str().to_owned();
@@ -169,6 +171,10 @@ impl Source for Feed {
 
     async fn woken(&mut self) {
         self.watch.changed().await;
+    }
+
+    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+        broken_off(&failure)
     }
 }
 

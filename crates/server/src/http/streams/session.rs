@@ -2,7 +2,7 @@
 //! session first, then each event under its sequence, `end` when the latest run is over. What is
 //! sent is durable: the engine reads it from the store.
 
-use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, permit, told};
+use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, broken_off, permit, told};
 use crate::http::sessions;
 use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Who};
@@ -67,6 +67,8 @@ struct Followed {
 }
 
 impl Source for Followed {
+    type Event = Event;
+
     async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
         let Some(row) = self.begins.take() else { return Ok(None) };
         let session = sessions::session(doors, &self.caller, row).await?;
@@ -89,5 +91,9 @@ impl Source for Followed {
 
     async fn woken(&mut self) {
         self.events.woken().await;
+    }
+
+    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+        broken_off(&failure)
     }
 }

@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use engine::ListVersion;
-use futures::future::{Either, pending, select};
-use futures::stream;
+use futures::future::{Either, pending, ready, select};
+use futures::{Stream, StreamExt, stream};
 use kernel::tool::call::Caller;
 use serde::Serialize;
 use serde_json::json;
@@ -28,40 +28,78 @@ pub(in crate::http) const LAST_EVENT_ID: &str = "last-event-id";
 
 /// What a stream tells.
 pub(crate) trait Source: Send + 'static {
+    /// An event as it goes out.
+    type Event: Send + 'static;
+
     /// What it begins with, where that is no event like the others.
-    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Event>>> + Send;
+    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Self::Event>>> + Send;
 
     /// What there is to tell now.
-    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look>> + Send;
+    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look<Self::Event>>> + Send;
 
     /// Waits until there may be more.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 
     /// The last event, where it cannot go on.
-    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
-        told("error", &json!({"code": failure.code(), "detail": failure.message()}))
-    }
+    fn broken(&self, doors: &Doors, failure: Failure) -> Self::Event;
 }
 
 /// What a look at a source found.
-pub(crate) enum Look {
+pub(crate) enum Look<E = Event> {
     /// An event.
-    Event(Event),
+    Event(E),
     /// The last one there will be.
-    Last(Event),
+    Last(E),
+    /// There is nothing more to tell.
+    End,
     /// Nothing, until something is committed.
     Nothing,
 }
 
-/// A stream of events as an answer.
-pub(crate) fn answer(doors: Shared, source: impl Source, permit: StreamPlace) -> Response {
-    let closing = doors.closing();
-    let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
-    let events = stream::unfold(tail, |mut tail| async move {
-        let event = tail.next().await?;
-        Some((Ok::<Event, Infallible>(event), tail))
+/// What a stream is made of.
+pub(crate) enum Piece<E> {
+    /// An event.
+    Event(E),
+    /// There was none for a while.
+    StillHere,
+    /// The server stops, and the stream with it.
+    Closing,
+}
+
+/// A stream of server-sent events as an answer.
+pub(crate) fn answer(
+    doors: Shared,
+    source: impl Source<Event = Event>,
+    permit: StreamPlace,
+) -> Response {
+    let events = pieces(doors, source, permit).filter_map(|piece| {
+        ready(match piece {
+            Piece::Event(event) => Some(Ok::<Event, Infallible>(event)),
+            Piece::StillHere => Some(Ok(Event::default().comment("still here"))),
+            // Without a last event: the client comes back when the server does.
+            Piece::Closing => None,
+        })
     });
     ([("x-accel-buffering", "no")], Sse::new(events)).into_response()
+}
+
+/// The same before it is written.
+pub(crate) fn pieces<S: Source>(
+    doors: Shared,
+    source: S,
+    permit: StreamPlace,
+) -> impl Stream<Item = Piece<S::Event>> + Send + 'static {
+    let closing = doors.closing();
+    let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
+    stream::unfold(tail, |mut tail| async move {
+        let piece = tail.next().await?;
+        Some((piece, tail))
+    })
+}
+
+/// The last event of a stream that cannot go on, where it has none of its own.
+pub(in crate::http) fn broken_off(failure: &Failure) -> Event {
+    told("error", &json!({"code": failure.code(), "detail": failure.message()}))
 }
 
 /// How far a stream is.
@@ -81,41 +119,47 @@ struct Tail<S> {
 }
 
 impl<S: Source> Tail<S> {
-    /// The next event, or none after the last one.
-    async fn next(&mut self) -> Option<Event> {
+    /// The next piece, or none after the last one.
+    async fn next(&mut self) -> Option<Piece<S::Event>> {
         match self.tell().await {
-            Ok(event) => event,
+            Ok(piece) => piece,
             Err(failure) => {
                 self.stage = Stage::Over;
-                Some(self.source.broken(&self.doors, failure))
+                Some(Piece::Event(self.source.broken(&self.doors, failure)))
             }
         }
     }
 
-    async fn tell(&mut self) -> Result<Option<Event>> {
+    async fn tell(&mut self) -> Result<Option<Piece<S::Event>>> {
         if let Stage::Begun = self.stage {
             self.stage = Stage::Following;
             let first = self.source.first(&self.doors).await?;
             if first.is_some() {
-                return Ok(first);
+                return Ok(first.map(Piece::Event));
             }
         }
         while let Stage::Following = self.stage {
             // Before the look: what changes after it ends the wait.
             let rights = self.doors.engine.tools().list_version();
             match self.source.look(&self.doors).await? {
-                Look::Event(event) => return Ok(Some(event)),
+                Look::Event(event) => return Ok(Some(Piece::Event(event))),
                 Look::Last(event) => {
                     self.stage = Stage::Over;
-                    return Ok(Some(event));
+                    return Ok(Some(Piece::Event(event)));
+                }
+                Look::End => {
+                    self.stage = Stage::Over;
+                    return Ok(None);
                 }
                 Look::Nothing => {}
             }
             match self.woken(rights.as_ref()).await {
                 Woken::Source => {}
-                Woken::Heartbeat => return Ok(Some(Event::default().comment("still here"))),
-                // Without a last event: the client comes back when the server does.
-                Woken::Closing => return Ok(None),
+                Woken::Heartbeat => return Ok(Some(Piece::StillHere)),
+                Woken::Closing => {
+                    self.stage = Stage::Over;
+                    return Ok(Some(Piece::Closing));
+                }
             }
         }
         Ok(None)

@@ -139,6 +139,7 @@ fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
         }
         // A lack that has no name in the protocol is told in words.
         OwnWords::Lacks(lacks) => (!lacks.is_none()).then(|| Err(lacking(lacks))),
+        OwnWords::Reply(_) => None,
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let status = match &said {
         // An error of the protocol is no result.
         Some(OwnWords::Error(_)) => TaskStatus::Failed,
-        Some(OwnWords::Result(_) | OwnWords::Lacks(_)) | None => {
+        Some(OwnWords::Result(_) | OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
             TaskStatus::of(&report, requests.len())
         }
     };
@@ -53,7 +53,9 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
         TaskStatus::Failed => {
             task["error"] = match said {
                 Some(OwnWords::Error(error)) => error,
-                Some(OwnWords::Result(_) | OwnWords::Lacks(_)) | None => error(&report),
+                Some(OwnWords::Result(_) | OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
+                    error(&report)
+                }
             };
         }
         TaskStatus::Working | TaskStatus::Cancelled => {}

@@ -3,25 +3,32 @@
 //! see different things.
 
 use crate::mcp::messages::message::{Said, text};
-use axum::http::HeaderMap;
+use axum::http::header::AsHeaderName;
+use axum::http::{HeaderMap, HeaderName};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::fmt::Display;
 use wire::jsonrpc::RpcError;
 use wire::mcp::{HEADER_METHOD, HEADER_MISMATCH, HEADER_NAME, HEADER_PARAM, HEADER_VERSION};
 
 /// In a tool's input schema: the argument is repeated in this header.
 const ANNOTATION: &str = "x-mcp-header";
 
+/// Names that most requests say. What is static need not be read letter by letter each time.
+pub(crate) static VERSION: HeaderName = HeaderName::from_static(HEADER_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(HEADER_METHOD);
+static NAME: HeaderName = HeaderName::from_static(HEADER_NAME);
+
 /// A header as text, without the spaces around it; what is no ASCII is empty.
-pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(crate) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default().trim())
 }
 
 /// The version's header is required, whatever else is wrong.
 pub(crate) fn has_version(headers: &HeaderMap) -> Result<(), RpcError> {
-    if headers.contains_key(HEADER_VERSION) {
+    if headers.contains_key(&VERSION) {
         return Ok(());
     }
     Err(mismatch(format!("the header `{HEADER_VERSION}` is missing")))
@@ -34,8 +41,8 @@ pub(crate) fn check(
     method: &str,
     said: &Said<'_>,
 ) -> Result<(), RpcError> {
-    same(headers, HEADER_VERSION, Some(version))?;
-    same(headers, HEADER_METHOD, Some(method))?;
+    same(headers, &VERSION, Some(version))?;
+    same(headers, &METHOD, Some(method))?;
     let subject = match method {
         "tools/call" | "prompts/get" => said.name,
         "resources/read" => said.uri,
@@ -44,7 +51,7 @@ pub(crate) fn check(
     };
     // Where the body does not say it, the method will.
     match subject.and_then(text) {
-        Some(subject) => same(headers, HEADER_NAME, Some(&subject)),
+        Some(subject) => same(headers, &NAME, Some(&subject)),
         None => Ok(()),
     }
 }
@@ -74,7 +81,8 @@ pub(crate) fn check_arguments(
             Some(Value::String(value)) => Some(Cow::Borrowed(value.as_str())),
             Some(Value::Bool(value)) => Some(Cow::Owned(value.to_string())),
             Some(Value::Number(number)) => {
-                let told = header(headers, &header_name).and_then(|told| told.parse::<f64>().ok());
+                let told = header(headers, header_name.as_str());
+                let told = told.and_then(|told| told.parse::<f64>().ok());
                 if told.is_some() && told == number.as_f64() {
                     // The same number, maybe in other digits.
                     continue;
@@ -84,13 +92,17 @@ pub(crate) fn check_arguments(
             // Its schema refuses it.
             Some(Value::Array(_) | Value::Object(_)) => continue,
         };
-        same(headers, &header_name, expected.as_deref())?;
+        same(headers, header_name.as_str(), expected.as_deref())?;
     }
     Ok(())
 }
 
 /// Whether a header is there, once or more, and says this and nothing else; or is not there.
-fn same(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), RpcError> {
+fn same(
+    headers: &HeaderMap,
+    name: impl AsHeaderName + Display + Copy,
+    expected: Option<&str>,
+) -> Result<(), RpcError> {
     let mut told = false;
     for value in headers.get_all(name) {
         told = true;
@@ -125,7 +137,7 @@ fn mismatch(message: String) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderValue;
     use serde_json::json;
     use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 //! any other needs the session that `initialize` began.
 
 use super::delivery::{self, Accept, Channel, Handling, written};
-use super::headers::{self, header};
+use super::headers::{self, VERSION, header};
 use crate::acts::{act_of, out_of_scope};
 use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
@@ -29,12 +29,13 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::caller::{Act, Scope, Scopes};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
-use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
+use wire::mcp::{HEADER_SESSION, MODERN};
 
 /// A request that is not answered by its method.
 pub(crate) struct Refused {
@@ -123,7 +124,7 @@ pub(crate) fn session(
     caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Arc<Session>, Refused> {
-    if let Some(version) = header(headers, HEADER_VERSION)
+    if let Some(version) = header(headers, &VERSION)
         && Version::named(version).is_none_or(Version::is_modern)
     {
         return Err(hello::unsupported(version).into());
@@ -167,7 +168,7 @@ impl Arrival<'_> {
         if method == INITIALIZE {
             return self.initialize(asked);
         }
-        self.in_session(asked).await
+        self.in_session(asked, &meta).await
     }
 
     /// Refuses a method that the scopes of the credential do not cover: a client that is told which
@@ -197,7 +198,7 @@ impl Arrival<'_> {
     fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {
         meta.names_version()
             || dispatch::is_modern_only(method)
-            || header(self.headers, HEADER_VERSION) == Some(MODERN)
+            || header(self.headers, &VERSION) == Some(MODERN)
     }
 
     async fn stateless(
@@ -247,7 +248,7 @@ impl Arrival<'_> {
         }
         let version = match meta.version()? {
             Some(version) => version,
-            None => Cow::Borrowed(header(self.headers, HEADER_VERSION).unwrap_or(MODERN)),
+            None => Cow::Borrowed(header(self.headers, &VERSION).unwrap_or(MODERN)),
         };
         if strict {
             headers::check(self.headers, &version, method, said)?;
@@ -281,26 +282,28 @@ impl Arrival<'_> {
         Ok(response)
     }
 
-    async fn in_session(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
+    async fn in_session(&self, asked: &Asked<'_>, meta: &Meta<'_>) -> Result<Response, Refused> {
         let session = session(self.door, self.caller, self.headers)?;
         let line = known(asked)?;
         let permit =
             line.tells().then(|| self.accept.room(&self.door.doors, self.caller)).flatten();
         let (outbox, told) = way_before_answer(permit.is_some(), Some(session.clone()));
-        let answering = self.begin(&session, line, asked, outbox)?;
+        let progress = meta.progress()?;
+        let answering = self.begin(&session, line, asked, progress, outbox)?;
         let handling = Handling::new(asked.id.clone(), session.version, answering, told);
         Ok(delivery::resumable(self.door, &session, handling, self.accept, permit).await)
     }
 
-    /// Begins to answer a request of a session, which can be cancelled from then on.
+    /// Begins to answer a request of a session, which can be cancelled from then on. Its client may
+    /// hear of progress under a token.
     fn begin(
         &self,
         session: &Arc<Session>,
         line: &Line<InSession>,
         asked: &Asked<'_>,
+        progress: Option<Value>,
         outbox: Outbox,
     ) -> Result<BoxFuture<'static, Answered>, Refused> {
-        let progress = Said::read(asked.what.params)?.meta()?.progress()?;
         let client =
             Client { version: session.version, can: session.can, log: session.log(), progress };
         let exchange = self.exchange(asked, client, outbox);
@@ -390,8 +393,10 @@ impl Arrival<'_> {
     /// The answer to one request of a batch; nothing is sent before it.
     fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
         let (id, version) = (asked.id.clone(), session.version);
-        let begun =
-            known(asked).and_then(|line| self.begin(session, line, asked, Outbox::default()));
+        let begun = known(asked).and_then(|line| {
+            let progress = Said::read(asked.what.params)?.meta()?.progress()?;
+            self.begin(session, line, asked, progress, Outbox::default())
+        });
         async move {
             let answered = match begun {
                 Ok(answering) => answering.await,

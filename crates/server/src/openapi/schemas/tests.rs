@@ -88,6 +88,7 @@ const TYPES: &[(&str, Again)] = &[
     ("ReasonCount", again::<rest::ReasonCount>),
     ("Upstream", again::<rest::Upstream>),
     ("UpstreamServer", again::<rest::UpstreamServer>),
+    ("UpstreamAgent", again::<rest::UpstreamAgent>),
     ("UpstreamBreaker", again::<rest::UpstreamBreaker>),
     ("UpstreamPage", again::<rest::Page<rest::Upstream>>),
     ("UpstreamLogin", again::<rest::UpstreamLogin>),

@@ -42,7 +42,7 @@ fn told(entrance: &Entrance, path: &str, given: &[(HeaderName, &str)]) -> String
 #[test]
 fn the_admin_key_decides_in_local_mode_where_there_is_one() {
     let keyed = local(Some("secret"), AdminRule::Local);
-    let api_key = HeaderName::from_static(API_KEY);
+    let api_key = API_KEY.clone();
     for (name, value, answer) in [
         (AUTHORIZATION, "Bearer secret", "administers"),
         (AUTHORIZATION, "bearer  secret ", "administers"),
@@ -121,7 +121,7 @@ async fn a_server_that_asks_for_credentials_is_open_at_few_doors() {
     let config = Config::parse("waypost.toml", text).unwrap();
     let assembled = assembled_with(folder.path(), config, Some(key.as_str())).await;
     let entrance = &assembled.doors.entrance;
-    for path in OPEN_PATHS {
+    for path in open::OPEN_PATHS {
         assert_eq!(told(entrance, path, &[]), "stranger", "{path}");
         for near in [format!("{path}/"), format!("{path}x"), format!("/x{path}")] {
             assert_eq!(told(entrance, &near, &[]), "401 unauthorized", "{near}");

@@ -60,6 +60,8 @@ struct Telling {
 }
 
 impl Source for Telling {
+    type Event = Event;
+
     async fn first(&mut self, _doors: &Doors) -> Result<Option<Event>> {
         Ok(None)
     }

@@ -1,7 +1,7 @@
 //! The page at `/` for a person who opens the server's address in a browser: what is here and where
 //! to go. Programs get the same answer there as at any unknown path.
 
-use super::page::page;
+use crate::http::pages::page;
 use axum::extract::Request;
 use axum::http::header::ACCEPT;
 use axum::http::{Method, StatusCode};

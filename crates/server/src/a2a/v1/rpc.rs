@@ -1,39 +1,48 @@
 //! The binding of JSON-RPC: one request in, one answer or one stream out.
 
-use super::arrival::Arrived;
-use super::card::card;
-use super::error::{Result, failed, invalid};
-use super::stream::Written;
+use crate::a2a::arrival::Arrived;
+use crate::a2a::binding::{Answer, Call};
+use crate::a2a::card::{extended, written};
+use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::operations::{Client, Dialect};
+use crate::a2a::push::PageOf;
+use crate::a2a::stream::Written;
+use crate::a2a::v03;
 use crate::request::body::{is_deeper, read};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::{
-    CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest,
+    PushNotificationConfigRequest, SendMessageRequest, SubscribeToTaskRequest,
 };
 use wire::jsonrpc::{self, Frame, Id};
 
-/// Methods of 1.0 that this server does not offer.
-const PUSH: &str = "PushNotificationConfig";
-
 /// `POST /a2a/v1`, and below the name of a realm.
-pub(super) async fn serve(arrived: Arrived, realm: Option<&str>, body: Body) -> Response {
+pub(in crate::a2a) async fn serve(arrived: Arrived, realm: Option<&str>, body: Body) -> Response {
     let bytes = match read(&arrived.doors, body).await {
         Ok(bytes) => bytes,
         Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
     };
-    let Read { id, method, params } = match request(&arrived, &bytes) {
+    let Read { id, dialect, method, params } = match request(&arrived, &bytes) {
         Ok(request) => request,
         Err((id, error)) => return refused(id.as_ref(), &error, None),
     };
     drop(bytes);
-    match done(&arrived, realm, Call { id: &id, method: &method, params: &params }).await {
-        Ok(response) => response,
+    let call = Call { id: &id, method: &method, params: &params };
+    let answered = match dialect {
+        Dialect::V1 => done(&arrived, realm, call).await,
+        Dialect::V03 => v03::rpc::done(&arrived, realm, call).await,
+    };
+    match answered {
+        Ok(Answer::Value(result)) => {
+            answer(StatusCode::OK, jsonrpc::result(&id, &result.to_string()))
+        }
+        Ok(Answer::Stream(response)) => response,
         Err(error) => refused(Some(&id), &error, None),
     }
 }
@@ -41,6 +50,7 @@ pub(super) async fn serve(arrived: Arrived, realm: Option<&str>, body: Body) -> 
 /// What is kept of a request while it is done: its body is counted as long as it is there.
 struct Read {
     id: Id,
+    dialect: Dialect,
     method: String,
     params: String,
 }
@@ -75,47 +85,22 @@ fn request(arrived: &Arrived, bytes: &[u8]) -> Result<Read, (Option<Id>, A2aErro
         let why = "`jsonrpc` is \"2.0\", and `method` is required";
         return Err((Some(id), A2aError::new(ErrorKind::InvalidRequest, why)));
     }
-    if let Err(error) = arrived.check_version() {
-        return Err((Some(id), error));
-    }
+    let dialect = match arrived.version() {
+        Ok(dialect) => dialect,
+        Err(error) => return Err((Some(id), error)),
+    };
     let params = frame.params.map_or("{}", RawValue::get).to_owned();
-    Ok(Read { id, method, params })
+    Ok(Read { id, dialect, method, params })
 }
 
-/// One request.
-struct Call<'c> {
-    id: &'c Id,
-    method: &'c str,
-    params: &'c str,
-}
-
-impl Call<'_> {
-    fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        let text = self.params;
-        if !text.starts_with('{') {
-            return Err(invalid("params", "`params` is an object"));
-        }
-        serde_json::from_str(text).map_err(|why| invalid("params", why.to_string()))
-    }
-
-    /// The realm that the parameters name.
-    fn tenant(&self) -> Result<String> {
-        let params: Value = self.read()?;
-        match params.get("tenant") {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(tenant)) => Ok(tenant.clone()),
-            Some(_) => Err(invalid("tenant", "`tenant` is a text")),
-        }
-    }
-}
-
-async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<Response> {
+async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<Answer> {
     let realm = arrived.realm(path, &call.tenant()?)?;
     let client = arrived.client(&realm)?;
     let result = match call.method {
         "SendMessage" => json!(client.send(call.read::<SendMessageRequest>()?).await?),
         "SendStreamingMessage" => {
-            return client.stream(call.read()?, Written::Rpc(call.id.clone())).await;
+            let written = Written::Rpc(call.id.clone());
+            return Ok(Answer::Stream(client.stream(call.read()?, written).await?));
         }
         "GetTask" => {
             let asked: GetTaskRequest = call.read()?;
@@ -129,18 +114,41 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<R
         "SubscribeToTask" => {
             let asked: SubscribeToTaskRequest = call.read()?;
             let written = Written::Rpc(call.id.clone());
-            return client.subscribed(named(&asked.id)?, written).await;
+            return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
         }
         "GetExtendedAgentCard" => {
-            json!(card(&arrived.doors, &arrived.base, &realm, Some(client.caller.as_ref())))
+            written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
         }
-        method if method.contains(PUSH) => {
-            let why = "this server does not call webhooks";
-            return Err(A2aError::new(ErrorKind::PushNotificationNotSupported, why));
-        }
-        method => return Err(unknown(method)),
+        method => match webhooks(&client, &call).await? {
+            Some(result) => result,
+            None => return Err(unknown(method)),
+        },
     };
-    Ok(answer(StatusCode::OK, jsonrpc::result(call.id, &result.to_string())))
+    Ok(Answer::Value(result))
+}
+
+/// The operations on webhooks; nothing where it is none of them.
+async fn webhooks(client: &Client, call: &Call<'_>) -> Result<Option<Value>> {
+    Ok(Some(match call.method {
+        "CreateTaskPushNotificationConfig" => {
+            json!(client.create_webhook(&call.read()?).await?)
+        }
+        "GetTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest = call.read()?;
+            json!(client.webhook(&asked.task_id, &asked.id).await?)
+        }
+        "ListTaskPushNotificationConfigs" => {
+            let asked: ListPushNotificationConfigsRequest = call.read()?;
+            let page = PageOf { size: asked.page_size, token: &asked.page_token };
+            json!(client.webhooks(&asked.task_id, page).await?)
+        }
+        "DeleteTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest = call.read()?;
+            client.delete_webhook(&asked.task_id, &asked.id).await?;
+            json!({})
+        }
+        _ => return Ok(None),
+    }))
 }
 
 /// The id of a task, which is required.
@@ -151,7 +159,7 @@ pub(super) fn named(id: &str) -> Result<&str> {
 fn unknown(method: &str) -> A2aError {
     let shown: String = method.chars().take(100).collect();
     if shown.contains('/') {
-        let why = format!("`{shown}` is a method of A2A 0.3, which is not spoken here");
+        let why = format!("`{shown}` is of A2A 0.3; send it without `A2A-Version`");
         return A2aError::new(ErrorKind::VersionNotSupported, why);
     }
     A2aError::new(ErrorKind::MethodNotFound, format!("there is no method `{shown}`"))

@@ -1,36 +1,39 @@
 //! The binding of HTTP with JSON: operations by verb and path.
 
-use super::arrival::Arrived;
-use super::card::card;
-use super::error::{Result, failed, invalid};
 use super::rpc::named;
-use super::stream::Written;
-use crate::request::body::{parse_maybe, read};
+use crate::a2a::arrival::Arrived;
+use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
+use crate::a2a::card::{extended, written};
+use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::operations::Client;
+use crate::a2a::push::PageOf;
+use crate::a2a::stream::Written;
+use crate::a2a::v03;
+use crate::request::body::read;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::a2a::MEDIA_TYPE;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::request::{GetTaskRequest, ListTasksRequest, SendMessageRequest};
-
-/// Members of a query that are numbers.
-const NUMBERS: [&str; 2] = ["pageSize", "historyLength"];
-/// Members of a query that are true or false.
-const SWITCHES: [&str; 1] = ["includeArtifacts"];
+use wire::a2a::request::{
+    GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
+    TaskPushNotificationConfig,
+};
 
 /// One request: the path is that below the address and the realm.
-pub(super) struct Asked<'a> {
-    pub(super) verb: Method,
-    pub(super) realm: Option<&'a str>,
-    pub(super) path: &'a [&'a str],
+pub(in crate::a2a) struct Asked<'a> {
+    pub(in crate::a2a) verb: Method,
+    pub(in crate::a2a) realm: Option<&'a str>,
+    pub(in crate::a2a) path: &'a [&'a str],
+    /// Whether it is a path of 0.3.
+    pub(in crate::a2a) is_old: bool,
 }
 
 /// `/a2a/v1/..`.
-pub(super) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body) -> Response {
-    let kind = arrived.answer_type();
+pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body) -> Response {
+    let kind = if asked.is_old { "application/json" } else { arrived.answer_type() };
     let answered = match read(&arrived.doors, body).await {
         Ok(bytes) => done(&arrived, asked, bytes).await,
         Err(failure) => {
@@ -51,50 +54,32 @@ pub(super) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body) -> Res
         Err(Wrong::Error(error)) => {
             let status = StatusCode::from_u16(error.kind.http());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            with_type(status, kind, &error.to_rest())
+            with_headers(with_type(status, kind, &error.to_rest()), &error)
         }
     }
 }
 
-enum Answer {
-    Value(Value),
-    Stream(Response),
-}
-
-enum Wrong {
-    /// The path is there; these verbs are understood.
-    Verb(&'static str),
-    Error(A2aError),
-}
-
-impl From<A2aError> for Wrong {
-    fn from(error: A2aError) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// An operation on one task, by the end of its path.
-enum OnTask<'a> {
-    Get(&'a str),
-    Cancel(&'a str),
-    Subscribe(&'a str),
-}
-
-impl<'a> OnTask<'a> {
-    fn of(last: &'a str) -> Self {
-        match last.rsplit_once(':') {
-            Some((id, "cancel")) => Self::Cancel(id),
-            Some((id, "subscribe")) => Self::Subscribe(id),
-            Some(_) | None => Self::Get(last),
+/// The answer with the headers that an error brings.
+fn with_headers(mut response: Response, error: &A2aError) -> Response {
+    for (name, value) in &error.headers {
+        let header = (HeaderName::try_from(name), HeaderValue::try_from(value));
+        if let (Ok(name), Ok(value)) = header {
+            response.headers_mut().insert(name, value);
         }
     }
+    response
 }
 
 async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answer, Wrong> {
-    let Asked { verb, realm, path } = asked;
-    arrived.check_version()?;
+    let Asked { verb, realm, path, is_old } = asked;
+    if !is_old {
+        arrived.check_version()?;
+    }
     if !bytes.trim_ascii().is_empty() {
         arrived.check_type(&[MEDIA_TYPE, "application/json"])?;
+    }
+    if is_old {
+        return v03::rest::done(arrived, v03::rest::Asked { verb, realm, path }, bytes).await;
     }
     let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
         true => Ok(()),
@@ -124,12 +109,13 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             is(&Method::GET, "GET")?;
             let realm = arrived.realm(realm, "")?;
             let client = arrived.client(&realm)?;
-            let card = card(&arrived.doors, &arrived.base, &realm, Some(client.caller.as_ref()));
-            Ok(Answer::Value(json!(card)))
+            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
+            Ok(Answer::Value(written(&card)))
         }
-        ["tasks", _, "pushNotificationConfigs", ..] => {
-            let why = "this server does not call webhooks";
-            Err(A2aError::new(ErrorKind::PushNotificationNotSupported, why).into())
+        ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
+            let client = arrived.client(&arrived.realm(realm, "")?)?;
+            let wanted = OnWebhook { task, id: rest.first().copied() };
+            webhook(arrived, &client, &verb, wanted, &bytes).await
         }
         _ => {
             let why = "there is no operation of A2A at this path";
@@ -163,27 +149,39 @@ async fn task(
     }
 }
 
-fn body<T: DeserializeOwned + Default>(arrived: &Arrived, bytes: &[u8]) -> Result<T> {
-    let depth_max = arrived.doors.limits().body_depth_max;
-    parse_maybe(bytes, depth_max).map_err(|failure| failed(&failure))
-}
-
-/// The members of a request that stand in the query.
-fn query<T: DeserializeOwned>(arrived: &Arrived) -> Result<T> {
-    let mut members = Map::new();
-    for (name, value) in arrived.query() {
-        let value = if NUMBERS.contains(&name.as_str()) {
-            let number: Result<i32, _> = value.parse();
-            json!(number.map_err(|_| invalid(&name, format!("`{name}` is a whole number")))?)
-        } else if SWITCHES.contains(&name.as_str()) {
-            let switch: Result<bool, _> = value.parse();
-            json!(switch.map_err(|_| invalid(&name, format!("`{name}` is true or false")))?)
-        } else {
-            Value::String(value)
-        };
-        members.insert(name, value);
+async fn webhook(
+    arrived: &Arrived,
+    client: &Client,
+    verb: &Method,
+    wanted: OnWebhook<'_>,
+    bytes: &[u8],
+) -> Result<Answer, Wrong> {
+    let OnWebhook { task, id } = wanted;
+    match (id, verb) {
+        (None, &Method::POST) => {
+            let mut config: TaskPushNotificationConfig = body(arrived, bytes)?;
+            if !config.task_id.is_empty() && config.task_id != task {
+                return Err(invalid("taskId", "`taskId` is not the task of the address").into());
+            }
+            if !config.tenant.is_empty() && config.tenant != client.caller.realm.as_str() {
+                return Err(invalid("tenant", "`tenant` is not the realm of the request").into());
+            }
+            task.clone_into(&mut config.task_id);
+            Ok(Answer::Value(json!(client.create_webhook(&config).await?)))
+        }
+        (None, &Method::GET) => {
+            let asked: ListPushNotificationConfigsRequest = query(arrived)?;
+            let page = PageOf { size: asked.page_size, token: &asked.page_token };
+            Ok(Answer::Value(json!(client.webhooks(task, page).await?)))
+        }
+        (None, _) => Err(Wrong::Verb("GET, POST")),
+        (Some(id), &Method::GET) => Ok(Answer::Value(json!(client.webhook(task, id).await?))),
+        (Some(id), &Method::DELETE) => {
+            client.delete_webhook(task, id).await?;
+            Ok(Answer::Value(json!({})))
+        }
+        (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
     }
-    serde_json::from_value(Value::Object(members)).map_err(|why| invalid("query", why.to_string()))
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: &Value) -> Response {
@@ -192,17 +190,4 @@ fn with_type(status: StatusCode, kind: &'static str, body: &Value) -> Response {
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     (status, headers, body.to_string()).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_path_says_what_is_done_to_a_task() {
-        assert!(matches!(OnTask::of("run_1"), OnTask::Get("run_1")));
-        assert!(matches!(OnTask::of("run_1:cancel"), OnTask::Cancel("run_1")));
-        assert!(matches!(OnTask::of("run_1:subscribe"), OnTask::Subscribe("run_1")));
-        assert!(matches!(OnTask::of("run_1:other"), OnTask::Get("run_1:other")));
-    }
 }

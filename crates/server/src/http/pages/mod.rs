@@ -1,6 +1,8 @@
 //! Pages for people whom another server sent to us with their browser. They are plain: no script,
 //! no style, nothing from elsewhere, and whatever was written by others is text.
 
+pub(crate) mod welcome;
+
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};

@@ -1,0 +1,66 @@
+//! An instruction becomes a task: always, so that its sender gets an output whatever is wrong.
+
+use super::super::error::{Result, refused};
+use super::instruction::{nothing, read};
+use super::route::{Nowhere, Routed, routed};
+use crate::request::doors::Doors;
+use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout};
+use kernel::event::Occasion;
+use kernel::journal::proxied::{OPEN, REFUSED};
+use kernel::tool::call::Caller;
+use kernel::values::ids::RunId;
+use kernel::values::trace::TraceParent;
+use serde_json::{Value, json};
+
+/// An instruction and what comes with it.
+pub(in crate::a2a) struct Execution {
+    /// None where the message has none.
+    pub(in crate::a2a) instruction: Option<Value>,
+    /// The message, as it is recorded.
+    pub(in crate::a2a) message: Message,
+    pub(in crate::a2a) context: String,
+    pub(in crate::a2a) once: Option<Once>,
+    pub(in crate::a2a) trace: Option<TraceParent>,
+}
+
+/// Begins the task.
+pub(in crate::a2a) async fn begun(
+    doors: &Doors,
+    caller: &Caller,
+    execution: Execution,
+) -> Result<RunId> {
+    let Execution { instruction, message, context, once, trace } = execution;
+    let instruction = instruction.unwrap_or_else(nothing);
+    let (tool, input) = match meant(doors, caller, &instruction).await {
+        Ok(Routed { tool, is_open: false }) => (Some(tool), json!({"instruction": instruction})),
+        Ok(Routed { tool, is_open: true }) => {
+            (Some(tool), json!({"instruction": instruction, OPEN: true}))
+        }
+        // The message has the instruction: without it the reason is never kept as a blob.
+        Err(nowhere) => (None, json!({REFUSED: nowhere.to_value()})),
+    };
+    let about = RunAbout {
+        trace,
+        occasion: Occasion::at("a2a", "mcp.execute_tool"),
+        message: Some(message),
+        ..RunAbout::default()
+    };
+    let call = ProxyCall { tool, input, context, once, about };
+    let begun = doors.engine.tools().begin_proxied(caller, call).await;
+    let report = begun.map_err(|refusal| match refusal.code {
+        RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
+        _ => refused(refusal, "message.parts"),
+    })?;
+    Ok(report.run.id)
+}
+
+async fn meant(doors: &Doors, caller: &Caller, instruction: &Value) -> Result<Routed, Nowhere> {
+    let wanted = read(instruction).map_err(|errors| {
+        let message = "the instruction does not fit the input of `mcp.execute_tool`";
+        Nowhere {
+            details: json!({"errors": errors}),
+            ..Nowhere::new("INVALID_INPUT", message.to_owned())
+        }
+    })?;
+    routed(doors, caller, &wanted).await
+}

@@ -1,0 +1,13 @@
+//! The MCP tool proxy: a skill by which agents of others call the tools of the MCP and JSON-RPC
+//! servers behind this one. An instruction is a task of one call, through the gate like every
+//! other; how the call failed is in `kernel::journal::proxied`.
+
+mod instruction;
+mod route;
+mod begin;
+mod output;
+
+pub(super) use begin::{Execution, begun};
+pub(super) use instruction::{SKILL, input_schema, instruction, output_schema};
+pub(super) use output::opened;
+pub(super) use route::is_offered;

@@ -1,0 +1,185 @@
+//! Which tool an instruction means. A server is meant by its own name, else by that of the tool,
+//! else by what stands before the first dot of that. What the caller does not see is not there.
+
+use super::instruction::Wanted;
+use crate::http::upstreams::readable;
+use crate::request::doors::Doors;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{RealmId, ToolName};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use upstreams::{Upstream, UpstreamKind, UpstreamState};
+
+/// Why an instruction leads nowhere, as it is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Nowhere {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) details: Value,
+}
+
+impl Nowhere {
+    pub(super) fn new(code: &'static str, message: String) -> Self {
+        Self { code, message, details: json!({}) }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        json!({"code": self.code, "message": self.message, "details": self.details})
+    }
+}
+
+/// Whether agents of others are offered the proxy: where that is set, else where there are servers
+/// whose tools they could call. Strangers see what everybody sees.
+pub(in crate::a2a) fn is_offered(doors: &Doors, realm: &RealmId, caller: Option<&Caller>) -> bool {
+    if let Some(is_set) = doors.a2a.proxy {
+        return is_set;
+    }
+    let servers = servers(doors, realm);
+    let Some(caller) = caller else { return !servers.is_empty() };
+    if servers.is_empty() {
+        return false;
+    }
+    let seen = doors.engine.tools().list(caller);
+    servers.iter().any(|server| {
+        let prefix = server.config().prefix.as_str();
+        let is_listed = seen.iter().any(|spec| spec.name.as_str().starts_with(prefix));
+        is_listed || doors.engine.tools().get(caller, &format!("{prefix}any")).is_some()
+    })
+}
+
+/// The servers that speak MCP or JSON-RPC.
+fn servers(doors: &Doors, realm: &RealmId) -> Vec<Arc<Upstream>> {
+    let mut servers = doors.gateway.running(realm);
+    servers.retain(|server| match server.config().kind {
+        UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } | UpstreamKind::Rpc { .. } => true,
+        UpstreamKind::Rest(_) | UpstreamKind::A2a(_) => false,
+    });
+    servers
+}
+
+/// The tool that is meant.
+#[derive(Debug, PartialEq)]
+pub(super) struct Routed {
+    pub(super) tool: ToolName,
+    /// Its server lists nothing, so that the tool is there for everyone who may call it.
+    pub(super) is_open: bool,
+}
+
+/// Finds the tool that is meant. A server that is being connected to for the first time is waited
+/// for.
+pub(super) async fn routed(
+    doors: &Doors,
+    caller: &Caller,
+    wanted: &Wanted,
+) -> Result<Routed, Nowhere> {
+    let servers = servers(doors, &caller.realm);
+    let before = wanted.tool.split_once('.').map(|(before, _)| before);
+    let is_named = |server: &&Arc<Upstream>| {
+        let name = server.name();
+        name == wanted.server || name == wanted.tool || Some(name) == before
+    };
+    for server in servers.iter().filter(is_named) {
+        server.listed().await;
+    }
+    let named = |name: &str| servers.iter().find(|server| server.name() == name);
+    let server = match named(&wanted.server) {
+        Some(server) => Some(server),
+        None => match listed(doors, caller, &servers, &wanted.tool) {
+            Some(tool) => return Ok(Routed { tool, is_open: false }),
+            None => named(&wanted.tool).or_else(|| before.and_then(named)),
+        },
+    };
+    let server = server.map(|server| &**server);
+    if let Some(tool) = server.and_then(|server| of_server(doors, caller, server, &wanted.tool)) {
+        return Ok(Routed { tool, is_open: false });
+    }
+    if let Some(server) = server.filter(|server| is_open(server)) {
+        // The gate refuses it, and the audit keeps that.
+        let tool = ToolName::from(format!("{}{}", server.config().prefix, wanted.tool));
+        return Ok(Routed { tool, is_open: true });
+    }
+    Err(nowhere(doors, caller, wanted, server))
+}
+
+/// The tool of this very name, if one of these servers lists it.
+fn listed(
+    doors: &Doors,
+    caller: &Caller,
+    servers: &[Arc<Upstream>],
+    name: &str,
+) -> Option<ToolName> {
+    let prefixes = servers.iter().map(|server| server.config().prefix.as_str());
+    let mut prefixes = prefixes.filter(|prefix| !prefix.is_empty());
+    if !prefixes.any(|prefix| name.starts_with(prefix)) {
+        return None;
+    }
+    let tools = doors.engine.tools().list(caller);
+    tools.iter().find(|spec| spec.name.as_str() == name).map(|spec| spec.name.clone())
+}
+
+/// The tool of a server that a caller sees.
+fn of_server(doors: &Doors, caller: &Caller, server: &Upstream, tool: &str) -> Option<ToolName> {
+    let known = |name: &String| doors.engine.tools().get(caller, name);
+    let mut names = names(server.name(), &server.config().prefix, tool);
+    if is_open(server) {
+        // Any name is one of its methods: only the one that was asked for is meant.
+        names.truncate(1);
+    }
+    names.iter().find_map(known).map(|spec| spec.name.clone())
+}
+
+/// Whether any method of a server is a tool.
+fn is_open(server: &Upstream) -> bool {
+    server.tools().iter().any(|tool| tool.is_open())
+}
+
+/// The names that a tool of a server may have here: as the server names it, or with or without the
+/// name of the server before it.
+fn names(server: &str, prefix: &str, tool: &str) -> Vec<String> {
+    let rest = tool.strip_prefix(server).and_then(|rest| rest.strip_prefix('.'));
+    let other = rest.map_or_else(|| format!("{server}.{tool}"), str::to_owned);
+    let whole = (!prefix.is_empty() && tool.starts_with(prefix)).then(|| tool.to_owned());
+    let mut names = vec![format!("{prefix}{tool}"), format!("{prefix}{other}")];
+    names.extend(whole);
+    names.dedup();
+    names
+}
+
+/// A server that is away has no tools yet; who may see the server learns that.
+fn nowhere(doors: &Doors, caller: &Caller, wanted: &Wanted, server: Option<&Upstream>) -> Nowhere {
+    let shown = |text: &str| text.chars().take(100).collect::<String>();
+    let tool = shown(&wanted.tool);
+    let is_seen =
+        |name: &str| readable(doors, caller).iter().any(|member| member.facts.name == name);
+    let Some(server) = server.filter(|server| is_seen(server.name())) else {
+        let message = format!(
+            "no server leads to `{tool}`: there is none called `{}`, and none by its name",
+            shown(&wanted.server)
+        );
+        return Nowhere::new("NO_ROUTE", message);
+    };
+    let name = server.name();
+    let status = server.status();
+    if status.state != UpstreamState::Ready && server.tools().is_empty() {
+        let why = status.last_error.map(|fault| format!(": {fault}")).unwrap_or_default();
+        let message = format!("server `{name}` cannot be reached{why}");
+        return Nowhere::new("MCP_CONNECTION_ERROR", message);
+    }
+    Nowhere::new("NO_ROUTE", format!("server `{name}` has no tool `{tool}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_looked_for_by_the_names_that_clients_write() {
+        let told = |tool: &str| names("fs", "fs.", tool);
+        assert_eq!(told("read"), ["fs.read", "fs.fs.read"]);
+        assert_eq!(told("fs.read"), ["fs.fs.read", "fs.read"]);
+        assert_eq!(names("fs", "", "fs.read"), ["fs.read", "read"]);
+        assert_eq!(names("fs", "", "read"), ["read", "fs.read"]);
+        let told = names("fs", "files::", "files::read");
+        assert_eq!(told.last().map(String::as_str), Some("files::read"));
+    }
+}

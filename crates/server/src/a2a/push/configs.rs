@@ -1,0 +1,267 @@
+//! The operations on webhooks. One is its maker's alone: for all others it is not there.
+
+use super::form::Form;
+use super::target::Target;
+use crate::a2a::error::{Result, invalid, no_task, required};
+use crate::a2a::operations::Client;
+use crate::request::push::PushParts;
+use engine::RunReport;
+use kernel::contracts::StoreError;
+use kernel::contracts::webhooks::{
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding,
+};
+use kernel::values::ids::RunId;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{
+    ListPushNotificationConfigsResponse, SendMessageConfiguration, TaskPushNotificationConfig,
+};
+
+/// Which part of a list is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::a2a) struct PageOf<'p> {
+    /// How many at once; 0 for all.
+    pub(in crate::a2a) size: i32,
+    /// The last one of the page before, if there was one.
+    pub(in crate::a2a) token: &'p str,
+}
+
+/// A webhook that was asked for and can be made.
+pub(in crate::a2a) struct Wanted {
+    id: String,
+    form: Form,
+    target: Target,
+}
+
+impl Client {
+    /// What webhooks are kept with; an error where there are none.
+    fn push_parts(&self) -> Result<&PushParts> {
+        self.doors.push.as_deref().ok_or_else(|| {
+            let why = "this server does not call webhooks";
+            A2aError::new(ErrorKind::PushNotificationNotSupported, why)
+        })
+    }
+
+    /// The webhook that comes with a message, if there is one and it can be made.
+    pub(in crate::a2a) fn webhook_wanted(
+        &self,
+        configuration: &SendMessageConfiguration,
+    ) -> Result<Option<Wanted>> {
+        let field = "configuration.taskPushNotificationConfig";
+        let config = configuration.task_push_notification_config.as_ref();
+        config.map(|config| self.wanted(config, field)).transpose()
+    }
+
+    /// Refuses what cannot be a webhook; `field` is where it stands in the request.
+    fn wanted(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<Wanted> {
+        let target = Target::checked(self.push_parts()?, config, field)?;
+        let id_max = self.doors.limits().client_id_chars_max;
+        let id = config.id.clone();
+        if id.chars().count() > id_max || id.chars().any(char::is_control) {
+            let why = format!("`id` has at most {id_max} characters, and no control characters");
+            return Err(invalid("id", why));
+        }
+        Ok(Wanted { id, form: Form::Of(self.dialect), target })
+    }
+
+    /// The webhook at this address, where one is named, for a client of AgentVault's profile;
+    /// `field` is where the address stands in the request.
+    pub(in crate::a2a) fn vault_webhook_wanted(
+        &self,
+        url: Option<&str>,
+        field: &str,
+    ) -> Result<Option<Wanted>> {
+        let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
+        let target = Target::at(self.push_parts()?, url, field)?;
+        Ok(Some(Wanted { id: String::new(), form: Form::Vault, target }))
+    }
+
+    /// `CreateTaskPushNotificationConfig`: what happens to the task from now on is posted.
+    pub(in crate::a2a) async fn create_webhook(
+        &self,
+        config: &TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig> {
+        self.push_parts()?;
+        let task = required("taskId", &config.task_id)?;
+        let report = self.own(task).await?;
+        let wanted = self.wanted(config, "")?;
+        self.make_webhook(&report, wanted, report.session.seq).await
+    }
+
+    /// The webhook that came with a message: it gets what follows this place in the journal. One
+    /// that the same message brought before stays as it is.
+    pub(in crate::a2a) async fn webhook_of_message(
+        &self,
+        report: &RunReport,
+        wanted: Wanted,
+        place: u64,
+        is_repeat: bool,
+    ) -> Result<()> {
+        if is_repeat {
+            let parts = self.push_parts()?;
+            let known = self.own_webhooks(report.run.id).await?;
+            let is_it = |one: &Webhook| {
+                let is_named = wanted.id.is_empty() || *wanted.id == *one.name.id;
+                let target = Target::opened(parts, &one.name, &one.body.sealed);
+                is_named && target.is_some_and(|target| target == wanted.target)
+            };
+            if known.iter().any(is_it) {
+                return Ok(());
+            }
+        }
+        self.make_webhook(report, wanted, place).await.map(drop)
+    }
+
+    /// The same where messages have no ids of their own, so that clients name their webhook with
+    /// each of them: one that gets something already stays as it is.
+    pub(in crate::a2a) async fn webhook_once(
+        &self,
+        report: &RunReport,
+        wanted: Wanted,
+        place: u64,
+    ) -> Result<()> {
+        let parts = self.push_parts()?;
+        let known = self.own_webhooks(report.run.id).await?;
+        let is_it = |one: &Webhook| {
+            let is_alike = one.standing.is_live && one.body.dialect == wanted.form.word();
+            let target = Target::opened(parts, &one.name, &one.body.sealed);
+            is_alike && target.is_some_and(|target| target == wanted.target)
+        };
+        if known.iter().any(is_it) {
+            return Ok(());
+        }
+        self.make_webhook(report, wanted, place).await.map(drop)
+    }
+
+    async fn make_webhook(
+        &self,
+        report: &RunReport,
+        wanted: Wanted,
+        place: u64,
+    ) -> Result<TaskPushNotificationConfig> {
+        let (parts, entropy) = (self.push_parts()?, self.doors.engine.entropy());
+        let Wanted { id, form, target } = wanted;
+        let run = report.run.id;
+        let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };
+        let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
+        let stored = parts.store.webhooks_of(&name.realm, run).await.map_err(|why| lost(&why))?;
+        if stored.iter().any(|one| one.name == name && !self.has_made(one)) {
+            return Err(invalid("id", "`id` is taken; leave it out, or choose another one"));
+        }
+        let sealed = target.sealed(parts, &name, entropy.bits());
+        let sealed = sealed.ok_or_else(|| {
+            A2aError::new(ErrorKind::Internal, "the webhook cannot be sealed, so it is not kept")
+        })?;
+        let standing = WebhookStanding {
+            place,
+            is_live: !report.run.status.is_over() || place < report.session.seq,
+            ..WebhookStanding::default()
+        };
+        let body = WebhookBody {
+            by: (*self.caller).clone(),
+            session: report.session.id,
+            dialect: form.word().to_owned(),
+            sealed,
+        };
+        // Stamps have 63 bits.
+        let stamp = (entropy.bits() >> 65) as u64;
+        let webhook = Webhook { name, stamp, body, standing };
+        let most = self.doors.limits().push_configs_max;
+        match parts.store.put_webhook(&webhook, most).await.map_err(|why| lost(&why))? {
+            PutWebhook::Stored => {}
+            PutWebhook::NoRun => return Err(no_task(&run.to_string())),
+            PutWebhook::Full => {
+                let why = format!("a task has at most {most} webhooks");
+                let told = format!("{why}; `push_configs_max` in [limits]");
+                return Err(A2aError::new(ErrorKind::ResourceExhausted, told));
+            }
+        }
+        let Webhook { name, body, standing, .. } = webhook;
+        let shown = target.shown(&name);
+        if standing.is_live {
+            parts.add(LiveWebhook { name, session: body.session, next_at: None });
+        }
+        Ok(shown)
+    }
+
+    fn has_made(&self, webhook: &Webhook) -> bool {
+        let by = &webhook.body.by;
+        by.subject == self.caller.subject && by.actor == self.caller.actor
+    }
+
+    /// The webhooks of a task that the caller made, by id.
+    async fn own_webhooks(&self, run: RunId) -> Result<Vec<Webhook>> {
+        let store = &self.push_parts()?.store;
+        let stored = store.webhooks_of(&self.caller.realm, run).await;
+        let mut stored = stored.map_err(|why| lost(&why))?;
+        stored.retain(|one| self.has_made(one));
+        Ok(stored)
+    }
+
+    fn shown_webhook(&self, webhook: &Webhook) -> Result<TaskPushNotificationConfig> {
+        let opened = Target::opened(self.push_parts()?, &webhook.name, &webhook.body.sealed);
+        opened.map(|target| target.shown(&webhook.name)).ok_or_else(|| {
+            let why = "the secret that the webhook was sealed with is gone; make it again";
+            A2aError::new(ErrorKind::Internal, why)
+        })
+    }
+
+    /// `GetTaskPushNotificationConfig`.
+    pub(in crate::a2a) async fn webhook(
+        &self,
+        task: &str,
+        id: &str,
+    ) -> Result<TaskPushNotificationConfig> {
+        self.push_parts()?;
+        let run = self.own(required("taskId", task)?).await?.run.id;
+        let all = self.own_webhooks(run).await?;
+        let id = required("id", id)?;
+        let found = all.iter().find(|one| &*one.name.id == id);
+        self.shown_webhook(found.ok_or_else(|| no_task(task))?)
+    }
+
+    /// `ListTaskPushNotificationConfigs`.
+    pub(in crate::a2a) async fn webhooks(
+        &self,
+        task: &str,
+        page: PageOf<'_>,
+    ) -> Result<ListPushNotificationConfigsResponse> {
+        self.push_parts()?;
+        let size = usize::try_from(page.size)
+            .map_err(|_| invalid("pageSize", "`pageSize` is not negative"))?;
+        let run = self.own(required("taskId", task)?).await?.run.id;
+        let all = self.own_webhooks(run).await?;
+        let is_next = |one: &&Webhook| page.token.is_empty() || *one.name.id > *page.token;
+        let mut rest = all.iter().filter(is_next).peekable();
+        let most = if size == 0 { usize::MAX } else { size };
+        let mut response = ListPushNotificationConfigsResponse::default();
+        while response.configs.len() < most
+            && let Some(one) = rest.next()
+        {
+            response.configs.push(self.shown_webhook(one)?);
+        }
+        if rest.peek().is_some() {
+            let last = response.configs.last().map(|config| config.id.clone());
+            response.next_page_token = last.unwrap_or_default();
+        }
+        Ok(response)
+    }
+
+    /// `DeleteTaskPushNotificationConfig`: one that is not there is gone already.
+    pub(in crate::a2a) async fn delete_webhook(&self, task: &str, id: &str) -> Result<()> {
+        let parts = self.push_parts()?;
+        let run = self.own(required("taskId", task)?).await?.run.id;
+        let id = required("id", id)?;
+        let all = self.own_webhooks(run).await?;
+        if let Some(one) = all.into_iter().find(|one| &*one.name.id == id) {
+            parts.store.remove_webhook(&one.name).await.map_err(|why| lost(&why))?;
+            // Who posts looks for it once more, and forgets it.
+            parts.add(LiveWebhook { name: one.name, session: one.body.session, next_at: None });
+        }
+        Ok(())
+    }
+}
+
+fn lost(error: &StoreError) -> A2aError {
+    tracing::warn!(%error, "webhooks cannot be read or written");
+    A2aError::new(ErrorKind::Internal, "the store does not answer; try again")
+}

@@ -1,0 +1,14 @@
+//! Webhooks of tasks: what happens to a task is posted to an address that its client gave, at least
+//! once and in order. `configs` has the operations on them, `form` in which words they are told,
+//! `target` what is sealed, `turn` what one webhook gets, `agenda` which of them are due, and
+//! `keeper` reads the feed and posts.
+
+mod form;
+mod target;
+mod configs;
+mod agenda;
+mod turn;
+mod keeper;
+
+pub(super) use configs::PageOf;
+pub(crate) use keeper::keep;

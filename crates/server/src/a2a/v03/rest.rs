@@ -1,0 +1,159 @@
+//! 0.3 over HTTP: the paths below `/v1`, and the JSON of its proto.
+
+use crate::a2a::arrival::Arrived;
+use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
+use crate::a2a::card::{extended, written};
+use crate::a2a::error::{Result, invalid, required};
+use crate::a2a::operations::{Client, Dialect};
+use crate::a2a::push::PageOf;
+use crate::a2a::stream::Written;
+use axum::body::Bytes;
+use axum::http::Method;
+use serde_json::{Value, json};
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{self, GetTaskRequest, ListTasksRequest, ListTasksResponse};
+use wire::a2a::task::StreamResponse;
+use wire::a2a::v03_rest::{
+    PushRequest, SendRequest, SendResponse, Task, TaskPushNotificationConfig,
+};
+
+/// One request: the path is that below `/v1`.
+pub(in crate::a2a) struct Asked<'a> {
+    pub(in crate::a2a) verb: Method,
+    pub(in crate::a2a) realm: Option<&'a str>,
+    pub(in crate::a2a) path: &'a [&'a str],
+}
+
+/// `/a2a/v1/v1/..`, and below the name of a realm.
+pub(in crate::a2a) async fn done(
+    arrived: &Arrived,
+    asked: Asked<'_>,
+    bytes: Bytes,
+) -> Result<Answer, Wrong> {
+    let Asked { verb, realm, path } = asked;
+    if arrived.version()? != Dialect::V03 {
+        let why = "this path is of A2A 0.3; send it without `A2A-Version`";
+        return Err(A2aError::new(ErrorKind::VersionNotSupported, why).into());
+    }
+    let realm = arrived.realm(realm, "")?;
+    let client = Client { dialect: Dialect::V03, ..arrived.client(&realm)? };
+    let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
+        true => Ok(()),
+        false => Err(Wrong::Verb(allowed)),
+    };
+    match path {
+        [operation @ ("message:send" | "message:stream")] => {
+            is(&Method::POST, "POST")?;
+            let asked: SendRequest = body(arrived, &bytes)?;
+            // A body is counted as long as it is there, and a task may take its time.
+            drop(bytes);
+            let request = request::SendMessageRequest::try_from(asked);
+            let request = request.map_err(|why| invalid("configuration", why.to_string()))?;
+            if *operation == "message:stream" {
+                return Ok(Answer::Stream(client.stream(request, Written::OldHttp).await?));
+            }
+            Ok(Answer::Value(json!(sent(client.send(request).await?))))
+        }
+        ["tasks"] => {
+            is(&Method::GET, "GET")?;
+            list(&client, &query::<ListTasksRequest>(arrived)?).await
+        }
+        ["tasks", last] => task(arrived, &client, &verb, OnTask::of(last)).await,
+        ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
+            let wanted = OnWebhook { task, id: rest.first().copied() };
+            webhook(arrived, &client, &verb, wanted, &bytes).await
+        }
+        ["card"] => {
+            is(&Method::GET, "GET")?;
+            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
+            Ok(Answer::Value(written(&card)))
+        }
+        _ => {
+            let why = "there is no operation of A2A 0.3 at this path";
+            Err(A2aError::new(ErrorKind::MethodNotFound, why).into())
+        }
+    }
+}
+
+fn sent(response: StreamResponse) -> SendResponse {
+    match response {
+        StreamResponse::Task(task) => {
+            SendResponse { task: Some((*task).into()), ..SendResponse::default() }
+        }
+        StreamResponse::Message(message) => {
+            SendResponse { message: Some((*message).into()), ..SendResponse::default() }
+        }
+        // A message is answered with one of the others.
+        StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_) => {
+            SendResponse::default()
+        }
+    }
+}
+
+async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, Wrong> {
+    let page: ListTasksResponse =
+        serde_json::from_value(client.list(asked).await?).unwrap_or_default();
+    let tasks: Vec<Task> = page.tasks.into_iter().map(Task::from).collect();
+    Ok(Answer::Value(json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
+}
+
+async fn task(
+    arrived: &Arrived,
+    client: &Client,
+    verb: &Method,
+    wanted: OnTask<'_>,
+) -> Result<Answer, Wrong> {
+    match (wanted, verb) {
+        (OnTask::Get(id), &Method::GET) => {
+            let asked: GetTaskRequest = query(arrived)?;
+            let task = client.get(required("id", id)?, asked.history_length).await?;
+            Ok(Answer::Value(json!(Task::from(task))))
+        }
+        (OnTask::Get(_), _) => Err(Wrong::Verb("GET")),
+        (OnTask::Cancel(id), &Method::POST) => {
+            let task = client.cancel(required("id", id)?).await?;
+            Ok(Answer::Value(json!(Task::from(task))))
+        }
+        (OnTask::Cancel(_), _) => Err(Wrong::Verb("POST")),
+        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
+            let stream = client.subscribed(required("id", id)?, Written::OldHttp).await?;
+            Ok(Answer::Stream(stream))
+        }
+        (OnTask::Subscribe(_), _) => Err(Wrong::Verb("GET, POST")),
+    }
+}
+
+async fn webhook(
+    arrived: &Arrived,
+    client: &Client,
+    verb: &Method,
+    wanted: OnWebhook<'_>,
+    bytes: &[u8],
+) -> Result<Answer, Wrong> {
+    let shown = |config: request::TaskPushNotificationConfig| -> Value {
+        json!(TaskPushNotificationConfig::from(config))
+    };
+    let OnWebhook { task, id } = wanted;
+    match (id, verb) {
+        (None, &Method::POST) => {
+            let asked: PushRequest = body(arrived, bytes)?;
+            let config = request::TaskPushNotificationConfig {
+                task_id: task.to_owned(),
+                ..asked.config().into()
+            };
+            Ok(Answer::Value(shown(client.create_webhook(&config).await?)))
+        }
+        (None, &Method::GET) => {
+            let all = client.webhooks(task, PageOf::default()).await?.configs;
+            let all: Vec<Value> = all.into_iter().map(shown).collect();
+            Ok(Answer::Value(json!({"configs": all})))
+        }
+        (None, _) => Err(Wrong::Verb("GET, POST")),
+        (Some(id), &Method::GET) => Ok(Answer::Value(shown(client.webhook(task, id).await?))),
+        (Some(id), &Method::DELETE) => {
+            client.delete_webhook(task, id).await?;
+            Ok(Answer::Value(json!({})))
+        }
+        (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
+    }
+}

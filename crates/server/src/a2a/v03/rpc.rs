@@ -1,0 +1,114 @@
+//! 0.3 over JSON-RPC: results are bare objects, each with its `kind`.
+
+use crate::a2a::OPERATIONS;
+use crate::a2a::arrival::Arrived;
+use crate::a2a::binding::{Answer, Call};
+use crate::a2a::card::{extended, written};
+use crate::a2a::error::{Result, no_task, required};
+use crate::a2a::operations::{Client, Dialect};
+use crate::a2a::push::PageOf;
+use crate::a2a::stream::Written;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{self, GetTaskRequest, SendMessageRequest};
+use wire::a2a::v03::{Event, Task};
+use wire::a2a::v03_request::{SendParams, TaskPushNotificationConfig};
+
+/// A webhook of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OnConfig {
+    /// The task.
+    id: String,
+    /// The webhook; the first one where it is left out.
+    push_notification_config_id: Option<String>,
+}
+
+/// One request to the realm of the address.
+pub(in crate::a2a) async fn done(
+    arrived: &Arrived,
+    path: Option<&str>,
+    call: Call<'_>,
+) -> Result<Answer> {
+    let realm = arrived.realm(path, "")?;
+    let client = Client { dialect: Dialect::V03, ..arrived.client(&realm)? };
+    let of_task = || -> Result<GetTaskRequest> { call.read() };
+    let result = match call.method {
+        "message/send" => {
+            let answer = client.send(sent(&call)?).await?;
+            json!(Event::of(answer, false))
+        }
+        "message/stream" => {
+            let written = Written::OldRpc(call.id.clone());
+            return Ok(Answer::Stream(client.stream(sent(&call)?, written).await?));
+        }
+        "tasks/get" => {
+            let asked = of_task()?;
+            let task = client.get(required("id", &asked.id)?, asked.history_length).await?;
+            json!(Task::from(task))
+        }
+        "tasks/cancel" => {
+            let asked = of_task()?;
+            json!(Task::from(client.cancel(required("id", &asked.id)?).await?))
+        }
+        "tasks/resubscribe" => {
+            let (asked, written) = (of_task()?, Written::OldRpc(call.id.clone()));
+            let stream = client.subscribed(required("id", &asked.id)?, written).await?;
+            return Ok(Answer::Stream(stream));
+        }
+        "agent/getAuthenticatedExtendedCard" => {
+            written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
+        }
+        method => match method.strip_prefix("tasks/pushNotificationConfig/") {
+            Some(operation) => webhooks(&client, &call, operation).await?,
+            None => return Err(unknown(method)),
+        },
+    };
+    Ok(Answer::Value(result))
+}
+
+fn sent(call: &Call<'_>) -> Result<SendMessageRequest> {
+    Ok(call.read::<SendParams>()?.into())
+}
+
+async fn webhooks(client: &Client, call: &Call<'_>, operation: &str) -> Result<Value> {
+    let shown = |config: request::TaskPushNotificationConfig| -> TaskPushNotificationConfig {
+        config.into()
+    };
+    if operation == "set" {
+        let asked: TaskPushNotificationConfig = call.read()?;
+        let config = request::TaskPushNotificationConfig {
+            task_id: asked.task_id,
+            ..asked.push_notification_config.into()
+        };
+        return Ok(json!(shown(client.create_webhook(&config).await?)));
+    }
+    let OnConfig { id: task, push_notification_config_id: id } = call.read()?;
+    match (operation, id) {
+        ("get", Some(id)) => Ok(json!(shown(client.webhook(&task, &id).await?))),
+        ("get", None) => {
+            let all = client.webhooks(&task, PageOf::default()).await?.configs;
+            let first = all.into_iter().next().ok_or_else(|| no_task(&task))?;
+            Ok(json!(shown(first)))
+        }
+        ("list", _) => {
+            let all = client.webhooks(&task, PageOf::default()).await?.configs;
+            Ok(all.into_iter().map(|config| json!(shown(config))).collect())
+        }
+        ("delete", id) => {
+            client.delete_webhook(&task, &id.unwrap_or_default()).await?;
+            Ok(Value::Null)
+        }
+        _ => Err(unknown(call.method)),
+    }
+}
+
+fn unknown(method: &str) -> A2aError {
+    let shown: String = method.chars().take(100).collect();
+    if OPERATIONS.iter().any(|operation| operation.method == method) {
+        let why = format!("`{shown}` is of A2A 1.0; send it with `A2A-Version: 1.0`");
+        return A2aError::new(ErrorKind::VersionNotSupported, why);
+    }
+    A2aError::new(ErrorKind::MethodNotFound, format!("there is no method `{shown}`"))
+}

@@ -1,0 +1,231 @@
+//! The binding of gRPC: the operations by their names in the service, over HTTP/2. A request and
+//! each answer is one message in its frame; how a call ended is in the trailers.
+
+mod frame;
+mod answer;
+
+use super::rpc::named;
+use crate::a2a::arrival::Arrived;
+use crate::a2a::card::extended;
+use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::operations::Client;
+use crate::a2a::push::PageOf;
+use crate::a2a::stream::{Followed, Writes};
+use crate::problem::{Failure, Shape};
+use crate::request::body::read;
+use crate::request::doors::Shared;
+use answer::{Streamed, many, one, refused};
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method, StatusCode, Version};
+use axum::response::{IntoResponse, Response};
+use frame::{Deadline, framed, unframed};
+use kernel::contracts::Clock;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::proto::schema::{self, Shape as Message};
+use wire::a2a::proto::status::Status;
+use wire::a2a::proto::{self, write};
+use wire::a2a::request::{
+    CancelTaskRequest, GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest,
+    PushNotificationConfigRequest, SendMessageRequest, SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
+};
+use wire::a2a::task::StreamResponse;
+
+/// Media types of requests: no other form of messages is spoken.
+const TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
+
+/// `POST /lf.a2a.v1.A2AService/{method}`.
+pub(in crate::a2a) async fn serve(doors: &Shared, request: Request) -> Response {
+    if let Some(failure) = other_form(&request) {
+        return failure.into_response();
+    }
+    let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+    let (arrived, body) = Arrived::of(doors, request);
+    let clock = doors.engine.clock();
+    let deadline = match Deadline::of(&arrived.headers, clock.now()) {
+        Ok(deadline) => deadline,
+        Err(error) => return refused(&error),
+    };
+    let answering = done(&arrived, &method, body, deadline);
+    let answered = match deadline {
+        None => Some(answering.await),
+        Some(deadline) => {
+            engine::timeout(clock.as_ref(), deadline.left_ms(clock.now()), answering).await
+        }
+    };
+    match answered {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => refused(&error),
+        None => answer::ended(&Status::named(frame::LATE, frame::LATE_WHY)),
+    }
+}
+
+/// What is no call of gRPC is answered by HTTP, as its clients expect.
+fn other_form(request: &Request) -> Option<Failure> {
+    let wrong = |status, code, message: &str| {
+        let failure = Failure::new(status, code, message);
+        failure.hint("use a client of gRPC, or `/a2a/v1`").shaped(Shape::Problem)
+    };
+    if request.method() != Method::POST {
+        let why = "operations of gRPC are sent by POST";
+        return Some(wrong(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", why));
+    }
+    if request.version() != Version::HTTP_2 {
+        let why = "gRPC is spoken over HTTP/2";
+        return Some(wrong(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http2_required", why));
+    }
+    if !is_grpc(request.headers()) {
+        let why = "a call of gRPC has the content type `application/grpc`";
+        return Some(wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_grpc", why));
+    }
+    None
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let sent = headers.get(CONTENT_TYPE).and_then(|sent| sent.to_str().ok()).unwrap_or_default();
+    TYPES.contains(&sent.split(';').next().unwrap_or_default().trim())
+}
+
+/// One call.
+struct Call<'a> {
+    arrived: &'a Arrived,
+    /// The message, until it is read: a body is counted as long as it is there, and a task may take
+    /// its time.
+    bytes: Bytes,
+    deadline: Option<Deadline>,
+}
+
+impl Call<'_> {
+    fn read<T: DeserializeOwned>(&mut self, shape: &Message) -> Result<T> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let depth_max = self.arrived.doors.limits().body_depth_max;
+        proto::read(shape, &bytes, depth_max).map_err(|why| {
+            let field = if why.place.is_empty() { "message" } else { why.place.as_str() };
+            invalid(field, format!("the message cannot be read: {why}"))
+        })
+    }
+
+    /// Who calls, in the realm that the message names.
+    fn client(&self, tenant: &str) -> Result<Client> {
+        self.arrived.client(&self.arrived.realm(None, tenant)?)
+    }
+
+    fn stream(&self, client: &Client, followed: Followed<Proto>) -> Result<Response> {
+        let clock: Arc<dyn Clock> = client.doors.engine.clock().clone();
+        let (permit, deadline) = (client.permit()?, self.deadline);
+        Ok(many(client.doors.clone(), followed, permit, Streamed { clock, deadline }))
+    }
+}
+
+/// The version is judged before the message is read.
+async fn done(
+    arrived: &Arrived,
+    method: &str,
+    body: Body,
+    deadline: Option<Deadline>,
+) -> Result<Response> {
+    let body = read(&arrived.doors, body).await.map_err(|failure| failed(&failure))?;
+    arrived.check_version()?;
+    let mut call = Call { arrived, bytes: unframed(&body)?, deadline };
+    drop(body);
+    Ok(match method {
+        "SendMessage" => {
+            let request: SendMessageRequest = call.read(&schema::SEND_MESSAGE_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            one(&schema::SEND_MESSAGE_RESPONSE, &client.send(request).await?)
+        }
+        "SendStreamingMessage" => {
+            let request: SendMessageRequest = call.read(&schema::SEND_MESSAGE_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            let followed = client.follow_sent(request, Proto).await?;
+            call.stream(&client, followed)?
+        }
+        "GetTask" => {
+            let request: GetTaskRequest = call.read(&schema::GET_TASK_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            let task = client.get(named(&request.id)?, request.history_length).await?;
+            one(&schema::TASK, &task)
+        }
+        "ListTasks" => {
+            let request: ListTasksRequest = call.read(&schema::LIST_TASKS_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            one(&schema::LIST_TASKS_RESPONSE, &client.list(&request).await?)
+        }
+        "CancelTask" => {
+            let request: CancelTaskRequest = call.read(&schema::CANCEL_TASK_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            one(&schema::TASK, &client.cancel(named(&request.id)?).await?)
+        }
+        "SubscribeToTask" => {
+            let request: SubscribeToTaskRequest = call.read(&schema::SUBSCRIBE_REQUEST)?;
+            let client = call.client(&request.tenant)?;
+            let followed = client.follow(named(&request.id)?, Proto).await?;
+            call.stream(&client, followed)?
+        }
+        "GetExtendedAgentCard" => {
+            // Of a task only the realm is named.
+            let request: SubscribeToTaskRequest = call.read(&schema::EXTENDED_CARD_REQUEST)?;
+            let realm = arrived.realm(None, &request.tenant)?;
+            let client = arrived.client(&realm)?;
+            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
+            one(&schema::AGENT_CARD, &card)
+        }
+        method => webhooks(method, call).await?,
+    })
+}
+
+/// The operations on webhooks.
+async fn webhooks(method: &str, mut call: Call<'_>) -> Result<Response> {
+    Ok(match method {
+        "CreateTaskPushNotificationConfig" => {
+            let config: TaskPushNotificationConfig = call.read(&schema::PUSH_CONFIG)?;
+            let client = call.client(&config.tenant)?;
+            one(&schema::PUSH_CONFIG, &client.create_webhook(&config).await?)
+        }
+        "GetTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest =
+                call.read(&schema::GET_PUSH_CONFIG_REQUEST)?;
+            let client = call.client(&asked.tenant)?;
+            one(&schema::PUSH_CONFIG, &client.webhook(&asked.task_id, &asked.id).await?)
+        }
+        "ListTaskPushNotificationConfigs" => {
+            let asked: ListPushNotificationConfigsRequest =
+                call.read(&schema::LIST_PUSH_CONFIGS_REQUEST)?;
+            let client = call.client(&asked.tenant)?;
+            let page = PageOf { size: asked.page_size, token: &asked.page_token };
+            let configs = client.webhooks(&asked.task_id, page).await?;
+            one(&schema::LIST_PUSH_CONFIGS_RESPONSE, &configs)
+        }
+        "DeleteTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest =
+                call.read(&schema::DELETE_PUSH_CONFIG_REQUEST)?;
+            let client = call.client(&asked.tenant)?;
+            client.delete_webhook(&asked.task_id, &asked.id).await?;
+            one(&schema::EMPTY, &serde_json::json!({}))
+        }
+        method => {
+            let shown: String = method.chars().take(100).collect();
+            let why = format!("the service has no method `{shown}`");
+            return Err(A2aError::new(ErrorKind::MethodNotFound, why));
+        }
+    })
+}
+
+/// Events as messages in their frames; the last one may be an error instead.
+struct Proto;
+
+impl Writes for Proto {
+    type Event = Result<Bytes>;
+
+    fn event(&self, response: &StreamResponse, _is_last: bool) -> Result<Bytes> {
+        Ok(framed(&write(&schema::STREAM_RESPONSE, response)))
+    }
+
+    fn error(&self, error: A2aError) -> Result<Bytes> {
+        Err(error)
+    }
+}

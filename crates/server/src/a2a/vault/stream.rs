@@ -1,0 +1,80 @@
+//! `tasks/sendSubscribe`: all that happened to a task from its start, then what happens to it.
+
+use super::super::error::{Result, refused_task};
+use super::super::operations::Client;
+use super::super::view::Viewer;
+use super::course::Frame;
+use super::teller::Teller;
+use crate::http::streams::stream::{Look, Source, answer};
+use crate::problem::{Failure, Result as Answered};
+use crate::request::doors::Doors;
+use axum::response::Response;
+use axum::response::sse::Event;
+use engine::TaskStream;
+use serde_json::json;
+use std::collections::VecDeque;
+use tokio::sync::OwnedSemaphorePermit;
+
+struct Followed {
+    stream: TaskStream,
+    viewer: Viewer,
+    teller: Teller,
+    /// Events that are not sent yet.
+    frames: VecDeque<Frame>,
+    _room: OwnedSemaphorePermit,
+}
+
+fn written(frame: &Frame) -> Event {
+    Event::default().event(frame.name).data(frame.data.to_string())
+}
+
+impl Source for Followed {
+    type Event = Event;
+
+    async fn first(&mut self, _doors: &Doors) -> Answered<Option<Event>> {
+        Ok(self.teller.first().as_ref().map(written))
+    }
+
+    async fn look(&mut self, _doors: &Doors) -> Answered<Look> {
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                let event = written(&frame);
+                return Ok(if frame.is_last { Look::Last(event) } else { Look::Event(event) });
+            }
+            let Some(update) = self.stream.look().await? else {
+                // Events of a run that is over may be gone: then no end comes any more.
+                return Ok(match self.stream.run().run.status.is_over() {
+                    true => Look::Last(Event::default().comment("over")),
+                    false => Look::Nothing,
+                });
+            };
+            let at = self.stream.task().changed_at;
+            let frames = self.teller.told(&self.viewer, &update, at).await;
+            self.frames.extend(frames);
+        }
+    }
+
+    async fn woken(&mut self) {
+        self.stream.woken().await;
+    }
+
+    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+        let data = json!({"error": failure.code(), "message": failure.message()});
+        Event::default().event("error").data(data.to_string())
+    }
+}
+
+impl Client {
+    /// `tasks/sendSubscribe`. A task that is over is told from its start to its end.
+    pub(super) async fn vault_subscribe(&self, id: &str) -> Result<Response> {
+        let room = self.room()?;
+        let report = self.own(id).await?;
+        let found = self.doors.engine.runs().replay_task(&self.caller, report.run.id).await;
+        let stream = found.map_err(|refusal| refused_task(refusal, id))?;
+        let viewer = self.viewer(stream.run(), &[]);
+        let started_at = stream.run().run.started_at;
+        let (teller, frames) = (Teller::new(&viewer, started_at), VecDeque::new());
+        let followed = Followed { stream, viewer, teller, frames, _room: room };
+        Ok(answer(self.doors.clone(), followed, self.permit()?))
+    }
+}

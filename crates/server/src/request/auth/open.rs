@@ -1,0 +1,49 @@
+//! Doors that are open to strangers, on a server that asks everybody else for a credential.
+
+use axum::http::Uri;
+use kernel::values::percent::decoded;
+use project::tables::public_url::{CALLBACK_PATH, CLIENT_PATH};
+use wire::a2a::{KEY_SET, WELL_KNOWN};
+
+/// Where a key is exchanged for a token: the credential is its own concern.
+pub(super) const TOKEN_PATH: &str = "/oauth/token";
+/// Where a client reads which credentials `/mcp` takes.
+pub(super) const MCP_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
+pub(super) const MCP_PATH: &str = "/mcp";
+const READY_PATH: &str = "/readyz";
+pub(super) const HEALTH_PATH: &str = "/health";
+/// Doors that are open to strangers, and tell nothing that they could not know.
+pub(super) const OPEN_PATHS: [&str; 13] = [
+    "/livez",
+    READY_PATH,
+    HEALTH_PATH,
+    "/health-check",
+    TOKEN_PATH,
+    CALLBACK_PATH,
+    CLIENT_PATH,
+    "/.well-known/oauth-protected-resource",
+    MCP_METADATA_PATH,
+    "/.well-known/oauth-authorization-server",
+    WELL_KNOWN,
+    KEY_SET,
+    "/agent-card.json",
+];
+/// Where realms have their cards: below the first, and with the second at the end.
+const CARDS: (&str, &str) = ("/a2a/v1/", "/agent-card.json");
+/// Where clients of AgentVault look cards up.
+const CARD_LIST: &str = "/api/v1/agent-cards";
+
+/// Whether strangers may come to this address.
+pub(super) fn has(uri: &Uri) -> bool {
+    let path = uri.path();
+    let listed = path.strip_prefix(CARD_LIST);
+    let is_listed = listed.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_card = is_listed || path.starts_with(CARDS.0) && path.ends_with(CARDS.1);
+    is_card || OPEN_PATHS.contains(&path) && !(path == READY_PATH && asks_for_more(uri))
+}
+
+/// `?verbose`, in whatever form.
+pub(crate) fn asks_for_more(uri: &Uri) -> bool {
+    let mut parts = uri.query().unwrap_or_default().split('&');
+    parts.any(|part| decoded(part.split('=').next().unwrap_or_default()) == "verbose")
+}

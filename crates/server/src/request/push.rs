@@ -1,0 +1,67 @@
+//! What webhooks of A2A are kept and posted with: the store, the seal of their targets, whom may be
+//! notified, and how who posts learns of new ones.
+
+use crate::counted::Pushes;
+use kernel::contracts::webhooks::{LiveWebhook, Webhooks};
+use outbound::addresses::HttpSettings;
+use outbound::notices::Notifier;
+use outbound::seal::{Envelopes, Keyring};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// What the secret is used for here: keys for other purposes differ.
+const PURPOSE: &[u8] = b"waypost a2a webhook";
+
+/// What webhooks are kept and posted with.
+pub(crate) struct PushParts {
+    pub(crate) store: Arc<dyn Webhooks>,
+    /// Seals where they are and what they are shown.
+    pub(crate) envelopes: Envelopes,
+    pub(crate) notifier: Notifier,
+    /// What became of what was posted.
+    pub(crate) counts: Pushes,
+    made: Mutex<Vec<LiveWebhook>>,
+    woken: Notify,
+    stopping: watch::Sender<bool>,
+}
+
+impl PushParts {
+    /// With these secrets; addresses that are not public must be among the allowed ones.
+    pub(crate) fn new(store: Arc<dyn Webhooks>, keys: &Keyring, allowed: HttpSettings) -> Self {
+        Self {
+            store,
+            envelopes: Envelopes::new(keys, PURPOSE),
+            notifier: Notifier::new(allowed),
+            counts: Pushes::default(),
+            made: Mutex::default(),
+            woken: Notify::new(),
+            stopping: watch::Sender::new(false),
+        }
+    }
+
+    /// A webhook is stored that there may be something for.
+    pub(crate) fn add(&self, webhook: LiveWebhook) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(webhook);
+        self.woken.notify_one();
+    }
+
+    /// Those that were added since.
+    pub(crate) fn take(&self) -> Vec<LiveWebhook> {
+        std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until there may be some.
+    pub(crate) async fn woken(&self) {
+        self.woken.notified().await;
+    }
+
+    /// Nothing more is posted by this process.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Whether it is so.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+}

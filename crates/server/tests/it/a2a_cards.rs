@@ -1,0 +1,131 @@
+//! Signed cards: a client that knows the keys of a server can check what its card says, and a
+//! restart or a new key does not take that away.
+
+use crate::a2a::{SETTINGS, house, open, rpc};
+use crate::credentials::{Guarded, OPEN};
+use crate::house::{Answer, House, request, setup};
+use axum::body::Body;
+use axum::http::Method;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::values::canonical;
+use project::config::Config;
+use project::folder::Project;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use serde_json::{Value, json};
+use server::assemble;
+use wire::a2a::card::AgentCard;
+
+const CARD: &str = "/.well-known/agent-card.json";
+const KEYS: &str = "/.well-known/jwks.json";
+
+async fn read(house: &House, path: &str) -> Answer {
+    let answer = open(house, Method::GET, path, &Value::Null).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
+}
+
+/// The header of a signature, which must be one of this key over what 1.0 knows of this card: those
+/// who check it drop the members of other versions.
+fn checked(card: &Value, index: usize, key: &Value) -> Value {
+    let bytes = |text: &Value| URL_SAFE_NO_PAD.decode(text.as_str().unwrap()).unwrap();
+    let point = [vec![4], bytes(&key["x"]), bytes(&key["y"])].concat();
+    let known: AgentCard = serde_json::from_value(card.clone()).unwrap();
+    let (content, signature) = (known.signed_content(), &card["signatures"][index]);
+    let payload = URL_SAFE_NO_PAD.encode(canonical::text(&content));
+    let input = format!("{}.{payload}", signature["protected"].as_str().unwrap());
+    let signed = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+        .verify(input.as_bytes(), &bytes(&signature["signature"]));
+    assert!(signed.is_ok(), "the signature does not fit: {card}");
+    serde_json::from_slice(&bytes(&signature["protected"])).unwrap()
+}
+
+/// Whether something in it is empty: a client that drops such members would not find it signed.
+fn has_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
+        Value::Object(members) => members.is_empty() || members.values().any(has_empty),
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_card_is_signed_by_the_key_of_the_key_set() {
+    let house = house(SETTINGS).await;
+    let (card, keys) = (read(&house, CARD).await, read(&house, KEYS).await);
+    let key = &keys.body["keys"][0];
+    assert_eq!(
+        (&key["kty"], &key["crv"], &key["alg"]),
+        (&json!("EC"), &json!("P-256"), &json!("ES256"))
+    );
+    assert!(key.get("d").is_none(), "the private part stays here: {key}");
+    assert!(keys.header("cache-control").starts_with("public, max-age="), "{keys:?}");
+    let header = checked(&card.body, 0, key);
+    let expected = json!({"alg": "ES256", "typ": "JOSE", "kid": key["kid"],
+        "jku": "http://localhost:8420/.well-known/jwks.json"});
+    assert_eq!(header, expected);
+    let extended = rpc(&house, "GetExtendedAgentCard", json!({})).await;
+    checked(&extended["result"], 0, key);
+    let answer = house.open(request(Method::POST, KEYS, Body::empty())).await;
+    assert_eq!(answer.status().as_u16(), 405);
+}
+
+#[tokio::test]
+async fn strangers_read_the_keys_and_find_nothing_empty_in_what_is_signed() {
+    let guarded = Guarded::start(OPEN).await;
+    let (card, keys) = (guarded.get(CARD, &[]).await, guarded.get(KEYS, &[]).await);
+    assert_eq!((card.status, keys.status), (200, 200), "{keys:?}");
+    checked(&card.body, 0, &keys.body["keys"][0]);
+    let read: AgentCard = serde_json::from_value(card.body).unwrap();
+    assert!(!has_empty(&read.signed_content()), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_restart_keeps_the_key_and_an_older_one_signs_beside_a_new_one() {
+    let data = tempfile::tempdir().unwrap();
+    let (first, stopper) = House::over(Project::demo, &data, None).await;
+    let before = read(&first, KEYS).await.body["keys"][0].clone();
+    let tag = read(&first, CARD).await.header("etag").to_owned();
+    stopper.stop().await;
+    drop(first);
+    let (again, stopper) = House::over(Project::demo, &data, None).await;
+    assert_eq!(read(&again, KEYS).await.body["keys"], json!([before]));
+    assert_eq!(read(&again, CARD).await.header("etag"), tag, "it says the same");
+    stopper.stop().await;
+    drop(again);
+    // The older key stays in its file; the settings name both.
+    let folder = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(Project::demo, &other, None).await;
+    let newer = read(&house, KEYS).await.body["keys"][0].clone();
+    stopper.stop().await;
+    for (from, name) in [(&other, "new.pem"), (&data, "old.pem")] {
+        let key = from.path().join("data").join("card-keys.pem");
+        std::fs::copy(key, folder.path().join(name)).unwrap();
+    }
+    let text = "[a2a]\nsigning_keys = [\"new.pem\", \"old.pem\"]\n";
+    let project = || {
+        let config = Config::parse("waypost.toml", text).unwrap();
+        Project { config, folder: folder.path().to_owned(), ..Project::demo() }
+    };
+    let (rotated, stopper) = House::over(project, &data, None).await;
+    let card = read(&rotated, CARD).await;
+    assert_eq!(read(&rotated, KEYS).await.body["keys"], json!([newer, before]));
+    checked(&card.body, 0, &newer);
+    checked(&card.body, 1, &before);
+    assert_ne!(card.header("etag"), tag, "clients read it again");
+    stopper.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_used_keeps_the_server_from_starting() {
+    let data = tempfile::tempdir().unwrap();
+    let text = "[a2a]\nsigning_keys = [\"nowhere.pem\"]\n";
+    let config = Config::parse("waypost.toml", text).unwrap();
+    let project = Project { config, folder: data.path().to_owned(), ..Project::demo() };
+    let address = crate::house::ADDRESS.parse().unwrap();
+    let error = assemble(setup(project, &data, address)).await.err().unwrap();
+    assert!(error.to_string().contains("nowhere.pem"), "{error}");
+}
