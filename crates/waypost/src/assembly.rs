@@ -131,6 +131,7 @@ pub(crate) fn refused(error: AssembleError) -> Failure {
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
         AssembleError::Mistakes { part, mistakes } => mistaken(part, &mistakes),
         AssembleError::Secret(error) => Failure::new(Exit::Usage, "secret_key", error.to_string()),
+        AssembleError::CardKeys(error) => Failure::new(Exit::Usage, "card_keys", error.to_string()),
         AssembleError::Start(refusal) => {
             Failure::new(Exit::Usage, "not_open_to_others", refusal.message).hint(refusal.hint)
         }

@@ -13,7 +13,10 @@ struct Group {
 const GROUPS: &[Group] = &[
     Group { name: "Start", commands: &["init", "up", "demo", "doctor"] },
     Group { name: "Work", commands: &["chat", "run", "resume", "inbox"] },
-    Group { name: "Build", commands: &["plan", "pipeline", "agent", "tool", "mcp", "example"] },
+    Group {
+        name: "Build",
+        commands: &["plan", "pipeline", "agent", "schema", "tool", "mcp", "a2a", "example"],
+    },
     Group {
         name: "Operate",
         commands: &[

@@ -15,6 +15,7 @@ mod outcome;
 mod proposals;
 mod asking;
 mod threads;
+mod completing;
 mod plans;
 mod served;
 mod assembly;
@@ -24,13 +25,14 @@ mod help;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use commands::catalog::{agent, tool};
 use commands::data::{backup, restore};
-use commands::documents::{completions, man};
+use commands::documents::{completions, man, schema};
 use commands::identity::{audit, key, policy, principal, realm, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
-    agent, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
-    tool, up,
+    a2a, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
+    up,
 };
 use context::Context;
 use environment::place::project_folder;
@@ -118,6 +120,8 @@ enum Command {
     Pipeline(pipeline::PipelineArgs),
     /// List, show, compare, store and remove agents
     Agent(agent::AgentArgs),
+    /// Print the JSON Schema of a plan, an agent or a pipeline, for editors
+    Schema(schema::SchemaArgs),
     /// List, show, follow, pause, retry, copy, cancel and remove sessions
     Session(session::SessionArgs),
     /// List open asks and answer them
@@ -126,6 +130,9 @@ enum Command {
     Tool(tool::ToolArgs),
     /// Connect MCP clients, and the servers behind this one
     Mcp(mcp::McpArgs),
+    /// Look at, talk to, add and check agents that speak A2A
+    #[command(name = "a2a")]
+    A2a(a2a::A2aArgs),
     /// Add, list, rotate and revoke the keys of callers
     Key(key::KeyArgs),
     /// List, show, store, disable and enable named people and programs
@@ -168,6 +175,9 @@ enum Command {
 const RUNTIME_LIMIT: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
+    if let Some(exit) = completing::answered(command_line) {
+        return exit;
+    }
     let parsed = command_line().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -195,6 +205,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Help { topic } => explain(&topic, output),
         Command::Init(args) => init::run(&args, output),
         Command::Completions(args) => completions::run(&args, command_line(), output),
+        Command::Schema(args) => schema::run(&args, output),
         Command::Man(args) => man::run(&args, command_line(), output),
         Command::Child(args) => child::run(&args),
         Command::Up(args) => serve(args.into(), context),
@@ -226,6 +237,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Mcp(args) => {
             let context = context(args.project())?;
             logging(&context, "warn", mcp::run(args, &context))
+        }
+        Command::A2a(args) => {
+            as_client(context(Some(args.project()))?, async |ctx| a2a::run(args, ctx).await)
         }
         Command::Key(args) => {
             let mut context = here()?;
@@ -368,6 +382,8 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         command_line().debug_assert();
+        completing::completed(command_line()).debug_assert();
+        assert_eq!(completing::misplaced(&command_line()), Vec::<String>::new());
         assert!(SERVER_HELP.contains(remote::client::DEFAULT_SERVER));
     }
 

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
 use clap::{Args, ValueEnum};
+use kernel::definition::schemas;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -41,12 +42,24 @@ enum Template {
     Mcp,
 }
 
+/// A path as one word of a shell.
+fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,@%".contains(c);
+    if !path.is_empty() && path.chars().all(is_plain) && !path.starts_with('-') {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
 /// A file's path in the project, and its text.
 type NewFile = (&'static str, &'static str);
 
 macro_rules! template {
-    ($folder:literal: $($path:literal),+) => {
-        &[$(($path, include_str!(concat!("../../templates/", $folder, "/", $path)))),+]
+    ($folder:literal: $($path:literal),+; $($schema:expr)?) => {
+        &[
+            $(($path, include_str!(concat!("../../templates/", $folder, "/", $path))),)+
+            $($schema)?
+        ]
     };
 }
 
@@ -54,10 +67,17 @@ const PLAN: &[NewFile] = &[
     ("waypost.toml", SETTINGS),
     ("plans/hello/greet.yaml", GREET),
     ("plans/fixes/number.yaml", NUMBER),
+    (".schemas/plan.json", schemas::PLAN),
 ];
-const AGENT: &[NewFile] = template!("agent": "waypost.toml", "agents/desk.yaml", "rules/sums.yaml");
-const PIPELINE: &[NewFile] = template!("pipeline": "waypost.toml", "pipelines/failures.yaml");
-const MCP: &[NewFile] = template!("mcp": "waypost.toml", "tools/words.py");
+const AGENT: &[NewFile] = template!(
+    "agent": "waypost.toml", "agents/desk.yaml", "rules/sums.yaml";
+    (".schemas/agent.json", schemas::AGENT)
+);
+const PIPELINE: &[NewFile] = template!(
+    "pipeline": "waypost.toml", "pipelines/failures.yaml";
+    (".schemas/pipeline.json", schemas::PIPELINE)
+);
+const MCP: &[NewFile] = template!("mcp": "waypost.toml", "tools/words.py";);
 
 impl Template {
     fn files(self) -> &'static [NewFile] {
@@ -71,14 +91,15 @@ impl Template {
 
     /// What to do with a new project in this folder, one command per line.
     fn tries(self, place: &Path) -> [String; 2] {
-        let place = place.display();
+        let place = place.display().to_string();
+        let file = |path: &str| quoted(&format!("{place}/{path}"));
+        let place = quoted(&place);
         let up = format!("waypost up {place}");
         match self {
             Template::Plan => [format!("waypost plan test {place}"), up],
             Template::Agent => [up, "waypost run 'what is 2 and 3?'".to_owned()],
             Template::Pipeline => {
-                let file = format!("{place}/pipelines/failures.yaml");
-                [format!("waypost pipeline test {file}"), up]
+                [format!("waypost pipeline test {}", file("pipelines/failures.yaml")), up]
             }
             Template::Mcp => [format!("waypost mcp test words {place}"), up],
         }
@@ -107,7 +128,8 @@ on_error = [
 call_timeout_ms = 30000
 "#;
 
-const GREET: &str = r#"# The plan's id is `hello/greet`, after its folder and its file.
+const GREET: &str = r#"# yaml-language-server: $schema=../../.schemas/plan.json
+# The plan's id is `hello/greet`, after its folder and its file.
 description: Asks for a name and a number, then greets with the number's successor
 parameters:
   type: object
@@ -138,7 +160,8 @@ examples:
     expect: {status: paused_on_human}
 "#;
 
-const NUMBER: &str = r#"# A correction: a rule in `waypost.toml` runs it when a step fails.
+const NUMBER: &str = r#"# yaml-language-server: $schema=../../.schemas/plan.json
+# A correction: a rule in `waypost.toml` runs it when a step fails.
 # Its input says which step failed, and how; its answer is what a person would reply.
 description: Counts from 41 where something else than a number was to be added
 steps:
@@ -237,4 +260,40 @@ fn ignore(path: &Path) -> Result<bool> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::catalog::schema::JsonSchemas;
+    use kernel::definition::plan::source::Node;
+    use kernel::limits::Limits;
+    use kernel::tool::schema::Schemas;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_folder_is_one_word_of_a_shell() {
+        assert_eq!(Template::Plan.tries(Path::new("shop"))[0], "waypost plan test shop");
+        let tries = Template::Pipeline.tries(Path::new("my shop"));
+        assert_eq!(tries[0], "waypost pipeline test 'my shop/pipelines/failures.yaml'");
+        assert_eq!(tries[1], "waypost up 'my shop'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn what_is_written_fits_the_schema_that_it_names() {
+        let checker = JsonSchemas::default();
+        for template in Template::value_variants() {
+            for (path, text) in template.files() {
+                let named = text.lines().next().and_then(|line| line.rsplit_once(".schemas/"));
+                let Some((_, name)) = named else { continue };
+                let file = format!(".schemas/{name}");
+                let schema = template.files().iter().find(|(path, _)| *path == file);
+                let (_, schema) = schema.unwrap_or_else(|| panic!("{path} names `{file}`"));
+                let schema = Arc::new(serde_json::from_str(schema).unwrap());
+                let value = Node::parse(text, &Limits::default()).unwrap().to_value();
+                assert_eq!(checker.check(&schema, &value), Ok(()), "{path}");
+            }
+        }
+    }
 }

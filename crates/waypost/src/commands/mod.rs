@@ -6,11 +6,11 @@ pub(crate) mod init;
 pub(crate) mod up;
 pub(crate) mod plan;
 pub(crate) mod pipeline;
-pub(crate) mod agent;
 pub(crate) mod session;
 pub(crate) mod inbox;
-pub(crate) mod tool;
+pub(crate) mod catalog;
 pub(crate) mod mcp;
+pub(crate) mod a2a;
 pub(crate) mod events;
 pub(crate) mod config;
 pub(crate) mod doctor;
@@ -56,6 +56,13 @@ fn limit(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|items| (1..=LIST_ITEMS_MAX).contains(items))
         .ok_or_else(|| format!("expected a number from 1 to {LIST_ITEMS_MAX}"))
+}
+
+/// Reads a header, `NAME: VALUE`.
+fn header(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("expected NAME: VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Reads an age, `90s`, `30m`, `12h` or `30d`, as milliseconds.

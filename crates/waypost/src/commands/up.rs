@@ -3,15 +3,17 @@
 
 use crate::assembly::{Keys, assemble, refused};
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::descriptors;
-use crate::process::logs::LogFormat;
+use crate::process::logs::{HeldLogs, LogFormat};
 use crate::process::notices;
 use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::DEFAULT_SERVER;
 use crate::served::{Kept, sources};
+use crate::settings::Settings;
 use crate::terminal::output::counted;
 use crate::terminal::progress::Progress;
 use clap::Args;
@@ -19,7 +21,7 @@ use engine::Undone;
 use project::config::ServerConfig;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
-use server::{OwnPort, PortError, Tls, TlsError, Watch};
+use server::{ConfigReader, OwnPort, PortError, Tls, TlsError, Watch};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -155,6 +157,8 @@ pub(crate) async fn run(
     context: &Context,
 ) -> Result<Exit> {
     let output = context.output;
+    // With `--log json` every line on standard error is for programs.
+    let held = if args.log == LogFormat::Text { HeldLogs::at_terminal() } else { None };
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
     let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
     let descriptors = descriptors::raise();
@@ -164,12 +168,16 @@ pub(crate) async fn run(
     }
     let (settings, notify) = (project.config.server.clone(), project.config.inbox.notify.clone());
     let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
-    let listener = bind(&args, &project).await?;
+    let listener = bind(&args, &project, &context.environment).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment).renewing(args.new).never_local(never_local);
-    let watch = args
-        .watch
-        .then(|| Watch::new(&project, args.pipeline.clone(), keys.variables(data.path())));
+    let variables = keys.variables(data.path());
+    // The demo's files are in the binary.
+    let watch = (!demo).then(|| {
+        let watch = Watch::new(&project, args.pipeline.clone(), variables);
+        let watch = watch.with_settings(settings_of(context));
+        if args.watch { watch } else { watch.only_servers() }
+    });
     let starting = assemble(project, data.path().to_path_buf(), address, keys);
     let progress = match args.log {
         LogFormat::Text => Progress::on(output),
@@ -209,6 +217,7 @@ pub(crate) async fn run(
         let tries = demo.then(|| things_to_try(&settings.local_url(address)));
         resumed(assembled.undone).into_iter().chain(tries).for_each(|told| output.talk(&told));
     }
+    drop(held);
     let shutdown = async move {
         stop.next().await;
         tracing::info!("stopping");
@@ -219,6 +228,15 @@ pub(crate) async fn run(
     }
     drop(data);
     Ok(Exit::Ok)
+}
+
+/// Reads the settings of the project again.
+fn settings_of(context: &Context) -> ConfigReader {
+    let (project, environment) = (context.project.clone(), context.environment.clone());
+    Box::new(move || {
+        let settings = Settings::load(project.as_deref(), &environment);
+        settings.map(|settings| settings.config).map_err(|failure| failure.to_string())
+    })
 }
 
 /// The one line on standard output: where it listens, which `--port 0` leaves open.
@@ -264,14 +282,35 @@ fn resumed(Undone { running, waiting, paused }: Undone) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-async fn bind(args: &ServedArgs, project: &Project) -> Result<TcpListener> {
+async fn bind(
+    args: &ServedArgs,
+    project: &Project,
+    environment: &Environment,
+) -> Result<TcpListener> {
     let configured = &project.config.server;
     let host = match args.host.as_deref() {
         Some(host) => host_address(host)?,
         None => configured.host,
     };
-    let address = SocketAddr::new(host, args.port.unwrap_or(configured.port));
+    let port = match args.port {
+        Some(port) => port,
+        None => port_of(configured, environment)?,
+    };
+    let address = SocketAddr::new(host, port);
     TcpListener::bind(address).await.map_err(|error| unbound(&error, Some(address)))
+}
+
+/// The port of the settings, or of the variable that they name.
+fn port_of(configured: &ServerConfig, environment: &Environment) -> Result<u16> {
+    let named = configured.port_from.as_deref();
+    let set = named.and_then(|name| Some((name, environment.any(name)?)));
+    match set.filter(|(_, text)| !text.trim().is_empty()) {
+        None => Ok(configured.port),
+        Some((name, text)) => text.trim().parse().map_err(|_| {
+            Failure::usage(format!("`{name}` is no port: `port_from` in `[server]` names it"))
+                .hint(format!("set `{name}` to a number of 0 to 65535, or remove it"))
+        }),
+    }
 }
 
 fn host_address(host: &str) -> Result<IpAddr> {
@@ -361,6 +400,21 @@ async fn overdue(mut signals: Signals) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_comes_from_the_variable_that_the_settings_name() {
+        let configured = ServerConfig {
+            port: 8059,
+            port_from: Some("PORT".to_owned()),
+            ..ServerConfig::default()
+        };
+        let port =
+            |text: &str| port_of(&configured, &Environment::of_test(&[("PORT", text)], "")).ok();
+        assert_eq!((port(" 9001 "), port(""), port("soon")), (Some(9001), Some(8059), None));
+        let unset = ServerConfig { port_from: None, ..configured.clone() };
+        let set = Environment::of_test(&[("PORT", "9001")], "");
+        assert_eq!(port_of(&unset, &set).ok(), Some(8059));
+    }
 
     #[test]
     fn where_it_listens_is_told_to_people_and_programs() {

@@ -6,6 +6,9 @@ use kernel::contracts::Entropy;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 
+/// What the names of such folders begin with; the process that made one follows.
+const NAME: &str = "waypost-";
+
 /// A folder that no one else can read; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
@@ -15,8 +18,10 @@ pub(crate) struct TemporaryFolder {
 impl TemporaryFolder {
     /// Makes a new one under the system's folder for such things.
     pub(crate) fn new() -> Result<Self> {
-        let name = format!("waypost-{:032x}", SystemEntropy.bits());
-        let path = std::env::temp_dir().join(name);
+        let all = std::env::temp_dir();
+        sweep(&all);
+        let name = format!("{NAME}{}-{:032x}", std::process::id(), SystemEntropy.bits());
+        let path = all.join(name);
         // Fails when the path exists: a folder that someone else prepared is never used.
         private_folder().create(&path).map_err(|error| {
             let what = format!("cannot make the folder `{}`: {error}", path.display());
@@ -39,6 +44,35 @@ impl Drop for TemporaryFolder {
         }
     }
 }
+
+/// Removes the folders of processes that were killed. What cannot be removed stays: nothing depends
+/// on it.
+#[cfg(unix)]
+fn sweep(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        if is_left(&entry) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether this is a folder of ours whose process is gone.
+#[cfg(unix)]
+fn is_left(entry: &std::fs::DirEntry) -> bool {
+    use rustix::process::{Pid, geteuid, test_kill_process};
+    use std::os::unix::fs::MetadataExt;
+    let name = entry.file_name();
+    let name = name.to_str().and_then(|name| name.strip_prefix(NAME));
+    let owner = name.and_then(|rest| rest.split_once('-')).and_then(|(pid, _)| pid.parse().ok());
+    let Some(owner) = owner.and_then(Pid::from_raw) else { return false };
+    // Of the entry itself, not of what a link leads to.
+    let is_ours = |about: std::fs::Metadata| about.is_dir() && about.uid() == geteuid().as_raw();
+    entry.metadata().is_ok_and(is_ours) && test_kill_process(owner) == Err(rustix::io::Errno::SRCH)
+}
+
+/// Other systems have no such call.
+#[cfg(not(unix))]
+fn sweep(_: &Path) {}
 
 #[cfg(unix)]
 fn private_folder() -> DirBuilder {
@@ -68,5 +102,22 @@ mod tests {
         std::fs::write(path.join("file"), "x").unwrap();
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_folders_of_killed_processes_are_removed() {
+        let all = tempfile::tempdir().unwrap();
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let named = |owner: u32| all.path().join(format!("{NAME}{owner}-x"));
+        let others = [named(std::process::id()), all.path().join("waypost-old")];
+        let left = named(gone.id());
+        for folder in others.iter().chain([&left]) {
+            std::fs::create_dir_all(folder.join("data")).unwrap();
+        }
+        sweep(all.path());
+        assert!(!left.exists(), "{}", left.display());
+        assert!(others.iter().all(|folder| folder.exists()), "they are no one's to remove");
     }
 }

@@ -9,14 +9,16 @@ use clap::ValueEnum;
 use serde::Serializer;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{JsonFields, Writer, debug_fn};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
 /// How a log line looks.
@@ -35,7 +37,7 @@ pub(crate) fn start(environment: &Environment, format: LogFormat, level: &str) -
         Failure::usage(format!("`{LOG_LEVEL}={level}` is no log level"))
             .hint("use error, warn, info, debug or trace")
     })?;
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    let builder = tracing_subscriber::fmt().with_writer(StandardError).with_env_filter(filter);
     let started = match format {
         LogFormat::Text => {
             builder.with_ansi(stderr_has_colour()).fmt_fields(text_fields()).try_init()
@@ -43,6 +45,72 @@ pub(crate) fn start(environment: &Environment, format: LogFormat, level: &str) -
         LogFormat::Json => builder.fmt_fields(JsonFields::new()).event_format(Flat).try_init(),
     };
     started.map_err(|error| Failure::usage(format!("cannot start logging: {error}")))
+}
+
+/// The lines that wait until a person has read what is said first; nothing where none has to.
+static WAITING: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+fn waiting() -> MutexGuard<'static, Option<Vec<u8>>> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For as long as this lives, log lines wait; they are written when it is dropped. Warnings and
+/// errors never wait.
+pub(crate) struct HeldLogs;
+
+impl HeldLogs {
+    /// Holds lines back from a person; a program gets them as they come.
+    pub(crate) fn at_terminal() -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        *waiting() = Some(Vec::new());
+        Some(Self)
+    }
+}
+
+impl Drop for HeldLogs {
+    fn drop(&mut self) {
+        let lines = waiting().take().unwrap_or_default();
+        // No one is left to tell when standard error is gone.
+        let _ = std::io::stderr().lock().write_all(&lines);
+    }
+}
+
+/// Where log lines go.
+struct StandardError;
+
+impl<'a> MakeWriter<'a> for StandardError {
+    type Writer = LineWriter;
+
+    fn make_writer(&'a self) -> LineWriter {
+        LineWriter { may_wait: false }
+    }
+
+    fn make_writer_for(&'a self, line: &Metadata<'_>) -> LineWriter {
+        LineWriter { may_wait: *line.level() > Level::WARN }
+    }
+}
+
+/// Writes one line.
+struct LineWriter {
+    may_wait: bool,
+}
+
+impl io::Write for LineWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.may_wait
+            && let Some(lines) = waiting().as_mut()
+        {
+            lines.extend_from_slice(bytes);
+            return Ok(bytes.len());
+        }
+        io::stderr().lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
 }
 
 fn filter(level: &str) -> Option<EnvFilter> {

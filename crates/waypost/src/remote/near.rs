@@ -29,6 +29,14 @@ pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", comm
 /// The newest so many are worth a look; the name that was meant is most likely among them.
 const LOOKED_AT: usize = 200;
 
+/// The names that the server knows; none where it does not answer, for nothing depends on them.
+pub(crate) async fn known(client: &Client, names: Names) -> Vec<String> {
+    let page = client.list(Request::to(&[names.list]), LOOKED_AT).await.unwrap_or_default();
+    let items = page["items"].as_array().into_iter().flatten();
+    let known = items.filter_map(|item| item.get(names.member).and_then(Value::as_str));
+    known.map(str::to_owned).collect()
+}
+
 /// The same answer. A failure because the server knows no such thing names the one that was meant.
 pub(crate) async fn or_suggest<T>(
     client: &Client,
@@ -46,12 +54,8 @@ pub(crate) async fn or_suggest<T>(
     if failure.code != "not_found" || is_told || !is_about_it {
         return Err(failure);
     }
-    // Without the list there is no suggestion, and the failure is reported as it is.
-    if let Ok(page) = client.list(Request::to(&[names.list]), LOOKED_AT).await {
-        let items = page["items"].as_array().into_iter().flatten();
-        let known = items.filter_map(|item| item.get(names.member).and_then(Value::as_str));
-        failure.hint = meant(word, known).or(failure.hint);
-    }
+    let known = known(client, names).await;
+    failure.hint = meant(word, known.iter().map(String::as_str)).or(failure.hint);
     if failure.hint.is_none() {
         failure.hint = Some(format!("`waypost {}` lists the {}", names.command, names.list));
     }

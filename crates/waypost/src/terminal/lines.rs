@@ -1,10 +1,11 @@
 //! What a person types, line by line, and what they typed before. What a terminal marks as pasted
 //! is distinguished from what is typed, and what was typed before a question was shown is no answer
-//! to it.
+//! to it. Conversations have a line editor where there is a terminal for it.
 
 use crate::environment::place::state_folder;
 use crate::exit::{Failure, Result};
-use crate::terminal::paste::{Paste, PasteMode, Typed};
+use crate::terminal::editor::{LineEditor, Words};
+use crate::terminal::paste::{Heard, Paste, PasteMode, Typed};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -27,55 +28,58 @@ pub(crate) struct Lines {
     past: Vec<String>,
     file: Option<PathBuf>,
     mode: Option<PasteMode>,
-}
-
-/// What came next.
-#[derive(Debug)]
-pub(crate) enum Heard {
-    /// A line.
-    Line(Typed),
-    /// Ctrl-C.
-    Interrupt,
-    /// Nothing more comes.
-    End,
+    /// Reads instead of all that, where there is one; a thread has it while it waits for a line.
+    editor: Option<Box<LineEditor>>,
 }
 
 impl Lines {
-    /// Reads what comes from now on, for a conversation: a person's lines are remembered, and
-    /// Ctrl-C only says how to leave.
-    pub(crate) fn of_conversation() -> Self {
+    /// Reads what comes from now on, for a conversation: a person's lines are remembered, these
+    /// words are completed, and Ctrl-C only says how to leave.
+    pub(crate) fn of_conversation(words: Words) -> Self {
         let is_person = io::stdin().is_terminal();
         let file = is_person.then(state_folder).flatten().map(|folder| folder.join(FILE));
-        Self::open(is_person, file, Some("(/quit or Ctrl-D leaves)"))
+        let past = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let past: Vec<String> =
+            past.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+        let mut editor = LineEditor::open(words, KEPT_MAX).map(Box::new);
+        if let Some(editor) = &mut editor {
+            past.iter().for_each(|line| editor.remember(line));
+        }
+        let leaves = Some("(/quit or Ctrl-D leaves)");
+        Self { past, file, leaves, ..Self::open(is_person, editor) }
     }
 
     /// Reads what comes from now on, for answers: nothing is remembered.
     pub(crate) fn of_answers() -> Self {
-        Self::open(io::stdin().is_terminal(), None, None)
+        Self::open(io::stdin().is_terminal(), None)
     }
 
-    fn open(is_person: bool, file: Option<PathBuf>, leaves: Option<&'static str>) -> Self {
-        let past = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
-        let past = past.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+    fn open(is_person: bool, editor: Option<Box<LineEditor>>) -> Self {
         let typed = BufReader::new(tokio::io::stdin()).lines();
-        let mode = is_person.then(PasteMode::begin).flatten();
-        Self { typed, is_person, leaves, past, file, mode }
+        // An editor asks the terminal for marks itself.
+        let mode = (is_person && editor.is_none()).then(PasteMode::begin).flatten();
+        let (leaves, past, file) = (None, Vec::new(), None);
+        Self { typed, is_person, leaves, past, file, mode, editor }
     }
 
     /// The next line; none at the end. A person is shown what is asked for, and Ctrl-C says how to
     /// leave.
     pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
         loop {
-            match self.hear(prompt).await? {
+            match self.hear(prompt, "").await? {
                 Heard::Line(typed) => return Ok(Some(typed)),
                 Heard::End => return Ok(None),
-                Heard::Interrupt => show(&format!("\n{}\n", self.leaves.unwrap_or_default())),
+                Heard::Interrupt => show(&format!("{}\n", self.leaves.unwrap_or_default())),
             }
         }
     }
 
-    /// The same, where Ctrl-C is an answer of its own. All lines of a paste are one.
-    pub(crate) async fn hear(&mut self, prompt: &str) -> Result<Heard> {
+    /// The same, where Ctrl-C is an answer of its own. All lines of a paste are one. An editor
+    /// begins with the text `initial`.
+    pub(crate) async fn hear(&mut self, prompt: &str, initial: &str) -> Result<Heard> {
+        if let Some(editor) = self.editor.take() {
+            return self.edited(editor, prompt, initial).await;
+        }
         if !self.is_person {
             let line = self.typed.next_line().await.map_err(unreadable)?;
             return Ok(line.map_or(Heard::End, |line| Heard::Line(Typed::by_hand(line))));
@@ -85,17 +89,39 @@ impl Lines {
         loop {
             tokio::select! {
                 line = self.typed.next_line() => {
-                    let Some(line) = line.map_err(unreadable)? else { return Ok(Heard::End) };
+                    let Some(line) = line.map_err(unreadable)? else {
+                        // What comes next begins on a line of its own.
+                        show("\n");
+                        return Ok(Heard::End);
+                    };
                     if let Some(typed) = paste.take(&line) {
                         return Ok(Heard::Line(typed));
                     }
                 }
                 // The terminal has dropped the rest of a paste, and its end with it.
                 Ok(()) = tokio::signal::ctrl_c(), if self.leaves.is_some() => {
+                    show("\n");
                     return Ok(Heard::Interrupt);
                 }
             }
         }
+    }
+
+    /// The next line of an editor, which waits on a thread of its own.
+    async fn edited(
+        &mut self,
+        mut editor: Box<LineEditor>,
+        prompt: &str,
+        initial: &str,
+    ) -> Result<Heard> {
+        let (prompt, initial) = (prompt.to_owned(), initial.to_owned());
+        let reading = tokio::task::spawn_blocking(move || {
+            let heard = editor.read(&prompt, &initial);
+            (editor, heard)
+        });
+        let (editor, heard) = reading.await.map_err(|error| unreadable(io::Error::other(error)))?;
+        self.editor = Some(editor);
+        heard.map_err(unreadable)
     }
 
     /// Asks for the marks of pastes again, after another program had the terminal.
@@ -125,6 +151,9 @@ impl Lines {
 
     /// Drops what the terminal holds and what was read from it; whether that were whole lines.
     fn drop_waiting(&mut self) -> io::Result<bool> {
+        if let Some(editor) = &mut self.editor {
+            editor.drop_read_ahead()?;
+        }
         let reader = self.typed.get_mut();
         let read_ahead = reader.buffer().len();
         reader.consume(read_ahead);
@@ -135,6 +164,9 @@ impl Lines {
 
     /// Keeps a line that a person may want to say again.
     pub(crate) fn remember(&mut self, line: &str) {
+        if let Some(editor) = &mut self.editor {
+            editor.remember(line);
+        }
         // One line of the file is one of the past.
         let line = line.replace('\n', " ");
         if self.past.last().is_some_and(|last| *last == line) {

@@ -24,6 +24,17 @@ impl Typed {
     }
 }
 
+/// What came next.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A line.
+    Line(Typed),
+    /// Ctrl-C.
+    Interrupt,
+    /// Nothing more comes.
+    End,
+}
+
 /// Puts the lines of one paste together.
 #[derive(Debug, Default)]
 pub(crate) struct Paste {

@@ -1,8 +1,9 @@
-//! Agents as YAML: what is read comes first, and long texts stand as blocks.
+//! Agents and plans as YAML: what is read comes first, and long texts stand as blocks.
 
 use crate::exit::{Exit, Failure, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
+use std::fmt::Display;
 
 /// The keys that a reader looks for first, in this order; the others follow by name.
 const FIRST: &[&str] = &[
@@ -12,10 +13,36 @@ const FIRST: &[&str] = &[
 
 /// An agent as YAML, ended by a line break.
 pub(crate) fn agent(source: &Value) -> Result<String> {
-    serde_saphyr::to_string(&Ordered(source)).map_err(|error| {
-        let what = format!("the agent cannot be written as YAML: {error}");
-        Failure::new(Exit::Failed, "yaml", what).hint("`--json` shows it as it is")
-    })
+    serde_saphyr::to_string(&Ordered(source)).map_err(|error| unwritable("agent", &error))
+}
+
+/// A plan as YAML in the order in which its author wrote it, its id first.
+pub(crate) fn plan(source: &Value) -> Result<String> {
+    serde_saphyr::to_string(&Named(source)).map_err(|error| unwritable("plan", &error))
+}
+
+fn unwritable(what: &str, error: &impl Display) -> Failure {
+    let what = format!("the {what} cannot be written as YAML: {error}");
+    Failure::new(Exit::Failed, "yaml", what).hint("`--json` shows it as it is")
+}
+
+/// The key that the server adds to a plan that its file names.
+const PLAN_ID: &str = "planId";
+
+/// A plan whose id comes first; anything else as it is.
+struct Named<'a>(&'a Value);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = self.0 else { return self.0.serialize(serializer) };
+        let mut map = serializer.serialize_map(Some(fields.len()))?;
+        let id = fields.get_key_value(PLAN_ID);
+        let others = fields.iter().filter(|(key, _)| *key != PLAN_ID);
+        for (key, value) in id.into_iter().chain(others) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
 }
 
 /// A map whose keys stand in our order; anything else as it is.
@@ -60,5 +87,20 @@ mod tests {
         assert!(lines.last().unwrap().starts_with("x-owner: "), "{text}");
         let (again, _) = read_text(&text, "a.yaml", &Limits::default()).unwrap();
         assert_eq!(*again.source, source, "{text}");
+    }
+
+    #[test]
+    fn a_plan_stands_in_the_order_of_its_author() {
+        let source = json!({
+            "description": "Ends", "startStepId": "end",
+            "steps": [{"id": "end", "type": "final_response", "message": "Done.\nBye."}],
+            "planId": "a/b",
+        });
+        let text = plan(&source).unwrap();
+        let keys = text.lines().filter(|line| !line.starts_with([' ', '-']));
+        let keys: Vec<&str> = keys.filter_map(|line| line.split(':').next()).collect();
+        assert_eq!(keys, ["planId", "description", "startStepId", "steps"], "{text}");
+        let places = ["id: end", "type: final_response", "message:"].map(|part| text.find(part));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
     }
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const STORIES: [&str; 7] = ["plans", "trade", "calendar", "tools", "heal", "realms", "crash"];
+const STORIES: [&str; 8] =
+    ["plans", "trade", "calendar", "tools", "heal", "a2a", "realms", "crash"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 24] = [
+const SAID: [&str; 28] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -31,6 +32,10 @@ const SAID: [&str; 24] = [
     "\"receipt\": \"R-1\"",
     "\"path\": \"/country\"",
     "\"shipped\": \"DE\"",
+    "\"version\": \"A2A 1.0",
+    "\"state\": \"TASK_STATE_INPUT_REQUIRED\"",
+    "approve `math::add`",
+    "\"state\": \"TASK_STATE_COMPLETED\"",
     "\"subject\": \"ann\"",
     "HTTP 403",
     "it is more than 500",

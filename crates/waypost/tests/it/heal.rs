@@ -1,8 +1,9 @@
 //! Failed steps and drafted plans at the command line: what rules hold, what a model proposes, and
 //! a plan that a model of rules writes.
 
-use crate::process::{Server, write};
+use crate::process::{Server, waypost, write};
 use serde_json::{Value, json};
+use std::fs;
 use std::time::Duration;
 use testkit::harness::wait_for;
 
@@ -96,4 +97,69 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
     server.run(&["plan", "draft", "fly to the moon"]).code(1);
     // Nothing of it is there.
     server.run(&["plan", "show", "math/add_three"]).code(1);
+}
+
+/// A model that writes plans for the goals that it knows.
+const DRAFTS: &str = include_str!("../../../../examples/calendar/rules/drafts.yaml");
+
+#[test]
+fn a_drafted_plan_is_saved_where_it_is_wanted_and_overwrites_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[tools]\ndemo = true\n\n[models.default]\nprovider = \"rules\"\n\
+                    rules = \"rules/drafts.yaml\"\n";
+    write(folder.path(), &[("waypost.toml", settings), ("rules/drafts.yaml", DRAFTS)]);
+    let server = Server::of_project(folder.path());
+    let draft = |id: &str| {
+        let goal = "add three numbers";
+        let server = ["--server", server.url.as_str()];
+        waypost(folder.path(), &[&server[..], &["plan", "draft", goal, "--save", id]].concat())
+    };
+    let file = folder.path().join("plans/math/three.json");
+    draft("../three").code(2).says("cannot be the id of a new plan");
+    let saved = draft("math/three").code(0).says("written to plans/math/three.json");
+    let kept = fs::read_to_string(&file).unwrap();
+    let plan: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!((&plan["planId"], &plan["steps"][0]["id"]), (&json!("math/three"), &json!("first")));
+    let printed: Value = serde_json::from_str(&saved.stdout).unwrap();
+    assert_eq!(plan["steps"], printed["steps"], "what was shown is what was written");
+    waypost(folder.path(), &["plan", "validate"]).code(0);
+
+    fs::write(&file, "mine").unwrap();
+    draft("math/three").code(2).says("`plans/math/three.json` is there already");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+/// A plan of one step, with these lines at its top.
+fn about(lines: &str) -> String {
+    format!("{lines}steps: [{{id: end, type: final_response, message: ok}}]\n")
+}
+
+#[test]
+fn plans_that_fit_a_text_are_listed_best_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let parameters = "parameters: {type: object, properties: {invoice: {type: string}}}\n";
+    let files = [
+        ("waypost.toml", "[tools]\ndemo = false\n".to_owned()),
+        ("plans/a/stock.yaml", about(&format!("description: Counts what is left.\n{parameters}"))),
+        ("plans/b/total.yaml", about("description: Adds up the lines of an invoice.\n")),
+        ("plans/c/invoice_total.yaml", about("description: Adds up.\n")),
+        ("plans/d/month.yaml", about("description: The invoice total of a month.\n")),
+        ("plans/e/other.yaml", about("description: Says hello.\n")),
+    ];
+    write(folder.path(), &files.each_ref().map(|(file, text)| (*file, text.as_str())));
+    let server = Server::of_project(folder.path());
+    let listed = server.json(&["plan", "ls", "--match", "Invoice total"]).code(0).json();
+    let ids: Vec<&str> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plan| plan["id"].as_str().unwrap())
+        .collect();
+    // First what has the whole text; then by words: in ids, in descriptions, in parameters.
+    assert_eq!(ids, ["d/month", "c/invoice_total", "b/total", "a/stock"]);
+    let table = server.run(&["plan", "ls", "--match", "Invoice total"]).code(0).stdout;
+    let places: Vec<usize> = ids.iter().map(|id| table.find(id).unwrap()).collect();
+    assert!(places.is_sorted(), "{table}");
+    let none = server.json(&["plan", "ls", "--match", "spaceship"]).code(0).json();
+    assert_eq!(none["items"], json!([]));
 }

@@ -21,10 +21,17 @@ mod session;
 mod servers;
 mod continues;
 mod talk;
+mod completing;
+#[cfg(unix)]
+mod screen;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod editing;
+#[cfg(unix)]
+mod screens;
 #[cfg(unix)]
 mod tables;
 #[cfg(unix)]
@@ -48,6 +55,7 @@ mod backup;
 mod keys;
 mod child;
 mod upstreams;
+mod a2a;
 mod clients;
 #[cfg(unix)]
 mod notify;
@@ -56,6 +64,7 @@ mod guide;
 mod peer;
 mod mcp;
 mod calendar;
+mod vault_proxy;
 mod case_contract;
 mod thread_contract_said;
 mod thread_contract;
@@ -66,4 +75,6 @@ mod telemetry;
 mod telemetry_kill;
 mod metric_names;
 mod connect_guide;
+#[cfg(unix)]
+mod every_command;
 mod events_out;

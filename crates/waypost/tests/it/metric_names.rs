@@ -16,6 +16,8 @@ const DASHBOARD: &str = "grafana/waypost.json";
 
 /// What all names begin with.
 const BEGIN: &str = "waypost_";
+/// What only a server tells that calls agents; the tests of the server's readings have it.
+const OF_AGENTS: &str = "waypost_upstream_card_changes_total";
 /// What stands behind the name of a histogram.
 const PARTS: [&str; 3] = ["_bucket", "_count", "_sum"];
 
@@ -63,7 +65,8 @@ fn what_is_written_of_metrics_is_told_and_what_is_told_is_written() {
     let is_told = |name: &&String| told.contains(*name) || told.contains(&format!("{name}_count"));
     for file in [GUIDE, RUNBOOK, DASHBOARD] {
         let named = named(&text_of(file));
-        let unknown: Vec<&String> = named.iter().filter(|name| !is_told(name)).collect();
+        let unknown: Vec<&String> =
+            named.iter().filter(|name| !is_told(name) && *name != OF_AGENTS).collect();
         assert!(!named.is_empty() && unknown.is_empty(), "{file}: {unknown:?} of {told:#?}");
     }
     let written = named(&text_of(GUIDE));

@@ -66,7 +66,7 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     assert_eq!(
         first.stdout,
         "shop/waypost.toml\nshop/plans/hello/greet.yaml\nshop/plans/fixes/number.yaml\n\
-         shop/.gitignore\n"
+         shop/.schemas/plan.json\nshop/.gitignore\n"
     );
     let shop = folder.path().join("shop");
     waypost(&shop, &["plan", "validate"]).code(0).says("2 plans, 0 errors, 0 warnings");
@@ -77,6 +77,10 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
     let again = again.says("shop/waypost.toml").says("shop/plans/hello/greet.yaml");
     assert_eq!(again.stdout, "");
     assert_eq!(fs::read_to_string(shop.join("waypost.toml")).unwrap(), "# mine\n");
+
+    let schema = waypost(&shop, &["schema", "plan"]).code(0);
+    assert_eq!(fs::read_to_string(shop.join(".schemas/plan.json")).unwrap(), schema.stdout);
+    assert_eq!(waypost(&shop, &["--json", "schema", "plan"]).code(0).json(), schema.json());
 
     write(&shop, &[DEMO_TOOLS]);
     waypost(&shop, &["plan", "validate"]).code(0).says("2 plans, 0 errors, 0 warnings");
@@ -122,7 +126,7 @@ fn init_keeps_what_a_gitignore_says() {
 fn mistakes_are_shown_with_file_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[DEMO_TOOLS, ("plans/x/bad.yaml", SPELLING)]);
-    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 errors");
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 error");
     assert!(ended.stdout.starts_with("plans/x/bad.yaml:6:13: error: "), "{ended:#?}");
     assert!(ended.stdout.contains("math::add"), "{ended:#?}");
 
@@ -148,12 +152,12 @@ fn a_plan_that_calls_a_tool_of_the_demo_is_told_the_switch() {
     write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
     let told = "plans/x/callee.yaml:6:13: error: there is no tool `math::add`; hint: set \
                 `demo = true` under `[tools]` in waypost.toml: it is a tool of the demo\n";
-    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 errors");
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 error");
     assert_eq!(ended.stdout, told);
     let up = ["up", "--ephemeral", "--port", "0"];
     waypost(folder.path(), &up).code(2).says("plans/x/callee.yaml:6:13").says("`demo = true`");
     write(folder.path(), &[DEMO_TOOLS]);
-    waypost(folder.path(), &["plan", "validate"]).code(0).says("1 plans, 0 errors");
+    waypost(folder.path(), &["plan", "validate"]).code(0).says("1 plan, 0 errors");
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn plans_of_single_realms_are_checked_among_those_of_the_project() {
     let plans = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), (own, CALLER)];
     write(folder.path(), &plans);
     waypost(folder.path(), &["plan", "validate"]).code(0).says("2 plans, 0 errors");
-    waypost(folder.path(), &["plan", "validate", own]).code(0).says("1 plans, 0 errors");
+    waypost(folder.path(), &["plan", "validate", own]).code(0).says("1 plan, 0 errors");
     write(folder.path(), &[(bad, SPELLING)]);
     for arguments in [&["plan", "validate"][..], &["plan", "validate", bad], &["config", "check"]] {
         let ended = waypost(folder.path(), arguments);
@@ -179,7 +183,7 @@ fn a_plan_is_checked_with_the_plans_around_it() {
     write(folder.path(), &plans);
     waypost(folder.path(), &["plan", "validate", "plans/x/caller.yaml"])
         .code(0)
-        .says("1 plans, 0 errors");
+        .says("1 plan, 0 errors");
     // Two plans cannot have one id.
     let twin = format!("planId: x/callee\n{CALLEE}");
     write(folder.path(), &[("plans/y/twin.yaml", twin.as_str())]);
@@ -249,7 +253,7 @@ fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
     let files = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), ("below/deep/x", "")];
     write(folder.path(), &files);
     let below = folder.path().join("below/deep");
-    waypost(&below, &["plan", "validate"]).code(0).says("1 plans, 0 errors");
+    waypost(&below, &["plan", "validate"]).code(0).says("1 plan, 0 errors");
     waypost(&below, &["plan", "validate", "."]).code(2).says("there are no plans");
 }
 
@@ -261,7 +265,7 @@ fn progress_and_talk_are_for_people_only() {
     let tested = waypost(folder.path(), &["plan", "test"]).code(0);
     assert_eq!(tested.stderr, "");
     let talked = waypost(folder.path(), &["plan", "validate"]).code(0);
-    assert_eq!(talked.stderr, "1 plans, 0 errors, 0 warnings\n");
+    assert_eq!(talked.stderr, "1 plan, 0 errors, 0 warnings\n");
     let quiet = waypost(folder.path(), &["--quiet", "plan", "validate"]).code(0);
     assert_eq!(quiet.stderr, "");
     waypost(folder.path(), &["-q", "plan", "validate", "nowhere.yaml"]).code(2).says("error: ");

@@ -66,7 +66,7 @@ fn mistakes_are_shown_with_their_lines() {
     let line = told.stdout.lines().next().unwrap_or_default().to_owned();
     assert!(line.starts_with("pipelines/desk.yaml:8:"), "{told:#?}");
     assert!(line.contains("`lookup-enrich`"), "{told:#?}");
-    told.says("1 errors");
+    told.says("1 error");
 
     // What the file names must be there: its plans and tools.
     let lost = DESK

@@ -18,9 +18,10 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Variables that change what the binary prints, beside `WAYPOST_*`.
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 12] = [
     "LOG_LEVEL", "NO_COLOR", "ASSISTANT_MCP_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-    "ANTHROPIC_API_KEY", "GOOGLE_API_KEY",
+    "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "MCP_SERVER_MAP", "MCP_CALL_TIMEOUT", "MCP_DATA_DIR",
+    "AGENT_CARD_PATH", "PORT",
 ];
 
 /// A command that ended.

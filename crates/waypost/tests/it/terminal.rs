@@ -1,6 +1,7 @@
 //! `waypost` at a terminal: what is typed goes in, what is shown comes out.
 
 use crate::process::command;
+use crate::screen::Screen;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -23,6 +24,8 @@ pub struct Terminal {
     keyboard: File,
     screen: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
+    /// How many columns it has after so many bytes.
+    sizes: Vec<(usize, u16)>,
 }
 
 impl Terminal {
@@ -42,8 +45,7 @@ impl Terminal {
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&master, size).unwrap();
+        tcsetwinsize(&master, size(columns)).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         // It must not become the terminal of the test itself.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -68,27 +70,54 @@ impl Terminal {
                 shown.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Self { child, keyboard, screen, reader }
+        Self { child, keyboard, screen, reader, sizes: vec![(0, columns)] }
     }
 
+    /// All that was written, as it was written.
     pub fn screen(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+    }
+
+    /// What is shown now.
+    pub fn shown(&self) -> Screen {
+        let written = self.screen.lock().unwrap();
+        let mut screen = Screen::new(COLUMNS);
+        for (index, (from, columns)) in self.sizes.iter().enumerate() {
+            let to = self.sizes.get(index + 1).map_or(written.len(), |(next, _)| *next);
+            screen.resize(*columns);
+            screen.write(&String::from_utf8_lossy(&written[*from..to]));
+        }
+        screen
+    }
+
+    /// Another width. Only a controlling terminal would send the signal itself.
+    pub fn resize(&mut self, columns: u16) {
+        self.sizes.push((self.screen.lock().unwrap().len(), columns));
+        tcsetwinsize(&self.keyboard, size(columns)).unwrap();
+        send_signal("WINCH", self.child.id());
+    }
+
+    /// Waits until the line editor reads keys. What is typed before is shown twice, and the
+    /// terminal itself would act on some of the keys.
+    pub fn at_prompt(&mut self) -> &mut Self {
+        wait_for("the line editor to read keys", LIMIT, || self.reads_keys().then_some(()));
+        self
+    }
+
+    fn reads_keys(&self) -> bool {
+        let screen = self.screen();
+        screen.rfind("\u{1b}[?2004h") > screen.rfind("\u{1b}[?2004l")
     }
 
     pub fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Ctrl-C, which only a controlling terminal would turn into this signal.
-    pub fn interrupt(&self) {
-        send_signal("INT", self.child.id());
-    }
-
-    /// Waits until this was shown so often.
+    /// Waits until this is shown so often.
     pub fn shows(&self, text: &str, times: usize) {
         let what = format!("`{text}`, {times} times, on the screen");
         wait_for(&what, LIMIT, || {
-            let screen = self.screen();
+            let screen = self.shown().text();
             assert!(screen.matches(text).count() <= times, "too often `{text}`:\n{screen}");
             (screen.matches(text).count() == times).then_some(())
         });
@@ -109,11 +138,12 @@ impl Terminal {
         let status = wait_for("the chat to end", LIMIT, || self.child.try_wait().unwrap());
         let screen = self.screen();
         assert!(status.success(), "{status}:\n{screen}");
-        wait_for("the terminal to be left as it was", LIMIT, || {
-            let screen = self.screen();
-            (screen.rfind("\u{1b}[?2004l") > screen.rfind("\u{1b}[?2004h")).then_some(())
-        });
+        wait_for("the terminal to be left as it was", LIMIT, || (!self.reads_keys()).then_some(()));
     }
+}
+
+fn size(columns: u16) -> Winsize {
+    Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 impl Drop for Terminal {

@@ -1,8 +1,8 @@
 //! `waypost up --watch`: plans, rules and pipelines change while a run waits for a person. The run
 //! keeps its plan and its model, the next one takes the new; what is wrong changes nothing and is
-//! told, until it is mended, wherever that is.
+//! told, until it is mended, wherever that is. The servers behind it change, too.
 
-use crate::process::{Ended, Server, write};
+use crate::process::{Ended, Server, binary_folder, write};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -69,10 +69,19 @@ struct Desk {
 
 impl Desk {
     fn open() -> Self {
+        Self::served(Server::watched)
+    }
+
+    /// One whose server was not told to watch.
+    fn unwatched() -> Self {
+        Self::served(|place| Server::of_project_with(place, &[("LOG_LEVEL", "info")]))
+    }
+
+    fn served(serve: impl FnOnce(&Path) -> Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &[("waypost.toml", SETTINGS), ("agents/desk.yaml", AGENT)]);
         Self::fill(folder.path(), ("old", "old", &["Known"]));
-        let server = Server::watched(folder.path());
+        let server = serve(folder.path());
         Self { folder, server }
     }
 
@@ -175,7 +184,7 @@ fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
     assert_eq!(desk.says(), "new");
     assert_eq!(desk.road("1", "Known"), "deterministic");
 
-    let settings = format!("{SETTINGS}\n[limits]\n");
+    let settings = format!("{SETTINGS}\n[limits]\ncall_timeout_ms = 29999\n");
     write(desk.folder.path(), &[("waypost.toml", &settings)]);
     desk.logged("waypost.toml changed: restart to take it", 1);
 }
@@ -202,7 +211,7 @@ fn a_run_goes_on_with_the_model_of_a_pipeline_that_is_gone() {
 fn what_is_read_at_the_start_alone_keeps_no_change_out() {
     let desk = Desk::open();
     write(desk.folder.path(), &[(".mcp.json", "{")]);
-    desk.logged(".mcp.json changed: restart to take it", 1);
+    desk.logged("the servers behind this one stay as they were", 1);
     write(desk.folder.path(), &[("plans/desk/greet.yaml", &plan("new"))]);
     let log = desk.logged("reloaded: plans/desk/greet.yaml", 1);
     assert!(!log.contains("not reloaded"), "{log}");
@@ -219,4 +228,69 @@ fn what_is_mended_where_nobody_looks_is_taken_too() {
     let log = desk.logged("reloaded: elsewhere/desk.txt, pipelines/desk.yaml", 1);
     assert_eq!(log.matches("not reloaded").count(), 1, "the same mistake is told once: {log}");
     assert_eq!(desk.road("1", "Rare"), "deterministic");
+}
+
+/// The tools whose names begin so.
+fn tools_of(server: &Server, beginning: &str) -> Vec<String> {
+    let tools = server.json(&["tool", "ls"]).code(0).json();
+    let names = tools["items"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
+    let names = names.filter_map(|name| name.as_str().map(str::to_owned));
+    names.filter(|name| name.starts_with(beginning)).collect()
+}
+
+fn wait_for_tools(server: &Server, beginning: &str, are_there: bool) {
+    let what = format!("tools of `{beginning}`: {are_there}");
+    wait_for(&what, LIMIT, || (tools_of(server, beginning).is_empty() != are_there).then_some(()));
+}
+
+#[test]
+fn servers_behind_it_come_change_and_go_without_a_restart() {
+    servers_change(&Desk::open());
+}
+
+#[test]
+fn without_watching_only_servers_are_taken() {
+    let desk = Desk::unwatched();
+    desk.change("new", "new", &["Known", "Rare"]);
+    servers_change(&desk);
+    assert_eq!(desk.says(), "old");
+    assert_eq!(desk.road("1", "Rare"), "agent");
+}
+
+fn servers_change(desk: &Desk) {
+    let place = desk.folder.path();
+    let command = binary_folder().join("waypost");
+    let args = r#"["example", "calendar-server", "--stdio", "--data", "calendar"]"#;
+    let server = format!("command = \"{}\"\nargs = {args}\n", command.display());
+    assert_eq!(tools_of(&desk.server, "days."), Vec::<String>::new());
+
+    // By our own settings, which name nothing else that is new.
+    let settings = format!("{SETTINGS}\n[mcp.servers.days]\n{server}");
+    write(place, &[("waypost.toml", &settings)]);
+    wait_for_tools(&desk.server, "days.", true);
+    let log = desk.logged("reloaded: the servers behind this one: days", 1);
+    assert!(!log.contains("restart to take it"), "{log}");
+
+    // By a client's file, beside it.
+    let clients = format!(
+        "{{\"mcpServers\": {{\"more\": {{\"command\": \"{}\", \"args\": {args}}}}}}}",
+        command.display()
+    );
+    let clients = clients.replace("\"calendar\"]", "\"more\"]");
+    write(place, &[(".mcp.json", &clients)]);
+    wait_for_tools(&desk.server, "more.", true);
+    assert!(!tools_of(&desk.server, "days.").is_empty(), "it continues");
+    desk.logged("reloaded: the servers behind this one: more", 1);
+
+    // A mistake changes nothing.
+    write(place, &[(".mcp.json", "{\"mcpServers\": ")]);
+    desk.logged("the servers behind this one stay as they were", 1);
+    assert!(!tools_of(&desk.server, "more.").is_empty(), "it continues");
+
+    // One changes its prefix, the other goes.
+    let settings = format!("{settings}prefix = \"weeks.\"\n");
+    write(place, &[("waypost.toml", &settings), (".mcp.json", "{\"mcpServers\": {}}")]);
+    wait_for_tools(&desk.server, "weeks.", true);
+    wait_for_tools(&desk.server, "days.", false);
+    wait_for_tools(&desk.server, "more.", false);
 }

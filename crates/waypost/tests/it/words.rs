@@ -40,7 +40,7 @@ fn a_plan_has_a_file_an_id_and_a_domain() {
     for name in ["desk/greet", "plans/desk/greet.yaml", "plans/desk", "."] {
         let tested = waypost(folder.path(), &["plan", "test", name]).code(0);
         assert!(tested.stdout.ends_with("1 passed, 0 failed\n"), "{name}: {tested:#?}");
-        waypost(folder.path(), &["plan", "validate", name]).code(0).says("1 plans, 0 errors");
+        waypost(folder.path(), &["plan", "validate", name]).code(0).says("1 plan, 0 errors");
     }
     let drawn = waypost(folder.path(), &["plan", "graph", "desk/greet"]).code(0);
     assert!(drawn.stdout.contains("end"), "{drawn:#?}");

@@ -9,6 +9,7 @@ mod trade;
 mod calendar;
 mod tools;
 mod heal;
+mod a2a;
 mod realms;
 mod crash;
 
@@ -70,6 +71,8 @@ enum Story {
     Calendar,
     Tools,
     Heal,
+    #[value(name = "a2a")]
+    A2a,
     Realms,
     Crash,
 }
@@ -82,6 +85,7 @@ impl Story {
             Story::Calendar => "an assistant that shows what it would change before it does",
             Story::Tools => "the same tools and plans for MCP clients",
             Story::Heal => "steps that fail, and what is done before a person is asked",
+            Story::A2a => "two servers whose agents work together, and one approval",
             Story::Realms => "two teams on one server: refused, asked, approved by another",
             Story::Crash => "a payment, and the server killed at the worst moment",
         }
@@ -100,6 +104,7 @@ impl Story {
             Story::Calendar => calendar::tell(stage).await,
             Story::Tools => tools::tell(stage).await,
             Story::Heal => heal::tell(stage).await,
+            Story::A2a => a2a::tell(stage.teller()).await,
             Story::Realms => realms::tell(stage).await,
             Story::Crash => crash::tell(stage.teller()).await,
         }

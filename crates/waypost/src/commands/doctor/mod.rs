@@ -15,6 +15,7 @@ use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Result};
 use crate::plans::{Selection, load_project};
 use crate::settings::{Settings, file_of};
+use crate::terminal::output::counted;
 use clap::Args;
 use finding::{Finding, Level};
 use kernel::definition::plan::mistake::Mistake;
@@ -122,8 +123,8 @@ fn plans(folder: &Path, environment: &Environment) -> Finding {
     };
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let what =
-        format!("{} plans, {errors} errors, {} warnings", all.len(), mistakes.len() - errors);
+    let (plans, wrong) = (counted(all.len(), "plan"), counted(errors, "error"));
+    let what = format!("{plans}, {wrong}, {}", counted(mistakes.len() - errors, "warning"));
     let hint = "`waypost plan validate` says where";
     match (errors, mistakes.len()) {
         (0, 0) => Finding::ok("plans", what),
@@ -140,6 +141,7 @@ fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
     let line = |finding: &Finding| context.output.judged(finding.tone(), &finding.to_string());
     context.output.either(&document, || findings.iter().try_for_each(line))?;
     let looked = findings.len();
-    context.output.talk(&format!("{looked} checks, {fails} failed, {warnings} warnings"));
+    let (checks, warnings) = (counted(looked, "check"), counted(warnings, "warning"));
+    context.output.talk(&format!("{checks}, {fails} failed, {warnings}"));
     Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })
 }

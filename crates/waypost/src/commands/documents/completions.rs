@@ -1,10 +1,14 @@
-//! `waypost completions`: the script that teaches a shell our commands.
+//! `waypost completions`: the script that teaches a shell our commands. It asks this program what
+//! can be typed, so that names on the server are completed as well; for nushell it only knows
+//! commands.
 
 use crate::commands::word;
+use crate::completing::VARIABLE;
 use crate::exit::{Exit, Result};
 use crate::terminal::output::Output;
 use clap::{Args, Command, ValueEnum};
-use clap_complete::{generate, shells};
+use clap_complete::env::Shells;
+use clap_complete::generate;
 use clap_complete_nushell::Nushell;
 use serde_json::json;
 
@@ -15,6 +19,9 @@ Examples:
   waypost completions fish > ~/.config/fish/completions/waypost.fish
   waypost completions nushell | save -f ~/.config/nushell/autoload/waypost.nu
   waypost completions powershell >> $PROFILE";
+
+/// The program, as shells know it.
+const NAME: &str = "waypost";
 
 /// What `waypost completions` takes.
 #[derive(Debug, Args)]
@@ -45,13 +52,13 @@ pub(crate) fn run(args: &CompletionsArgs, mut command: Command, output: Output) 
 
 fn script(shell: Shell, command: &mut Command) -> String {
     let mut script: Vec<u8> = Vec::new();
-    match shell {
-        Shell::Bash => generate(shells::Bash, command, "waypost", &mut script),
-        Shell::Elvish => generate(shells::Elvish, command, "waypost", &mut script),
-        Shell::Fish => generate(shells::Fish, command, "waypost", &mut script),
-        Shell::Nushell => generate(Nushell, command, "waypost", &mut script),
-        Shell::Powershell => generate(shells::PowerShell, command, "waypost", &mut script),
-        Shell::Zsh => generate(shells::Zsh, command, "waypost", &mut script),
+    let shells = Shells::builtins();
+    match shells.completer(&word(&shell)) {
+        Some(known) => {
+            // Writing to a text cannot fail.
+            let _ = known.write_registration(VARIABLE, NAME, NAME, NAME, &mut script);
+        }
+        None => generate(Nushell, command, NAME, &mut script),
     }
     String::from_utf8_lossy(&script).into_owned()
 }

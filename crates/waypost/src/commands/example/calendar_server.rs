@@ -182,7 +182,7 @@ async fn serve_pages(listener: Option<TcpListener>, router: Router) {
 }
 
 /// Reads an address that only this machine reaches.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let named = text.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok());
     let address = match named {
         Some(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
@@ -194,7 +194,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-fn unbound(error: &io::Error) -> Failure {
+pub(super) fn unbound(error: &io::Error) -> Failure {
     Failure::new(Exit::Usage, "listen", format!("cannot listen: {error}"))
         .hint("port 0 takes a free one")
 }

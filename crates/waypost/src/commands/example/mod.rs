@@ -2,6 +2,7 @@
 
 mod pages;
 mod calendar_server;
+mod filesystem_server;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
@@ -18,11 +19,14 @@ pub(crate) struct ExampleArgs {
 enum ExampleCommand {
     /// Serve the calendars and maps of the calendar example over MCP
     CalendarServer(calendar_server::CalendarServerArgs),
+    /// Serve the files of one folder over MCP and plain JSON-RPC
+    FilesystemServer(filesystem_server::FilesystemServerArgs),
 }
 
 /// Runs `waypost example`.
 pub(crate) async fn run(args: ExampleArgs, context: &Context) -> Result<Exit> {
     match args.command {
         ExampleCommand::CalendarServer(args) => calendar_server::run(&args, context).await,
+        ExampleCommand::FilesystemServer(args) => filesystem_server::run(&args, context).await,
     }
 }

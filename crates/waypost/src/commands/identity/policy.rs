@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
+use crate::terminal::output::counted;
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
@@ -152,7 +153,8 @@ fn validate(context: &Context, read: &Read) -> Result<Exit> {
         mistakes.iter().try_for_each(|mistake| output.text(&mistake.to_string()))
     })?;
     let warnings = mistakes.len() - errors;
-    output.talk(&format!("{errors} errors, {warnings} warnings"));
+    let told = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
+    output.talk(&told);
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 

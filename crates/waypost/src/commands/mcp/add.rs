@@ -2,6 +2,7 @@
 
 use super::upstream::lookup;
 use super::writing::{Beside, append};
+use crate::commands::header;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -49,12 +50,6 @@ pub(crate) struct AddArgs {
     pub(super) dir: Option<PathBuf>,
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
-    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("expected NAME: VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
 fn variable(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or("expected NAME=VALUE")?;
@@ -73,7 +68,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
     output.data(&json!({"name": table.name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
-    output.talk("a server that runs takes it up when it is started again");
+    output.talk("a server that runs takes it up within a second");
     output.talk(&format!("now try: waypost mcp test {}", args.name));
     Ok(Exit::Ok)
 }
@@ -110,7 +105,7 @@ fn table(args: &AddArgs) -> Result<Moved> {
 }
 
 /// Tells which values are written out, since they may be secrets.
-pub(super) fn tell_plain(context: &Context, file: &str, tables: &[Moved]) {
+pub(in crate::commands) fn tell_plain(context: &Context, file: &str, tables: &[Moved]) {
     let plain: Vec<String> = tables.iter().flat_map(|table| table.plain.clone()).collect();
     if !plain.is_empty() {
         let names = plain.join("`, `");

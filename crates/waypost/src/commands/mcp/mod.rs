@@ -4,15 +4,15 @@
 mod relay;
 mod serve;
 mod snippet;
-mod upstream;
+pub(super) mod upstream;
 mod ls;
 mod test;
 mod doctor;
 mod browser;
 mod login;
 mod logout;
-mod writing;
-mod add;
+pub(super) mod writing;
+pub(super) mod add;
 mod import;
 mod rm;
 mod install;

@@ -62,7 +62,7 @@ pub(super) fn run(args: &RmArgs, context: &Context) -> Result<Exit> {
     let document = json!({"name": name, "file": file, "dryRun": args.dry_run});
     let verb = if args.dry_run { "would remove" } else { "removed" };
     context.output.data(&document, &format!("{file}: {verb} `[mcp.servers.{name}]`"))?;
-    context.output.talk("a server that runs keeps it until it is started again");
+    context.output.talk("a server that runs lets go of it within a second");
     Ok(Exit::Ok)
 }
 

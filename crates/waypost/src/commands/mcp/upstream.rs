@@ -21,7 +21,9 @@ pub(super) fn of_project(context: &Context) -> Result<(Project, Upstreams)> {
 }
 
 /// Looks variables up.
-pub(super) fn lookup(environment: &Environment) -> impl Fn(&str) -> Option<String> + '_ {
+pub(in crate::commands) fn lookup(
+    environment: &Environment,
+) -> impl Fn(&str) -> Option<String> + '_ {
     move |name: &str| environment.any(name)
 }
 

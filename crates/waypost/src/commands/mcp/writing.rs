@@ -14,16 +14,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
 /// What the tables come to stand beside.
-pub(super) struct Beside<'a> {
+pub(in crate::commands) struct Beside<'a> {
     /// The project's folder.
-    pub(super) folder: &'a Path,
+    pub(in crate::commands) folder: &'a Path,
     /// The settings of all files, as they are.
-    pub(super) settings: &'a Settings,
-    pub(super) variables: &'a Variables<'a>,
+    pub(in crate::commands) settings: &'a Settings,
+    pub(in crate::commands) variables: &'a Variables<'a>,
 }
 
 /// Adds these tables to the project's settings; where.
-pub(super) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
+pub(in crate::commands) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
     let path = file_of(beside.folder)?;
     let file = shown(&path);
     let added = |present: &str| addition(&file, present, tables, beside);
@@ -72,7 +72,7 @@ fn addition(file: &str, present: &str, tables: &[Moved], beside: &Beside<'_>) ->
     let texts: Vec<&str> = tables.iter().map(|table| table.text.as_str()).collect();
     let added = format!("{}{}\n", gap(present), texts.join("\n\n"));
     let after = of_all(&format!("{present}{added}")).map_err(|found| {
-        let hint = "if `mcp` or `mcp.servers` stands in one line there, write it as a table";
+        let hint = "if `mcp`, `mcp.servers` or `a2a` stands in one line there, write it as a table";
         unread(file, &found).hint(hint)
     })?;
     let is_new = |entry: &&Entry| tables.iter().any(|table| table.name == entry.name);

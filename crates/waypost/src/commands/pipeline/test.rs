@@ -7,6 +7,7 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{Known, load_project};
 use crate::terminal::input;
+use crate::terminal::output::counted;
 use crate::terminal::table::table;
 use clap::Args;
 use kernel::definition::pipeline::{Case, HandlerKind, Pipeline};
@@ -204,7 +205,8 @@ fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Res
     }
     let warnings = checked.mistakes.len() - errors;
     let handlers = checked.pipeline.as_ref().map_or(0, |pipeline| pipeline.handlers.len());
-    output.talk(&format!("{handlers} handlers, {errors} errors, {warnings} warnings"));
+    let (handlers, errors) = (counted(handlers, "handler"), counted(errors, "error"));
+    output.talk(&format!("{handlers}, {errors}, {}", counted(warnings, "warning")));
     Ok(())
 }
 

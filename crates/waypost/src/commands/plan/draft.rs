@@ -37,6 +37,9 @@ pub(super) struct DraftArgs {
 /// Runs `waypost plan draft`.
 pub(super) async fn run(context: &Context, args: DraftArgs) -> Result<Exit> {
     let place = args.save.as_deref().map(SavePlace::of).transpose()?;
+    if let Some(place) = &place {
+        place.check_free()?;
+    }
     let tools = (!args.tools.is_empty()).then_some(args.tools);
     let body = json!(DraftBody { goal: args.goal, model: args.model, tools, fresh: args.fresh });
     let client = context.client().await?;
@@ -123,6 +126,16 @@ impl SavePlace {
         }
     }
 
+    /// Refuses a file that is there, before a model is asked in vain.
+    fn check_free(&self) -> Result<()> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let file = shown(&self.path);
+        Err(Failure::usage(format!("`{file}` is there already, and nothing is overwritten"))
+            .hint("save the plan under another id, or remove the file first"))
+    }
+
     /// Writes it, unless there is one already.
     fn write(self, mut plan: Value) -> Result<String> {
         if let Some(members) = plan.as_object_mut() {
@@ -153,7 +166,9 @@ mod tests {
             id: "crm/find".to_owned(),
             path: folder.path().join("plans/crm/find.json"),
         };
+        assert!(place().check_free().is_ok());
         place().write(json!({"planId": "draft/one", "steps": []})).unwrap();
+        assert!(place().check_free().is_err());
         let kept = std::fs::read_to_string(place().path).unwrap();
         let kept: Value = serde_json::from_str(&kept).unwrap();
         assert_eq!(kept, json!({"planId": "crm/find", "steps": []}));

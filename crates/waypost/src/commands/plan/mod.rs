@@ -14,8 +14,9 @@ use crate::plans::{Checked, Selection, folder_of};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, PLANS};
 use crate::terminal::input;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, counted, printable};
 use crate::terminal::screen::Tone;
+use crate::terminal::yaml;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
@@ -153,7 +154,9 @@ async fn list(context: &Context, args: ListArgs) -> Result<Exit> {
 
 async fn show(context: &Context, id: &str) -> Result<Exit> {
     let body = context.client().await?.get(Request::to(&["plans", id])).await?;
-    context.show(&body, |shown: PlanAnswer| context.output.text(&outcome::pretty(&shown.plan)))
+    context.show(&body, |shown: PlanAnswer| {
+        context.output.text(printable(&yaml::plan(&shown.plan)?).trim_end())
+    })
 }
 
 async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
@@ -248,7 +251,8 @@ fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
         mistakes.iter().try_for_each(|mistake| output.text(&mistake.to_string()))
     })?;
     let warnings = mistakes.len() - errors;
-    output.talk(&format!("{} plans, {errors} errors, {warnings} warnings", all.len()));
+    let (plans, errors_told) = (counted(all.len(), "plan"), counted(errors, "error"));
+    output.talk(&format!("{plans}, {errors_told}, {}", counted(warnings, "warning")));
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 
@@ -305,6 +309,9 @@ fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit> {
     }
     if !output.is_json() {
         output.text(&format!("{passed} passed, {failed} failed"))?;
+    }
+    if results.is_empty() {
+        output.talk("no plan here has `examples:`, the runs that this command tries");
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
 }

@@ -6,6 +6,7 @@ mod events;
 mod exit_codes;
 mod limits;
 mod builtin;
+mod keys;
 
 use std::fs;
 use std::path::Path;
@@ -22,11 +23,14 @@ fn head(title: &str, about: &str) -> String {
 }
 
 /// Every page, by the name of its file.
-fn pages() -> [(&'static str, String); 5] {
+fn pages() -> [(&'static str, String); 8] {
     [
         ("cli.md", cli::page()),
         ("events.md", events::page()),
         ("exit-codes.md", exit_codes::page()),
+        ("keys-agent.md", keys::agent()),
+        ("keys-pipeline.md", keys::pipeline()),
+        ("keys-plan.md", keys::plan()),
         ("limits.md", limits::page()),
         ("tools.md", builtin::page()),
     ]

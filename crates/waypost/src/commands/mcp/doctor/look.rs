@@ -110,7 +110,9 @@ pub(super) async fn called(
         Err(error) => match error.said.map(|said| *said) {
             Some(OwnWords::Result(result)) => json!({"result": without_meta(result)}),
             Some(OwnWords::Error(said)) => json!({"error": said}),
-            Some(OwnWords::Lacks(_)) | None => json!({"error": error.fault.name}),
+            Some(OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
+                json!({"error": error.fault.name})
+            }
         },
     }
 }

@@ -8,10 +8,10 @@ use crate::exit::{Failure, Result};
 use crate::outcome;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::input;
-use crate::terminal::lines::Heard;
-use crate::terminal::paste::Typed;
+use crate::terminal::paste::{Heard, Typed};
 use crate::terminal::screen::Tone;
 use crate::threads;
+use kernel::values::visible::exposed_json;
 use serde_json::Value;
 use std::fs;
 use wire::conversations::{
@@ -161,13 +161,15 @@ impl Chat {
 
     /// The next line at a prompt that wants an answer. Commands are done on the spot.
     pub(super) async fn reply(&mut self, prompt: &str) -> Result<Result<Typed, Came>> {
+        self.reply_from(prompt, "").await
+    }
+
+    /// The same with a text to begin with, where there is a line editor.
+    async fn reply_from(&mut self, prompt: &str, initial: &str) -> Result<Result<Typed, Came>> {
         loop {
-            let typed = match self.lines.hear(prompt).await? {
+            let typed = match self.lines.hear(prompt, initial).await? {
                 Heard::Line(typed) => typed,
-                Heard::Interrupt => {
-                    self.output.talk("");
-                    return Ok(Err(Came::Later));
-                }
+                Heard::Interrupt => return Ok(Err(Came::Later)),
                 Heard::End => return Ok(Err(Came::NobodyAnswers)),
             };
             let line = typed.text.trim();
@@ -178,6 +180,11 @@ impl Chat {
                 Meant::Leave => return Ok(Err(Came::NobodyAnswers)),
                 Meant::Later => return Ok(Err(Came::Later)),
                 Meant::Say(_) => return Ok(Ok(typed)),
+                Meant::Agent(name) => {
+                    if let Err(failure) = self.switch(&name).await {
+                        self.output.failure(&failure);
+                    }
+                }
                 Meant::Card | Meant::Nothing => {}
             }
         }
@@ -185,8 +192,13 @@ impl Chat {
 
     /// A line that says something.
     async fn words(&mut self, prompt: &str) -> Result<Result<String, Came>> {
+        self.words_from(prompt, "").await
+    }
+
+    /// The same with a text to begin with.
+    async fn words_from(&mut self, prompt: &str, initial: &str) -> Result<Result<String, Came>> {
         loop {
-            match self.reply(prompt).await? {
+            match self.reply_from(prompt, initial).await? {
                 Ok(typed) if typed.text.trim().is_empty() => {}
                 Ok(typed) => return Ok(Ok(typed.text.trim().to_owned())),
                 Err(came) => return Ok(Err(came)),
@@ -194,15 +206,16 @@ impl Chat {
         }
     }
 
-    /// The arguments with which a call may run: edited in the person's editor, else typed or
-    /// pasted. Lines that came together with the `e` do not count.
+    /// The arguments with which a call may run: edited in the person's editor, else on the line,
+    /// which begins with what they are. Lines that came together with the `e` do not count.
     async fn arguments(&mut self, call: &ToolCallInfo) -> Result<Result<Value, Came>> {
         self.lines.drop_typed_ahead().await?;
         let mut text = self.edited(&call.arguments).await?;
+        let mut before = exposed_json(&call.arguments.to_string());
         loop {
             let line = match text.take() {
                 Some(text) => text,
-                None => match self.words("arguments, JSON or @file> ").await? {
+                None => match self.words_from("arguments, JSON or @file> ", &before).await? {
                     Ok(line) => line,
                     Err(came) => return Ok(Err(came)),
                 },
@@ -211,6 +224,7 @@ impl Chat {
                 Ok(value) => return Ok(Ok(value)),
                 Err(failure) => self.output.failure(&failure),
             }
+            before = line;
         }
     }
 

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, problem, read};
 use crate::remote::near::{self, AGENTS};
 use crate::remote::sse::Stream;
+use crate::terminal::editor::Words;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line, printable};
 use crate::terminal::prose::Prose;
@@ -20,7 +21,8 @@ use crate::threads;
 use clap::Args;
 use outbound::sse::Event;
 use serde_json::{Value, json};
-use typed::Meant;
+use std::io::{IsTerminal, stdin};
+use typed::{AGENT, COMMANDS, Meant};
 use wire::conversations::{
     Approval, PendingAction, RunThread, ThreadAnswer, ThreadDelta, ThreadStatus, ToolCallInfo,
 };
@@ -54,13 +56,14 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         let asked = client.get(Request::to(&["agents", agent]));
         near::or_suggest(&client, AGENTS, agent, asked).await?;
     }
+    let names = if stdin().is_terminal() { near::known(&client, AGENTS).await } else { Vec::new() };
     let mut chat = Chat {
         output: context.output,
         client,
         agent: args.agent,
         busy_hint: threads::busy_hint(context, &thread),
         thread,
-        lines: Lines::of_conversation(),
+        lines: Lines::of_conversation(Words { commands: COMMANDS, naming: AGENT, names }),
         spoken: String::new(),
         prose: Prose::new(Screen::of_stdout()),
         turn: 0,
@@ -109,17 +112,12 @@ enum Came {
 impl Chat {
     async fn go(&mut self) -> Result<Exit> {
         loop {
-            let Some(typed) = self.lines.ask("> ").await? else {
-                if self.lines.is_person {
-                    // The shell's prompt begins on a line of its own.
-                    self.output.talk("");
-                }
-                return Ok(Exit::Ok);
-            };
+            let Some(typed) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
             let came = match self.meant(typed.text.trim())? {
                 Meant::Nothing | Meant::Later => continue,
                 Meant::Leave => return Ok(Exit::Ok),
                 Meant::Card => self.reopen().await,
+                Meant::Agent(name) => self.switch(&name).await.map(|()| Came::Answer),
                 Meant::Say(line) => {
                     self.lines.remember(&line);
                     self.say(&line).await
@@ -129,6 +127,15 @@ impl Chat {
                 return Ok(exit);
             }
         }
+    }
+
+    /// From now on this agent is talked to, if there is one.
+    async fn switch(&mut self, name: &str) -> Result<()> {
+        let asked = self.client.get(Request::to(&["agents", name]));
+        near::or_suggest(&self.client, AGENTS, name, asked).await?;
+        self.output.talk(&format!("(you talk to `{name}` from now on)"));
+        self.agent = Some(name.to_owned());
+        Ok(())
     }
 
     /// How the chat ends after this; none if it continues. A person reads a failure and continues,

@@ -11,14 +11,21 @@ const HELP: &str = "\
 /history   what you said before; !12 says line 12 again
 /card      shows again what the thread waits for
 /later     leaves what is asked for later, as Ctrl-C does
+/agent     the agent you talk to; /agent NAME talks to another one from now on
+Tab completes commands and agents. Up and Down step through what you said, Ctrl-R searches in it.
+Alt-Enter, or a backslash at the end, begins another line. A paste is sent by the Enter after it.
 A call that needs your approval is shown first: y runs it, n does not and asks why,
-e runs it with other arguments (in $VISUAL or $EDITOR, where set), a runs it and all others
-that are asked about.
+e runs it with other arguments (in $VISUAL or $EDITOR, where set, else on the line), a runs it
+and all others that are asked about.
 What is proposed about a failed step is shown, too: t takes it, l leaves it for later.
 A form takes name=value .., JSON or @file; /decline says no to it.";
 
-const COMMANDS: [&str; 8] =
-    ["/quit", "/exit", "/help", "/thread", "/history", "/card", "/later", "/decline"];
+/// The command that takes the name of an agent.
+pub(super) const AGENT: &str = "/agent";
+
+/// All commands.
+pub(super) const COMMANDS: &[&str] =
+    &["/quit", "/exit", "/help", "/thread", "/history", "/card", "/later", AGENT, "/decline"];
 
 /// How many lines of the past are shown.
 const PAST_SHOWN: usize = 20;
@@ -34,6 +41,8 @@ pub(super) enum Meant {
     Later,
     /// What is asked is shown again.
     Card,
+    /// From now on this agent is talked to.
+    Agent(String),
     /// It is done.
     Nothing,
 }
@@ -45,8 +54,12 @@ impl Chat {
             let again = self.lines.nth(number).map(str::to_owned);
             return Ok(again.map_or(Meant::Nothing, Meant::Say));
         }
+        if let Some(name) = line.strip_prefix(AGENT).and_then(|rest| rest.strip_prefix(' ')) {
+            return Ok(Meant::Agent(name.trim().to_owned()));
+        }
         match line {
             "" | "/decline" => {}
+            AGENT => self.output.text(self.agent.as_deref().unwrap_or("the default agent"))?,
             "/quit" | "/exit" => return Ok(Meant::Leave),
             "/later" => return Ok(Meant::Later),
             "/card" => return Ok(Meant::Card),
@@ -58,7 +71,8 @@ impl Chat {
                 }
             }
             line if is_command(line) => {
-                let hint = nearest(line, COMMANDS).unwrap_or_else(|| "/help lists them".to_owned());
+                let hint = nearest(line, COMMANDS.iter().copied());
+                let hint = hint.unwrap_or_else(|| "/help lists them".to_owned());
                 self.output.talk(&format!("there is no command `{line}`; {hint}"));
             }
             line => return Ok(Meant::Say(line.to_owned())),
@@ -85,6 +99,7 @@ mod tests {
         for line in ["/etc/hosts", "/what is this?", "and/or", "/1"] {
             assert!(!is_command(line), "{line}");
         }
-        assert_eq!(nearest("/hsitory", COMMANDS), Some("did you mean `/history`?".to_owned()));
+        let known = COMMANDS.iter().copied();
+        assert_eq!(nearest("/hsitory", known), Some("did you mean `/history`?".to_owned()));
     }
 }

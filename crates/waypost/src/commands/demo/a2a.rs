@@ -1,0 +1,174 @@
+//! Two servers and one approval: an agent of a supplier is a tool of a shop. The supplier wants an
+//! order approved; the question travels to the shop, and the answer back.
+
+use super::stage::{Asked, Stage, text_at};
+use super::telling::Teller;
+use super::{mistaken, unbound};
+use crate::assembly::{Keys, NOWHERE, assemble, refused};
+use crate::environment::Environment;
+use crate::exit::{Exit, Failure, Result};
+use crate::process::folder::TemporaryFolder;
+use engine::PlanFile;
+use project::config::Config;
+use project::folder::Project;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+const SUPPLIER: &str = "[tools]\ndemo = true\n\
+                        [a2a]\nname = \"Tea supplier\"\ndescription = \"Takes orders of tea\"\n\
+                        expose = [\"take_order\"]\n";
+
+/// Adding stands for a booking.
+const TAKE_ORDER: &str = r#"description: Takes an order of 20 boxes of tea
+steps:
+  - id: book
+    type: tool_call
+    toolId: "math::add"
+    approve: true
+    arguments: {a: 20, b: 0}
+    saveAs: boxes
+    nextStepId: end
+  - {id: end, type: final_response, message: {jsonPath: $.context.boxes}}
+"#;
+
+const RESTOCK: &str = r#"description: Orders tea from the supplier
+steps:
+  - id: order
+    type: tool_call
+    toolId: "supplier.take_order"
+    arguments: {}
+    saveAs: order
+    nextStepId: end
+  - {id: end, type: final_response, message: {jsonPath: $.context.order}}
+"#;
+
+/// Both bindings ask for it.
+const VERSION: &[(&str, &str)] = &[("A2A-Version", "1.0")];
+/// How long the shop may take to find the supplier.
+const FIND_LIMIT: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(super) async fn tell(teller: Teller) -> Result<()> {
+    let supplier = project(SUPPLIER, "take_order", TAKE_ORDER)?;
+    served(supplier, async |supplier: SocketAddr| {
+        let card = format!("http://{supplier}");
+        let settings = format!("[a2a.agents.supplier]\ncard = \"{card}\"\n");
+        served(project(&settings, "restock", RESTOCK)?, async |shop: SocketAddr| {
+            let supplier = Stage::new(card.clone(), teller, None)?;
+            let shop = Stage::new(format!("http://{shop}"), teller, None)?;
+            Scene { supplier, shop }.tell().await
+        })
+        .await
+    })
+    .await
+}
+
+/// A project with these settings and one plan.
+fn project(settings: &str, plan: &str, text: &str) -> Result<Project> {
+    let config = Config::parse("waypost.toml", settings).map_err(mistaken)?;
+    let plan = PlanFile {
+        file: format!("plans/{plan}.yaml"),
+        text: text.to_owned(),
+        default_id: plan.into(),
+    };
+    Ok(Project { config, plans: vec![plan], ..Project::default() })
+}
+
+/// Tells a story while a project is served, in a folder that is gone at the end.
+async fn served<T>(
+    project: Project,
+    story: impl AsyncFnOnce(SocketAddr) -> Result<T>,
+) -> Result<T> {
+    let folder = TemporaryFolder::new()?;
+    let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
+    let address = listener.local_addr().map_err(|error| unbound(&error))?;
+    let keys = Keys::of(&Environment::bare());
+    let assembled = assemble(project, folder.path().to_path_buf(), address, keys).await;
+    let assembled = assembled.map_err(refused)?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = server::serve(assembled, listener, None, async move {
+        // No one sends anything: the story drops it.
+        let _ = stopped.await;
+    });
+    let telling = async {
+        let told = story(address).await;
+        drop(stop);
+        told
+    };
+    let ((), told) = tokio::join!(serving, telling);
+    drop(folder);
+    told
+}
+
+/// The two servers.
+struct Scene {
+    supplier: Stage,
+    shop: Stage,
+}
+
+impl Scene {
+    async fn tell(&self) -> Result<()> {
+        let (supplier, shop) = (&self.supplier, &self.shop);
+        supplier
+            .say(
+                "A supplier of tea runs a Waypost server of its own. Its card says what other \
+                 agents can ask of it, and is signed.",
+            )
+            .await?;
+        let shown = ["/name", "/skills/*/id", "/skills/*/description", "/signatures"];
+        supplier.ask(Asked::get("/.well-known/agent-card.json").showing(&shown)).await?;
+
+        shop.say(
+            "A shop has written the supplier's address into its settings. Each skill of the \
+             supplier is a tool there.",
+        )
+        .await?;
+        self.found().await?;
+        let shown = ["/state", "/version", "/agent/address", "/tools"];
+        shop.ask(Asked::get("/api/v1/upstreams/supplier").showing(&shown)).await?;
+
+        shop.say(
+            "A plan of the shop orders tea. The supplier wants to have that approved, so the \
+             question reaches the shop, and the run waits.",
+        )
+        .await?;
+        let body = json!({"planId": "restock"});
+        let shown = ["/run/status", "/run/asks/*/title", "/run/asks/*/body"];
+        let waits = shop.ask(Asked::post("/api/v1/runs", body).showing(&shown)).await?;
+        let ask = text_at(&waits, "/run/asks/0/id")?;
+
+        supplier.say("On the supplier's side it is a task that waits for its client.").await?;
+        self.tasks().await?;
+
+        shop.say("A user of the shop approves. The answer goes back, and both runs end.").await?;
+        let path = format!("/api/v1/asks/{ask}");
+        let approved = json!({"action": "accept", "content": {"reply": "approve"}});
+        let approved = Asked::post(&path, approved);
+        shop.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
+        self.tasks().await
+    }
+
+    /// The tasks of the supplier.
+    async fn tasks(&self) -> Result<()> {
+        let shown = ["/tasks/*/status/state", "/tasks/*/status/message/parts/0", "/totalSize"];
+        let tasks = Asked::get("/a2a/v1/tasks").with(VERSION);
+        self.supplier.ask(tasks.showing(&shown)).await.map(drop)
+    }
+
+    /// Waits until the shop has read the supplier's card.
+    async fn found(&self) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < FIND_LIMIT {
+            let upstream = self.shop.quietly("/api/v1/upstreams/supplier").await?;
+            if upstream["state"] == "ready" {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let what = format!("the shop did not find the supplier within {FIND_LIMIT:?}");
+        Err(Failure::new(Exit::Failed, "demo", what))
+    }
+}
