@@ -1,6 +1,7 @@
 //! An MCP client for tests, of either era: one request at a time, its whole answer, and what came
-//! before it. It checks nothing that a test might want to see.
+//! before it; or a stream, to be read as it comes. It checks nothing that a test might want to see.
 
+use crate::events::Events;
 use crate::http::{Answer, Client, NoAnswer, Request};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -117,12 +118,8 @@ impl Caller {
 
     /// Sends a request and reads its whole answer.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Outcome, NoAnswer> {
-        let id = self.next;
-        self.next += 1;
-        let name = params["name"].as_str().map(str::to_owned);
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": method,
-            "params": self.signed(params)});
-        let answer = self.post(method, name.as_deref(), &body.to_string())?;
+        let Sent { id, name, body } = self.next_request(method, params);
+        let answer = self.post(method, name.as_deref(), &body)?;
         let mut heard = messages(&answer);
         let at = heard.iter().position(|message| message["id"] == json!(id));
         let Some(at) = at else {
@@ -137,6 +134,43 @@ impl Caller {
             return Ok(Outcome::Error { code, message });
         }
         Ok(Outcome::Result(message["result"].take()))
+    }
+
+    /// Sends a request whose answer is a stream, and reads no more than its head.
+    pub fn open(
+        &mut self,
+        method: &str,
+        params: Value,
+        limit: Duration,
+    ) -> Result<Events, NoAnswer> {
+        let Sent { name, body, .. } = self.next_request(method, params);
+        let headers = headers(self.era, self.session.as_deref(), method, name.as_deref());
+        let request = Request { method: "POST", path: PATH, headers: &headers, body: Some(&body) };
+        Events::open(self.client.address(), &request, limit)
+    }
+
+    /// The stream of what belongs to no request of a client with a session.
+    pub fn news(&self, limit: Duration) -> Result<Events, NoAnswer> {
+        let headers = headers(self.era, self.session.as_deref(), "", None);
+        let request = Request { method: "GET", path: PATH, headers: &headers, body: None };
+        Events::open(self.client.address(), &request, limit)
+    }
+
+    /// Answers a request of the server's in a session.
+    pub fn answer(&mut self, question: &Value, result: Value) -> Result<(), NoAnswer> {
+        let body = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        let answer = self.post("", None, &body.to_string())?;
+        assert_eq!(answer.status, 202, "an answer was not taken: {}", answer.body);
+        Ok(())
+    }
+
+    fn next_request(&mut self, method: &str, params: Value) -> Sent {
+        let id = self.next;
+        self.next += 1;
+        let name = params["name"].as_str().map(str::to_owned);
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method,
+            "params": self.signed(params)});
+        Sent { id, name, body: body.to_string() }
     }
 
     fn shake_hands(&mut self) {
@@ -167,23 +201,39 @@ impl Caller {
     }
 
     fn post(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<Answer, NoAnswer> {
-        let mut headers = vec![("accept", "application/json, text/event-stream")];
-        match (self.era, &self.session) {
-            (Era::Modern, _) => {
-                headers.extend([("mcp-protocol-version", MODERN), ("mcp-method", method)]);
-                headers.extend(name.map(|name| ("mcp-name", name)));
-            }
-            (Era::Legacy, None) => {}
-            (Era::Legacy, Some(session)) => {
-                headers.extend([
-                    ("mcp-protocol-version", LEGACY),
-                    ("mcp-session-id", session.as_str()),
-                ]);
-            }
-        }
+        let headers = headers(self.era, self.session.as_deref(), method, name);
         let request = Request { method: "POST", path: PATH, headers: &headers, body: Some(body) };
         self.client.send(&request)
     }
+}
+
+/// The headers of a message with this method, about the tool of this name.
+fn headers<'a>(
+    era: Era,
+    session: Option<&'a str>,
+    method: &'a str,
+    name: Option<&'a str>,
+) -> Vec<(&'a str, &'a str)> {
+    let mut headers = vec![("accept", "application/json, text/event-stream")];
+    match (era, session) {
+        (Era::Modern, _) => {
+            headers.extend([("mcp-protocol-version", MODERN), ("mcp-method", method)]);
+            headers.extend(name.map(|name| ("mcp-name", name)));
+        }
+        (Era::Legacy, None) => {}
+        (Era::Legacy, Some(session)) => {
+            headers.extend([("mcp-protocol-version", LEGACY), ("mcp-session-id", session)]);
+        }
+    }
+    headers
+}
+
+/// A request on its way.
+struct Sent {
+    id: u64,
+    /// The tool that it is about.
+    name: Option<String>,
+    body: String,
 }
 
 fn answered<T>(answer: Result<T, NoAnswer>) -> T {

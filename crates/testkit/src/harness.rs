@@ -2,6 +2,7 @@
 //! What a program writes to standard error is kept in a file and shown when something goes wrong.
 
 use crate::http::Client;
+use crate::leaks;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -252,24 +253,36 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    /// Whatever a test is about: no credential that was used in it is in the log.
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            leaks::assert_none_in_file(&self.process.log, self.process.log_from);
+        }
+    }
+}
+
 /// A child process that says on standard output where it listens; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     address: SocketAddr,
     log: PathBuf,
+    /// Where in the log its own part begins.
+    log_from: u64,
 }
 
 impl Process {
     /// Starts it and waits for the line that begins with the banner and names the address.
     pub(crate) fn start(mut command: Command, log: &Path, banner: &str) -> Result<Self, String> {
         let stderr = log_file(log)?;
+        let log_from = fs::metadata(log).map_or(0, |known| known.len());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let child =
             command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         // From here on an early return ends the process.
-        let mut process = Self { child, address, log: log.to_path_buf() };
+        let mut process = Self { child, address, log: log.to_path_buf(), log_from };
         process.address = process.announced(banner)?;
         Ok(process)
     }

@@ -84,13 +84,15 @@ pub struct Request<'a> {
 pub struct Client {
     address: SocketAddr,
     limit: Duration,
+    /// What goes with every request.
+    always: Vec<(&'static str, String)>,
     kept: Option<Connection>,
 }
 
 impl Client {
     /// A client that connects with its first request.
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, limit: ANSWER_LIMIT, kept: None }
+        Self { address, limit: ANSWER_LIMIT, always: Vec::new(), kept: None }
     }
 
     /// The same client, waiting at most this long for each answer.
@@ -98,6 +100,18 @@ impl Client {
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// The same client, sending this header with every request.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
+        self.always.push((name, value.to_owned()));
+        self
+    }
+
+    /// The server's address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Sends a GET.
@@ -133,10 +147,12 @@ impl Client {
         }
     }
 
-    fn bytes_of(&self, request: &Request<'_>) -> Vec<u8> {
+    /// The request as it is sent.
+    pub(crate) fn bytes_of(&self, request: &Request<'_>) -> Vec<u8> {
         let Request { method, path, headers, body } = request;
         let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
-        for (name, value) in *headers {
+        let always = self.always.iter().map(|(name, value)| (*name, value.as_str()));
+        for (name, value) in always.chain(headers.iter().copied()) {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
         if let Some(body) = body {

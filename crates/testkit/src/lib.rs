@@ -1,7 +1,8 @@
 //! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
 //! as oracles, the simulation, a store in memory, the contract suite of stores, the fixtures that
-//! MCP peers call, servers that behave badly or want a login, an issuer of tokens, the client that
-//! the official suite looks at, the fakes of model providers, and a collector of spans.
+//! MCP peers call, the test agent of A2A, servers that behave badly or want a login, an issuer of
+//! tokens, the client that the official suite looks at, the fakes of model providers, and a
+//! collector of spans.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -13,7 +14,9 @@
 pub mod panics;
 pub mod scene;
 pub mod damage;
+pub mod leaks;
 pub mod http;
+pub mod events;
 pub mod harness;
 pub mod caller;
 pub mod kill;

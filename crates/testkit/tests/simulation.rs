@@ -16,7 +16,7 @@ use testkit::sim::coverage::{Coverage, Seen};
 use testkit::sim::faults::Planted;
 use testkit::sim::machine::power::Point;
 use testkit::sim::shrink::{shrink, story};
-use testkit::sim::world::{Knobs, simulate, simulate_on};
+use testkit::sim::world::{Knobs, Outcome, simulate, simulate_on};
 
 /// How many seeds the test command runs at most, and for how long it begins new ones where what is
 /// looked for was met.
@@ -25,6 +25,9 @@ const SEEDS: u64 = 120;
 const SEEDS_MIN: u64 = 60;
 /// How many seeds with a sink.
 const SINK_SEEDS: u64 = 30;
+/// How many seeds with webhooks, and how many of them over the model store.
+const WEBHOOK_SEEDS: u64 = 24;
+const WEBHOOK_MODEL_SEEDS: u64 = 6;
 /// How many seeds with another writer.
 const ELSEWHERE_SEEDS: u64 = 30;
 /// How many seeds over the model store.
@@ -38,6 +41,8 @@ const SHARED_SEEDS_MIN: u64 = 40;
 const HEALING_SEEDS_MIN: u64 = 40;
 /// How many seeds with models that are asked about failed steps.
 const ADVISED_SEEDS: u64 = 40;
+/// How many seeds with two supervisors.
+const TWO_SEEDS: u64 = 40;
 /// Within how many seeds a planted fault must be caught.
 const PLANTED_SEEDS: u64 = 150;
 
@@ -59,6 +64,14 @@ fn knobs(usual: Knobs) -> Knobs {
             Knobs { plans: *plans as usize, commands: *commands, crashes: *crashes, ..usual }
         }
         _ => panic!("WAYPOST_SIM_KNOBS is plans,commands,crashes and not `{text}`"),
+    }
+}
+
+/// Fails where something is wrong, and says what the least is that shows it.
+fn hold(outcome: Outcome) {
+    if !outcome.wrong.is_empty() {
+        let first = story(&outcome);
+        panic!("{first}smallest: {}", story(&shrink(outcome)));
     }
 }
 
@@ -100,14 +113,40 @@ fn what_models_propose_is_acted_upon_unasked_only_where_nothing_can_change() {
     for seed in 0..ADVISED_SEEDS {
         let outcome = simulate(Knobs::new(seed).advised());
         coverage.add(&outcome.coverage);
-        if !outcome.wrong.is_empty() {
-            let first = story(&outcome);
-            panic!("{first}smallest: {}", story(&shrink(outcome)));
-        }
+        hold(outcome);
     }
     for seen in Seen::ADVISED {
         tell(&format!("advised: {} {}", coverage.seen(seen), seen.name()));
         assert!(coverage.seen(seen) > 0, "never met: {}", seen.name());
+    }
+}
+
+/// Two engines over one store, of which the second is now and then taken for dead while it runs.
+fn of_two(seed: u64, planted: Option<Planted>) -> Outcome {
+    let knobs = knobs(Knobs::new(seed)).supervised_by_two();
+    let knobs = planted.map_or(knobs, |planted| knobs.with(planted));
+    simulate_on(knobs, &Simulated::new(seed))
+}
+
+#[test]
+fn of_two_supervisors_one_acts_also_where_the_other_is_taken_for_dead() {
+    let one = number("WAYPOST_SIM_SEED");
+    let seeds = one.map_or(0..TWO_SEEDS, |seed| seed..seed + 1);
+    let mut coverage = Coverage::default();
+    for seed in seeds {
+        let outcome = of_two(seed, None);
+        coverage.add(&outcome.coverage);
+        assert!(outcome.wrong.is_empty(), "over the model store: {}", story(&outcome));
+        if seed == 0 {
+            let again = of_two(seed, None);
+            assert_eq!((outcome.steps, outcome.trace), (again.steps, again.trace));
+        }
+    }
+    for seen in Seen::TWO.into_iter().chain(Seen::HEAL) {
+        tell(&format!("two supervisors: {} {}", coverage.seen(seen), seen.name()));
+    }
+    for seen in Seen::TWO {
+        assert!(one.is_some() || coverage.seen(seen) > 0, "never met: {}", seen.name());
     }
 }
 
@@ -135,10 +174,7 @@ fn hunt(knobs_of: fn(u64) -> Knobs, seeds_min: u64, demanded: &[Seen]) {
         steps += outcome.steps;
         runs += outcome.runs;
         coverage.add(&outcome.coverage);
-        if !outcome.wrong.is_empty() {
-            let first = story(&outcome);
-            panic!("{first}smallest: {}", story(&shrink(outcome)));
-        }
+        hold(outcome);
     }
     tell(&format!(
         "simulation: {ran} seeds, {steps} steps, {runs} runs acknowledged, {} places, {:.1} s",
@@ -181,15 +217,40 @@ fn every_event_gets_out_at_least_once_and_in_order() {
         ran += 1;
         told += outcome.events.0;
         again += outcome.events.1;
-        if !outcome.wrong.is_empty() {
-            let first = story(&outcome);
-            panic!("{first}smallest: {}", story(&shrink(outcome)));
-        }
+        hold(outcome);
     }
     let took = begin.elapsed().as_secs_f64();
     tell(&format!("events out: {ran} seeds, {told} events, {again} came again, {took:.1} s"));
     if one.is_none() {
         assert!(told > 0 && again > 0, "nothing was sent, or nothing twice");
+    }
+}
+
+/// Tasks with webhooks; every other seed has agents, and steps that publish.
+fn notifying(seed: u64) -> Knobs {
+    let usual = knobs(Knobs::new(seed));
+    let usual = if seed % 2 == 1 { usual.talking() } else { usual };
+    Knobs { webhooks: true, ..usual }
+}
+
+#[test]
+fn webhooks_get_every_update_of_their_task_at_least_once_and_in_order() {
+    let one = number("WAYPOST_SIM_SEED");
+    let seeds = one.map_or(0..WEBHOOK_SEEDS, |seed| seed..seed + 1);
+    let (mut told, mut again) = (0, 0);
+    for seed in seeds {
+        let outcome = simulate(notifying(seed));
+        told += outcome.events.0;
+        again += outcome.events.1;
+        hold(outcome);
+    }
+    tell(&format!("webhooks: {told} updates, {again} came again"));
+    if one.is_none() {
+        assert!(told > 0 && again > 0, "nothing was posted, or nothing twice");
+    }
+    for seed in 0..WEBHOOK_MODEL_SEEDS {
+        let outcome = simulate_on(notifying(seed), &Simulated::new(seed));
+        assert!(outcome.wrong.is_empty(), "over the model store: {}", story(&outcome));
     }
 }
 
@@ -212,10 +273,7 @@ fn a_session_that_another_writer_changed_is_read_again() {
     for seed in 0..ELSEWHERE_SEEDS {
         let outcome = simulate(Knobs { elsewhere: true, ..Knobs::new(seed) });
         writes += outcome.elsewhere;
-        if !outcome.wrong.is_empty() {
-            let first = story(&outcome);
-            panic!("{first}smallest: {}", story(&shrink(outcome)));
-        }
+        hold(outcome);
     }
     tell(&format!("another writer: {ELSEWHERE_SEEDS} seeds, {writes} writes"));
     assert!(writes > 0, "nobody else wrote");
@@ -240,8 +298,12 @@ fn the_simulation_runs_over_the_model_store() {
 
 /// The oracle notices this fault, and says so.
 fn is_caught(planted: Planted) {
+    is_caught_in(planted, |seed| simulate(Knobs::new(seed).with(planted)));
+}
+
+fn is_caught_in(planted: Planted, simulated: impl Fn(u64) -> Outcome) {
     for seed in 0..PLANTED_SEEDS {
-        let outcome = simulate(Knobs::new(seed).with(planted));
+        let outcome = simulated(seed);
         if let Some(wrong) = outcome.wrong.first() {
             tell(&format!("planted {planted:?}: caught by seed {seed}: {wrong}"));
             return;
@@ -308,6 +370,11 @@ fn a_stale_session_at_rest_that_is_used_is_caught() {
 #[test]
 fn a_sink_s_place_that_is_ahead_is_caught() {
     is_caught(Planted::PlaceAhead);
+}
+
+#[test]
+fn a_webhook_s_place_that_is_ahead_is_caught() {
+    is_caught(Planted::WebhookAhead);
 }
 
 #[test]
@@ -403,6 +470,17 @@ fn an_ask_that_nobody_holds_and_nobody_sees_is_caught() {
 #[test]
 fn a_back_off_that_is_forgotten_is_caught() {
     is_caught(Planted::Inside(Switch::BackoffForgotten));
+}
+
+#[test]
+fn a_back_off_that_a_restart_repeats_is_caught() {
+    is_caught(Planted::Inside(Switch::BackoffRepeated));
+}
+
+#[test]
+fn a_supervisor_that_acts_although_it_was_refused_is_caught() {
+    let planted = Planted::RefusedActs;
+    is_caught_in(planted, |seed| of_two(seed, Some(planted)));
 }
 
 #[test]

@@ -116,6 +116,16 @@ async def progress(client, name, answers):
     assert heard and heard[-1] == (3, 3) and heard == sorted(heard), heard
 
 
+async def asked(client, name):
+    """The SDK 1.x of TypeScript drops a question while the stream that carries it is not open, and
+    its tool then hangs: such a call is made once more, and said so."""
+    result = await client.call_tool(f"{name}.ask", {})
+    if result.is_error and name.startswith("ts_legacy") and "Timeout" in text_of(result):
+        print(f"again {name}: a question was not heard")
+        result = await client.call_tool(f"{name}.ask", {})
+    return result
+
+
 async def elicitation(client, name, answers):
     if client.protocol_version == VERSIONS["legacy"] and name in ASK_IN_RESULTS:
         async with connected("legacy", ADDRESSES[name.removesuffix("_pipe")], answers) as direct:
@@ -123,10 +133,10 @@ async def elicitation(client, name, answers):
         refused = await refusal(client, f"{name}.ask")
         assert refused == expected, (refused, expected)
         return
-    result = await client.call_tool(f"{name}.ask", {})
+    result = await asked(client, name)
     assert text_of(result) == "Hello, Alice!", result
     answers.action = "decline"
-    result = await client.call_tool(f"{name}.ask", {})
+    result = await asked(client, name)
     answers.action = "accept"
     assert text_of(result) == "no name: decline", result
 

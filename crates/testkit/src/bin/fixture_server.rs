@@ -1,16 +1,20 @@
 //! The fixture server: our own server with everything that the official MCP conformance suite and
-//! the peers of our tests call. On this machine only; its data goes with it.
+//! the peers of our tests call, or the test agent of A2A. On this machine only; its data goes with
+//! it.
 //!
-//! `fixture-server [--port N] [--era legacy|modern] [--with-parent]` serves HTTP until SIGTERM or
-//! SIGINT, with the last one also until its standard input ends; with `--era` it refuses all other
-//! versions. `fixture-server --stdio` serves its standard input.
+//! `fixture-server [--port N] [--era legacy|modern] [--writes] [--with-parent]` serves HTTP until
+//! SIGTERM or SIGINT, with the last one also until its standard input ends; with `--era` it refuses
+//! all other versions, with `--writes` it says of no tool that it only reads. `fixture-server
+//! --stdio` serves its standard input. With `--a2a` it is the test agent, with `--bare` as well one
+//! that can do no more than every agent can.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use testkit::mcp::{BANNER, Era, assemble, only};
+use testkit::mcp::{BANNER, Era, assemble, only, said_to_write};
+use testkit::servers::test_agent::{self, Capabilities};
 use tokio::io::{copy, sink, stdin, stdout};
 use tokio::net::TcpListener;
 
@@ -44,7 +48,11 @@ fn run() -> Result<(), String> {
 struct Options {
     way: Way,
     era: Era,
+    /// Whether no tool is said to only read.
+    writes: bool,
     with_parent: bool,
+    /// The test agent of A2A instead, and what it can do.
+    agent: Option<Capabilities>,
 }
 
 enum Way {
@@ -55,7 +63,8 @@ enum Way {
 impl Options {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let way = Way::Http { port: 0 };
-        let mut options = Self { way, era: Era::Both, with_parent: false };
+        let (era, writes, with_parent) = (Era::Both, false, false);
+        let mut options = Self { way, era, writes, with_parent, agent: None };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--port" => {
@@ -68,9 +77,13 @@ impl Options {
                     let era = words.next().and_then(|era| Era::named(&era));
                     options.era = era.ok_or("`--era` needs `legacy`, `modern` or `both`")?;
                 }
+                "--writes" => options.writes = true,
                 "--with-parent" => options.with_parent = true,
+                "--a2a" => options.agent = options.agent.or(Some(Capabilities::All)),
+                "--bare" => options.agent = Some(Capabilities::Bare),
                 other => {
-                    let known = "--port N, --stdio, --era legacy|modern, --with-parent";
+                    let known = "--port N, --stdio, --era legacy|modern, --writes, --with-parent, \
+                                 --a2a, --bare";
                     return Err(format!("what is `{other}`? known: {known}"));
                 }
             }
@@ -84,9 +97,18 @@ async fn serve(data: PathBuf, port: u16, options: &Options) -> Result<(), String
     let stop = stop(options.with_parent)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(in_words)?;
     let address = listener.local_addr().map_err(in_words)?;
-    let mut assembled = assemble(data, address).await.map_err(in_words)?;
-    assembled.router = only(std::mem::take(&mut assembled.router), options.era);
-    writeln!(io::stdout(), "{BANNER}http://{address}/mcp").map_err(in_words)?;
+    let (assembled, path) = match options.agent {
+        Some(agent) => (test_agent::assemble(data, address, agent).await.map_err(in_words)?, ""),
+        None => {
+            let mut assembled = assemble(data, address).await.map_err(in_words)?;
+            assembled.behind(|router| only(router, options.era));
+            if options.writes {
+                assembled.behind(said_to_write);
+            }
+            (assembled, "/mcp")
+        }
+    };
+    writeln!(io::stdout(), "{BANNER}http://{address}{path}").map_err(in_words)?;
     server::serve(assembled, listener, None, stop).await;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! tests call: tools, prompts, resources and plans, registered into our own server. They use what
 //! every project can use; no door knows them.
 
-mod fixture;
+pub(crate) mod fixture;
 mod samples;
 mod content;
 mod telling;
@@ -12,6 +12,7 @@ mod changing;
 mod shelf;
 mod plans;
 mod era;
+mod hints;
 
 use changing::Later;
 use engine::system::clock::SystemClock;
@@ -28,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 pub use era::{Era, only};
+pub use hints::said_to_write;
 
 /// How the fixture server says where it listens; the address follows.
 pub const BANNER: &str = "listening on ";

@@ -13,6 +13,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,12 +32,14 @@ const CLIENT: &str = "registered";
 
 type Fields = BTreeMap<String, String>;
 
-/// Both servers; they end with the process of the test.
+/// Both servers; their address is free again when this is dropped.
 pub struct LoginServer {
     /// Their address, as a URL without a path.
     pub base: String,
     address: SocketAddr,
     desk: Arc<Desk>,
+    is_over: Arc<AtomicBool>,
+    accepting: Option<thread::JoinHandle<()>>,
 }
 
 /// What a client has of a server that was at an address before.
@@ -98,6 +101,17 @@ struct Pair {
     is_used: bool,
 }
 
+impl Drop for LoginServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // It looks at that with its next visitor.
+        let woken = TcpStream::connect(self.address).is_ok();
+        if let Some(accepting) = self.accepting.take().filter(|_| woken) {
+            let _ = accepting.join();
+        }
+    }
+}
+
 impl LoginServer {
     /// Starts both; tokens last for an hour.
     pub fn start() -> Self {
@@ -132,15 +146,18 @@ impl LoginServer {
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
         let base = format!("http://{address}");
         desk.base.clone_from(&base);
-        let desk = Arc::new(desk);
-        let serving = desk.clone();
-        thread::spawn(move || {
+        let (desk, is_over) = (Arc::new(desk), Arc::new(AtomicBool::new(false)));
+        let (serving, ended) = (desk.clone(), is_over.clone());
+        let accepting = thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                if ended.load(Ordering::SeqCst) {
+                    return;
+                }
                 let desk = serving.clone();
                 thread::spawn(move || desk.converse(stream));
             }
         });
-        Self { base, address, desk }
+        Self { base, address, desk, is_over, accepting: Some(accepting) }
     }
 
     /// A person opens the page and agrees: the address that they are sent to.

@@ -87,6 +87,12 @@ pub enum Seen {
     DraftRan,
     /// Somebody took what a model proposed.
     ProposalTaken,
+    /// The second of two supervisors acted on a failed step.
+    SecondActed,
+    /// One of two supervisors acted on a failed step, and was refused.
+    SecondRefused,
+    /// A session was taken over from a supervisor that still ran.
+    SecondFenced,
 }
 
 impl Seen {
@@ -137,6 +143,9 @@ impl Seen {
         Seen::CorrectionClaimed,
     ];
 
+    /// What only two supervisors can meet.
+    pub const TWO: [Seen; 3] = [Seen::SecondActed, Seen::SecondRefused, Seen::SecondFenced];
+
     /// What only models that are asked about failed steps can meet.
     pub const ADVISED: [Seen; 3] = [Seen::ProposalActed, Seen::DraftRan, Seen::ProposalTaken];
 
@@ -182,6 +191,9 @@ impl Seen {
             Seen::ProposalActed => "proposed arguments sent unasked",
             Seen::DraftRan => "drafted correction ran unasked",
             Seen::ProposalTaken => "proposal taken by a person",
+            Seen::SecondActed => "second supervisor acted",
+            Seen::SecondRefused => "supervisor acted and was refused",
+            Seen::SecondFenced => "session taken over from a supervisor that still ran",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A life from outside: all clients are waited for, and the feed is followed; in the last one
 //! everything is brought to an end, and then the oracle judges.
 
-use super::clients::{Clients, locked};
-use crate::sim::judge::oracle::Truth;
+use super::people::clients::{Clients, locked};
+use crate::sim::judge::truth::Truth;
 use crate::sim::outside::receiver::Receiver;
 use kernel::contracts::{RETENTION, Store};
 use kernel::journal::projection::SessionRow;

@@ -20,10 +20,14 @@ pub struct Knobs {
     pub heals: bool,
     /// Whether models are asked about some of these.
     pub advised: bool,
+    /// Whether a second supervisor works on the same sessions, where the store serves two.
+    pub two: bool,
     /// What is wrong on purpose.
     pub planted: Option<Planted>,
     /// Whether events go out.
     pub sink: bool,
+    /// Whether tasks have webhooks, and some of them share a context.
+    pub webhooks: bool,
     /// Whether someone else writes to the same sessions.
     pub elsewhere: bool,
     /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
@@ -44,8 +48,10 @@ impl Knobs {
             talks: false,
             heals: false,
             advised: false,
+            two: false,
             planted: None,
             sink: false,
+            webhooks: false,
             elsewhere: false,
             rough: false,
             shared: false,
@@ -87,15 +93,26 @@ impl Knobs {
         self
     }
 
+    /// The same with rules, and with two engines over one store that act by them.
+    #[must_use]
+    pub fn supervised_by_two(mut self) -> Self {
+        (self.heals, self.two) = (true, true);
+        self
+    }
+
     /// The same with a planted fault, and with what it takes to meet it.
     #[must_use]
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
+        self.webhooks |= planted == Planted::WebhookAhead;
         self.elsewhere |= planted.takes_two();
         self.heals |= planted.heals();
         if planted.takes_advice() {
             self = self.advised();
+        }
+        if planted.takes_two_supervisors() {
+            self = self.supervised_by_two();
         }
         if planted.takes_two_realms() {
             self = self.shared();
@@ -115,7 +132,7 @@ pub struct Outcome {
     pub trace: u64,
     /// How many runs were acknowledged.
     pub runs: usize,
-    /// How many events got out, and how many of them again.
+    /// How many events got out, or updates to webhooks, and how many of them again.
     pub events: (usize, usize),
     /// How often someone else wrote to a session.
     pub elsewhere: u64,

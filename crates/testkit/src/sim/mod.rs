@@ -3,14 +3,12 @@
 //! points, unsynced writes are lost or torn, and an oracle outside judges what comes of it. Rough
 //! seeds add panics, limits that change at a restart, deaths during a recovery, and sessions that
 //! cannot be read for a while. Shared machines have two realms with the same names, a policy that
-//! changes and subjects that vanish.
+//! changes and subjects that vanish. Some seeds have two engines over one store.
 
 pub mod rng;
 pub mod realms;
 pub mod limits;
 pub mod machine;
-pub mod damage;
-pub mod elsewhere;
 pub mod faults;
 mod store;
 pub mod coverage;
@@ -20,11 +18,7 @@ pub mod outside;
 pub mod troubles;
 pub mod judge;
 pub mod model;
-mod replies;
-pub mod neighbours;
-pub mod clients;
-mod meddling;
-mod rivals;
+pub mod people;
 pub mod judging;
 pub mod sides;
 pub mod world;

@@ -44,12 +44,12 @@ fn smaller(knobs: Knobs) -> Vec<Knobs> {
 pub fn story(outcome: &Outcome) -> String {
     let Knobs { seed, plans, commands, crashes, talks, heals, planted, sink, elsewhere, .. } =
         outcome.knobs;
-    let Knobs { rough, shared, advised, .. } = outcome.knobs;
+    let Knobs { rough, shared, advised, two, webhooks, .. } = outcome.knobs;
     let mut text = format!(
         "seed {seed} fails with {plans} plans, {commands} commands per life, {crashes} crashes, \
-         talks {talks}, heals {heals}, advised {advised}, rough {rough}, with a sink: {sink}, \
-         another writer: {elsewhere}, two realms: {shared}, planted {planted:?}; see it again with \
-         WAYPOST_SIM_SEED={seed} \
+         talks {talks}, heals {heals}, advised {advised}, rough {rough}, two supervisors: {two}, \
+         with a sink: {sink}, webhooks: {webhooks}, another writer: {elsewhere}, two realms: {shared}, \
+         planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
          WAYPOST_SIM_KNOBS={plans},{commands},{crashes}\n"
     );
     for wrong in &outcome.wrong {

@@ -1,10 +1,10 @@
 //! The realms of a machine: one, or two that share it. Each has clients, a judge and blobs of its
 //! own, and the same plans and agents.
 
-use super::clients::locked;
 use super::coverage::{Coverage, Seen};
 use super::knobs::Knobs;
-use super::neighbours::Neighbour;
+use super::people::clients::locked;
+use super::people::neighbours::Neighbour;
 use super::realms::{ALONE, SHARED};
 use super::rng::Rng;
 use crate::sim::judge::oracle::Oracle;

@@ -1,7 +1,7 @@
 //! The store as the engine sees it in the simulation: the real one, with crash points around it and
 //! with the faults that are planted.
 
-use super::damage::HIDDEN;
+use super::faults::damage::HIDDEN;
 use super::faults::{Planted, SimStore};
 use crate::sim::machine::power::Point;
 use kernel::contracts::{
@@ -35,6 +35,8 @@ impl Journal for SimStore {
         }
         let early = self.acknowledges_early(&append);
         let beside = self.beside(&append);
+        let writing = self.node.as_ref().map(|node| node.writes(&append));
+        let accepts = self.planted == Some(Planted::RefusedActs);
         let ticket = self.inner.append(append);
         if !self.power.passes(Point::Queued) {
             return Box::pin(std::future::pending());
@@ -44,9 +46,18 @@ impl Journal for SimStore {
         }
         let power = self.power.clone();
         Box::pin(async move {
+            if let Some(writing) = &writing {
+                writing.takes_a_moment().await;
+            }
             let result = ticket.await;
             if !power.passes(Point::Durable) {
                 std::future::pending::<()>().await;
+            }
+            if let Some(writing) = &writing {
+                writing.ended(&result);
+                if accepts {
+                    return Ok(());
+                }
             }
             match beside {
                 Some(beside) => beside.judged(result).await,

@@ -1,7 +1,7 @@
 //! What a rough seed adds: panics, marks of deaths, sessions that cannot be read. All of it is
 //! outside the process and survives its crashes.
 
-use super::damage::{Damage, Harm};
+use super::faults::damage::{Damage, Harm};
 use super::rng::Rng;
 use crate::sim::machine::marks::Marks;
 use crate::sim::machine::power::Power;

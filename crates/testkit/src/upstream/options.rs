@@ -47,6 +47,8 @@ pub enum Bad {
     HugeList,
     /// Gives its tools other names in each list.
     Renames,
+    /// Has one more tool after each change, and else the same list each time.
+    Grows,
     /// One of its tools has a name of 100,000 characters, and one has none that is a text.
     HugeNames,
     /// Some of its tools have schemas that are none or would never end, and one has a control
@@ -61,7 +63,7 @@ pub enum Bad {
 }
 
 impl Bad {
-    const ALL: [(&'static str, Bad); 12] = [
+    const ALL: [(&'static str, Bad); 13] = [
         ("silent", Bad::Silent),
         ("garbage", Bad::Garbage),
         ("slow-lists", Bad::SlowLists),
@@ -69,6 +71,7 @@ impl Bad {
         ("endless-pages", Bad::EndlessPages),
         ("huge-list", Bad::HugeList),
         ("renames", Bad::Renames),
+        ("grows", Bad::Grows),
         ("huge-names", Bad::HugeNames),
         ("wrong-schemas", Bad::WrongSchemas),
         ("storm", Bad::Storm),

@@ -150,6 +150,10 @@ pub(super) fn list(state: &State, request: &Request) -> Value {
     if options.is(Bad::Renames) {
         tools.push(plain(&format!("echo_{number}")));
     }
+    if options.is(Bad::Grows) {
+        let changes = state.changes_after(u64::MAX, Duration::ZERO);
+        tools.extend((1..=changes).map(|change| plain(&format!("grown_{change}"))));
+    }
     if options.is(Bad::HugeNames) {
         tools.push(plain(&"n".repeat(HUGE_NAME_CHARS)));
         tools.push(json!({"name": 7, "inputSchema": {"type": "object"}}));
@@ -343,6 +347,8 @@ mod tests {
         assert_eq!((paged[0].as_str(), next), ("tool_40", json!("5")));
         let (renamed, _) = names("--bad renames", None);
         assert_eq!(renamed.last().map(String::as_str), Some("echo_1"));
+        let (grown, _) = names("--bad grows", None);
+        assert_eq!(grown.len(), TOOLS.len(), "nothing changed yet");
         let (huge, _) = names("--bad huge-names", None);
         assert_eq!(huge.last().map(String::len), Some(HUGE_NAME_CHARS));
     }

@@ -9,7 +9,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
-use upstreams::{CardPlace, PinnedKey, RestAuth, UpstreamState};
+use upstreams::{CardPlace, Keyring, PinnedKey, RestAuth, Secret, TokenClient, UpstreamState};
 
 const QUICK: Duration = Duration::from_millis(300);
 
@@ -66,6 +66,7 @@ async fn only_a_card_that_a_pinned_key_signed_is_used() {
             true => {
                 let done = house.follow(1, "tck-complete-task", nothing).await.unwrap();
                 assert_eq!(texts(&done), ["done"]);
+                assert!(house.remote.upstreams()[0].status().agent.unwrap().is_signed);
             }
             false => {
                 assert_eq!(
@@ -119,6 +120,10 @@ async fn a_card_that_changes_changes_the_tools() {
     let server = AgentServer::start(QUICK);
     let house = House::open(agent(&server.url())).await;
     assert_eq!(house.names().len(), 3);
+    let facts = || house.remote.upstreams()[0].status().agent.unwrap();
+    let first = facts();
+    assert_eq!((first.changes, first.is_signed), (0, false));
+    assert_eq!(first.address, format!("{}/rpc", server.url()));
     let mut card = server.card();
     card["skills"] = json!([{"id": "sing", "name": "Sing", "description": "", "tags": ["a"]}]);
     server.serve_card(card);
@@ -129,6 +134,8 @@ async fn a_card_that_changes_changes_the_tools() {
     let same = house.remote.upstreams()[0].changed();
     within("a check", house.remote.upstreams()[0].check()).await.unwrap();
     assert_eq!(house.remote.upstreams()[0].changed(), same, "the same card changes nothing");
+    assert_eq!(facts().changes, 1, "a change is told");
+    assert_ne!(facts().card, first.card);
 }
 
 #[tokio::test]
@@ -160,4 +167,82 @@ async fn what_is_no_card_is_a_fault_that_says_so() {
     }
     let (name, message) = House::open(agent(&format!("{}/nowhere", server.url()))).await.fault();
     assert!(name == "CardUnusable" && message.contains("404"), "{name}: {message}");
+}
+
+/// The card with a place for tokens.
+fn with_tokens(mut card: Value, url: &str) -> Value {
+    card["securitySchemes"] = json!({"login": {"oauth2SecurityScheme": {"flows": {
+        "clientCredentials": {"tokenUrl": url, "scopes": {"talk": "Talks."}}}}}});
+    card
+}
+
+#[tokio::test]
+async fn a_client_gets_its_token_where_the_card_says_and_nowhere_else() {
+    let server = AgentServer::start(QUICK);
+    server.serve_card(with_tokens(server.card(), &format!("{}/token", server.url())));
+    let config = |secret: &str| {
+        let mut config = agent(&server.url());
+        let (id, secret) = ("me".to_owned(), Secret::new(secret));
+        config.client = Some(TokenClient { id, secret, scopes: Vec::new() });
+        config
+    };
+    let house = House::open(config("right")).await;
+    for id in [1, 2] {
+        let done = house.follow(id, "tck-complete-task", nothing).await.unwrap();
+        assert_eq!(texts(&done), ["done"]);
+    }
+    let asked = server.asked();
+    let shown = asked.iter().filter(|asked| asked.line == "POST /rpc");
+    let shown: Vec<_> = shown.map(|asked| asked.header("authorization")).collect();
+    assert_eq!(shown, [Some("Bearer token-of-the-agent"); 2]);
+    let tokens = asked.iter().filter(|asked| asked.line == "POST /token").count();
+    assert_eq!(tokens, 1, "a token is kept");
+    let house = House::open(config("wrong")).await;
+    let error = house.follow(3, "tck-complete-task", nothing).await.unwrap_err();
+    assert_eq!(error.fault.name, "UpstreamUnauthorized", "{error:?}");
+    assert!(!error.fault.message.contains("wrong"), "{error:?}");
+    // A card cannot send our secret to somebody else.
+    server.serve_card(with_tokens(server.card(), "https://evil.example.com/token"));
+    let (name, _) = House::open(config("right")).await.fault();
+    assert_eq!(name, "AddressNotAllowed");
+    let mut plain = server.card();
+    plain["securitySchemes"] = json!({});
+    server.serve_card(plain);
+    let (name, message) = House::open(config("right")).await.fault();
+    assert!(name == "CredentialMissing" && message.contains("tokens"), "{name}: {message}");
+}
+
+/// A command that stands for the one of the platform, and knows one key.
+#[cfg(target_os = "linux")]
+fn keyring_command(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join("keyring");
+    let known = "lookup service agentvault:probe username probe";
+    let script =
+        format!("#!/bin/sh\nif [ \"$*\" = '{known}' ]; then printf key-7; else exit 1; fi\n");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_key_may_be_in_the_keyring() {
+    let (server, folder) = (AgentServer::start(QUICK), tempfile::tempdir().unwrap());
+    let command = keyring_command(folder.path());
+    let config = |id: &str| {
+        let mut config = agent(&server.url());
+        config.keyring = Some(Keyring { id: id.to_owned(), command: command.clone() });
+        config
+    };
+    let house = House::open(config("probe")).await;
+    house.follow(1, "tck-complete-task", nothing).await.unwrap();
+    let sent = server.asked().pop().unwrap();
+    assert_eq!(sent.header("x-api-key"), Some("key-7"));
+    let (name, message) = House::open(config("other")).await.fault();
+    assert!(name == "CredentialMissing" && message.contains("`other`"), "{name}: {message}");
+    let mut missing = config("probe");
+    missing.keyring = Some(Keyring { id: "probe".to_owned(), command: folder.path().join("no") });
+    let (name, message) = House::open(missing).await.fault();
+    assert!(name == "CredentialMissing" && message.contains("cannot be asked"), "{message}");
 }

@@ -1,10 +1,12 @@
 //! Conversations: the same in every dialect.
 
-use crate::house::{DIALECTS, House, answered, call, nothing, texts, until, within};
+use crate::house::{DIALECTS, House, agent, answered, call, nothing, texts, until, within};
+use kernel::limits::Limits;
 use kernel::tool::call::{Abilities, Caller, Given, HowFar, Reach, ToolOutput, Want};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
+use wire::a2a::{HOPS, SKILLS_EXTENSION};
 
 const QUICK: Duration = Duration::from_millis(300);
 
@@ -200,4 +202,24 @@ async fn a_skill_is_named_in_the_message() {
     let message = &sent.body["params"]["message"];
     assert_eq!(message["metadata"], json!({"skillId": "echo"}));
     assert_eq!((sent.header("a2a-version"), &message["role"]), (Some("1.0"), &json!("ROLE_USER")));
+}
+
+#[tokio::test]
+async fn a_chain_of_agents_is_counted_and_ends() {
+    let server = AgentServer::start(QUICK);
+    let mut card = server.card();
+    card["capabilities"]["extensions"] = json!([{"uri": SKILLS_EXTENSION}]);
+    server.serve_card(card);
+    let house = House::open(agent(&server.url())).await;
+    let (tool, caller) = (house.tool("peer.send"), Caller::new("default", "local"));
+    let most = Limits::default().a2a_hops_max;
+    let mut sent = call(Abilities::RUN, 1, &json!({"text": "tck-complete-task"}), Given::default());
+    sent.place.hops = most - 1;
+    within("the last agent of a chain", tool.call(&caller, &sent)).await.unwrap();
+    let said = server.asked().pop().unwrap().body;
+    assert_eq!(said["params"]["message"]["metadata"][HOPS], json!(most), "{said}");
+    sent.place.hops = most;
+    let error = within("one too many", tool.call(&caller, &sent)).await.unwrap_err();
+    assert_eq!((error.fault.name.as_str(), error.how), ("TooManyHops", HowFar::NotSent));
+    assert_eq!(server.begun(), 1, "nothing was sent");
 }

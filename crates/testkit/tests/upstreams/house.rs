@@ -70,7 +70,12 @@ impl House {
 
     /// The same with a bad one whose calls are not recorded.
     pub fn unrecorded(way: Way) -> Self {
-        Self::build(way, &[], &format!("{}[mcp.servers.bad]\njournal = false\n", limited()))
+        Self::unrecorded_with(way, &[])
+    }
+
+    /// The same; `flags` say what is bad about the bad one.
+    pub fn unrecorded_with(way: Way, flags: &[&str]) -> Self {
+        Self::build(way, flags, &format!("{}[mcp.servers.bad]\njournal = false\n", limited()))
     }
 
     /// The same with a bad one out of the hostile corpus.

@@ -12,6 +12,7 @@
 mod house;
 mod calls;
 mod lists;
+mod news;
 mod hostile;
 mod providers;
 mod traces;

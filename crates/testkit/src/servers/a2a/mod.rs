@@ -187,6 +187,9 @@ impl Desk {
         {
             return Some(Answer::ok(card));
         }
+        if path == "/token" {
+            return Some(token(&request.body));
+        }
         match self.health {
             Health::Busy(left) => {
                 self.health = if left > 1 { Health::Busy(left - 1) } else { Health::Well };
@@ -212,5 +215,15 @@ impl Desk {
         }
         let name = path.strip_prefix("/cards/")?.strip_suffix(".json")?;
         dialects::card(self.address, name)
+    }
+}
+
+/// A token for a client whose secret is `right`.
+fn token(form: &str) -> Answer {
+    let is_right = form.split('&').any(|pair| pair == "client_secret=right");
+    match is_right && form.starts_with("grant_type=client_credentials&") {
+        true => Answer::ok(json!({"access_token": "token-of-the-agent", "token_type": "Bearer",
+            "expires_in": 3600})),
+        false => Answer { status: 401, body: json!({"error": "invalid_client"}) },
     }
 }

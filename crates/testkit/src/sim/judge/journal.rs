@@ -2,6 +2,7 @@
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
 use super::calls::{CallNow, CallStory};
+use super::punctual::Punctual;
 use super::recovery::Recovery;
 use super::supervised::Supervised;
 use super::turns::{Turns, decision_on};
@@ -32,6 +33,8 @@ pub struct Story {
     pub wrong: Vec<String>,
     /// Its recoveries.
     pub recovery: Recovery,
+    /// The times of its rules.
+    pub punctual: Punctual,
     turns: Turns,
     supervised: Supervised,
 }
@@ -71,6 +74,7 @@ impl Story {
             calls: BTreeMap::new(),
             wrong: Vec::new(),
             recovery: Recovery::default(),
+            punctual: Punctual::default(),
             turns: Turns::default(),
             supervised: Supervised::default(),
         };
@@ -123,6 +127,7 @@ impl Story {
             _ => {}
         }
         self.session.apply(event);
+        self.punctual.event(event, &self.session);
         if let Fact::RunEnded { run, .. } = &event.fact
             && let Some(row) = self.session.ended_run(*run).map(run_row)
         {

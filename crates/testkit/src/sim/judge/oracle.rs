@@ -3,14 +3,12 @@
 //! ledger of real effects.
 
 use super::journal::Story;
-use super::recovery::Deaths;
 use super::tally::{blobs_of, tally};
+use super::truth::Truth;
 use super::values::{input_of, opened};
 use crate::sim::coverage::{Counts, Seen};
-use crate::sim::machine::archive::{Archive, runs_gone};
-use crate::sim::outside::changes::Changes;
+use crate::sim::machine::archive::runs_gone;
 use crate::sim::outside::tools::Ledger;
-use crate::sim::programs::plans::SimPlan;
 use crate::sim::programs::reference::answers;
 use engine::{ReplyReport, RunReport};
 use kernel::ask::{Decision, Reply};
@@ -26,24 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const WRONG_MAX: usize = 20;
 /// More events than any session of a simulation has.
 const EVENTS_MAX: usize = 100_000;
-
-/// What the store is held against.
-pub struct Truth<'t> {
-    /// The plans.
-    pub plans: &'t [SimPlan],
-    /// What tools really did.
-    pub ledger: &'t Ledger,
-    /// Large values.
-    pub blobs: &'t dyn Blobs,
-    /// How many bytes a value may have before it goes to a blob.
-    pub inline_bytes_max: usize,
-    /// What retention removed.
-    pub archive: &'t Archive,
-    /// What processes died of.
-    pub deaths: Deaths<'t>,
-    /// What changed of the policy, where something did.
-    pub changes: Option<&'t Changes>,
-}
 
 /// What the world outside learned.
 #[derive(Debug, Default)]
@@ -256,6 +236,8 @@ impl Oracle {
         for story in &stories {
             let wrong = story.recovery.judge(story.session.id, &truth.deaths);
             wrong.into_iter().for_each(|wrong| self.accuse(wrong));
+            let late = truth.hours.as_ref().map(|hours| story.punctual.judge(hours));
+            late.into_iter().flatten().for_each(|wrong| self.accuse(wrong));
         }
         self.promises(&stories);
         self.effects(&stories, realm, truth.ledger);

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Recovery {
     /// When its runs were claimed, and whether someone had died of them.
     claims: Vec<(Millis, bool)>,
+    /// The run that the last event claimed, if it was a claim.
+    just_claimed: Option<RunId>,
     /// The deaths of each run since it got further.
     deaths: BTreeMap<RunId, u32>,
     /// Calls that were under way when their run was claimed, and the deaths of that run.
@@ -43,12 +45,20 @@ impl Recovery {
     /// Takes in the next event, and says what is wrong with it. The session is as it was before.
     pub fn event(&mut self, event: &Event, session: &Session) -> Option<String> {
         let run_of = |call: &CallId| session.calls.get(call).map(|open| open.run);
+        let before = self.just_claimed.take();
         match &event.fact {
             // What stands before this happened to another session.
             Fact::SessionForked { .. } => {
                 *self = Self { held: std::mem::take(&mut self.held), ..Self::default() };
             }
-            Fact::RunClaimed { run, died, .. } => self.claimed(*run, *died, event.at, session),
+            Fact::RunClaimed { run, died, .. } => {
+                // Runs of a context are claimed together: one death is told of each of them.
+                if before.is_none_or(|before| before == *run) {
+                    self.claims.push((event.at, *died));
+                }
+                self.just_claimed = Some(*run);
+                self.claimed(*run, *died, session);
+            }
             Fact::RunHeld { run, .. } => {
                 self.held.insert(*run);
             }
@@ -88,8 +98,7 @@ impl Recovery {
         None
     }
 
-    fn claimed(&mut self, run: RunId, died: bool, at: Millis, session: &Session) {
-        self.claims.push((at, died));
+    fn claimed(&mut self, run: RunId, died: bool, session: &Session) {
         *self.deaths.entry(run).or_default() += u32::from(died);
         let before = session.runs.get(&run).map_or(0, |run| run.deaths);
         let deaths = before + u32::from(died);

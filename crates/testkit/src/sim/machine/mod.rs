@@ -1,5 +1,6 @@
 //! The simulated machine: time, tasks, a disk that forgets, blobs and marks under the power switch,
-//! and what retention removed. What is outside of the machine is in `outside`.
+//! what retention removed, and two nodes over one store. What is outside of the machine is in
+//! `outside`.
 
 pub mod power;
 pub mod executor;
@@ -8,4 +9,5 @@ pub mod marks;
 pub mod vfs;
 pub mod blobs;
 pub mod place;
+pub mod nodes;
 pub mod archive;

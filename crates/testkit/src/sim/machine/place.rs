@@ -1,12 +1,23 @@
 //! Where a simulated machine keeps its data, and which store opens it.
 
+use kernel::contracts::Store;
 use std::path::Path;
+use std::sync::Arc;
 use stores::{Opened, Parts, Place};
+
+/// Opens a store for a node beside the first.
+pub type OpenBeside = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
 
 /// Opens a store for the next life of the process; the one of the life before is gone.
 pub trait Opener {
     /// Opens what is in the folder, or says why that does not work.
     fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String>;
+
+    /// How a second node opens the same store, where it serves several. Each opening ends the one
+    /// before: who has that open may still run, and can write nothing any more.
+    fn beside(&self) -> Option<OpenBeside> {
+        None
+    }
 }
 
 /// The embedded store.
@@ -32,5 +43,10 @@ impl SimPlace<'_> {
     /// Opens it.
     pub fn open(&self, parts: Parts) -> Result<Opened, String> {
         self.opener.open(self.folder, parts)
+    }
+
+    /// How a second node opens it, where that is possible.
+    pub fn beside(&self) -> Option<OpenBeside> {
+        self.opener.beside()
     }
 }

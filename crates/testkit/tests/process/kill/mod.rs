@@ -17,6 +17,7 @@ mod login;
 mod hits;
 mod settle;
 mod check;
+mod tasks;
 
 use self::effects::Effects;
 use self::hits::Hits;

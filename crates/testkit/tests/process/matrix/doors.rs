@@ -46,6 +46,10 @@ pub(super) enum Kind {
     Mcp(Era, &'static str),
     /// At the port of a pipeline's own.
     OwnPort,
+    /// By this method of A2A, as JSON-RPC.
+    A2aRpc(&'static str),
+    /// By A2A over HTTP.
+    A2aHttp,
 }
 
 /// One door. In path and body a word in angle brackets stands for an id of something that is there.
@@ -75,7 +79,12 @@ impl Door {
     /// Whether who is let in gets an answer that does not end.
     pub(super) fn is_stream(&self) -> bool {
         let routes = ["/api/v1/events", "/api/v1/sessions/{id}/events"];
-        routes.contains(&self.route) || matches!(self.kind, Kind::Mcp(_, "subscriptions/listen"))
+        let by_name = matches!(
+            self.kind,
+            Kind::Mcp(_, "subscriptions/listen")
+                | Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe")
+        );
+        by_name || routes.contains(&self.route) || self.route.ends_with(":subscribe")
     }
 
     /// As readers know it.
@@ -85,13 +94,14 @@ impl Door {
             Kind::Mcp(Era::Legacy, method) => format!("`/mcp` `{method}` (2025-11-25)"),
             Kind::Mcp(Era::Modern, method) => format!("`/mcp` `{method}` (2026-07-28)"),
             Kind::OwnPort => format!("`{method} {route}` at a pipeline's own port"),
-            Kind::Rest | Kind::Token | Kind::Rpc => format!("`{method} {route}`"),
+            Kind::A2aRpc(called) => format!("`{method} {route}` `{called}`"),
+            Kind::Rest | Kind::Token | Kind::Rpc | Kind::A2aHttp => format!("`{method} {route}`"),
         }
     }
 }
 
 /// A door of the table of routes; the table says who asks about it.
-const fn row(
+pub(super) const fn row(
     method: &'static str,
     route: &'static str,
     path: &'static str,
@@ -102,11 +112,16 @@ const fn row(
     Door { method, route, path, body, thing, kind: Kind::Rest, right }
 }
 
-const fn get(route: &'static str, path: &'static str, thing: Thing) -> Door {
+pub(super) const fn get(route: &'static str, path: &'static str, thing: Thing) -> Door {
     row("GET", route, path, thing, "")
 }
 
-const fn post(route: &'static str, path: &'static str, thing: Thing, body: &'static str) -> Door {
+pub(super) const fn post(
+    route: &'static str,
+    path: &'static str,
+    thing: Thing,
+    body: &'static str,
+) -> Door {
     row("POST", route, path, thing, body)
 }
 
@@ -147,6 +162,9 @@ const TALK: &str = r#"{"thread_id": "fresh", "user_request": "add it", "agent": 
 const ADD: &str = r#"{"arguments": {"a": 1, "b": 2}}"#;
 const RPC: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
     "params": {"name": "math__add", "arguments": {"a": 1, "b": 2}}}"#;
+
+/// The address of AgentVault's profile, for the skill that calls tools of MCP servers.
+pub(super) const PROXY: &str = "/a2a for mcp.execute_tool";
 
 const OWN_LOGIN: &str = "/api/v1/upstreams/shelf/my-login";
 

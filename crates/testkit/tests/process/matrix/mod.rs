@@ -1,13 +1,16 @@
 //! Who gets what at which door, over the real program: every route, every method of MCP in both
-//! eras, `/rpc`, a pipeline's route and its own port, and the pipe, each without a credential, with
-//! wrong ones, and with good ones that do not do. One rule says what is expected, the page of the
-//! reference is what was observed, and a door without a row fails.
+//! eras, every operation of A2A in both bindings, every method of AgentVault's profile, `/rpc`, a
+//! pipeline's route and its own port, and the pipe, each without a credential, with wrong ones, and
+//! with good ones that do not do. One rule says what is expected, the page of the reference is what
+//! was observed, and a door without a row fails.
 
 mod doors;
 mod rules;
 mod files;
 mod sending;
 mod site;
+mod a2a;
+mod over;
 mod page;
 mod pipe;
 mod apart;
@@ -28,13 +31,17 @@ const FLOODED: &str = "198.51.100.1";
 #[test]
 fn every_door_answers_by_the_rule() {
     let _turn = crate::my_turn();
-    let doors = doors::all();
-    let mut site = Site::start();
+    let doors = [doors::all(), a2a::doors()].concat();
+    let mut site = Site::of(over::written);
     site.furnish();
+    a2a::furnish(&mut site);
     let (mut cells, mut mistakes) = (Cells::new(), Vec::new());
     for case in Case::ALL {
         if case == Case::TooMany {
             site.flood(FLOODED);
+        }
+        if case == Case::Over {
+            site.furnish_busy();
         }
         for (index, door) in doors.iter().enumerate() {
             let cell = tried(&mut site, door, case, index, &mut mistakes);
@@ -45,7 +52,7 @@ fn every_door_answers_by_the_rule() {
     // So it was not for what was asked that all of these were refused.
     for door in &doors {
         let answer = site.ask_allowed(door);
-        let speaks_rpc = matches!(door.kind, Kind::Mcp(..) | Kind::Rpc);
+        let speaks_rpc = matches!(door.kind, Kind::Mcp(..) | Kind::Rpc | Kind::A2aRpc(_));
         let is_error = speaks_rpc && told(&answer).contains(' ');
         if is_error || !is_served(door, answer.status) {
             mistakes.push(format!("{}, allowed: {answer:?}", door.name()));
@@ -54,9 +61,17 @@ fn every_door_answers_by_the_rule() {
     let piped = pipe::tried(&site.stop(), &mut mistakes);
     assert_none(&mistakes);
     let lines = page::lines(&doors, &cells);
-    let (mcp, http): (Vec<Line>, Vec<Line>) =
-        lines.into_iter().partition(|line| line.name.starts_with("`/mcp`"));
-    page::check(&http, &mcp, &piped);
+    let is_mcp = |line: &Line| line.name.starts_with("`/mcp`");
+    let (mcp, rest): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_mcp);
+    let words = ["/a2a", "agent-card", "jwks"];
+    let is_a2a = |line: &Line| words.iter().any(|word| line.name.contains(word));
+    let (a2a, http): (Vec<Line>, Vec<Line>) = rest.into_iter().partition(is_a2a);
+    page::check(&[
+        ("HTTP", http),
+        ("MCP", mcp),
+        ("A2A", a2a),
+        ("Standard input and output", piped),
+    ]);
 }
 
 /// What a door says in a case; where that is not what the rule says, it is a mistake.
@@ -80,6 +95,13 @@ fn tried(
         Expected::Served if door.thing == Thing::Open => is_served(door, answer.status),
         Expected::Served | Expected::NoCase => found == "200",
     };
+    let wants_quota = case == Case::Over && answer.status == 429;
+    let has_quota = ["ratelimit-policy", "ratelimit", "retry-after"]
+        .iter()
+        .all(|name| answer.header(name).is_some());
+    if wants_quota && !has_quota {
+        mistakes.push(format!("{}, {case:?}: no numbers: {answer:?}", door.name()));
+    }
     if !is_right {
         mistakes.push(format!("{}, {case:?}: {found}, not {expected:?}: {answer:?}", door.name()));
     }
@@ -100,7 +122,7 @@ fn tried(
 fn told(answer: &Answer) -> String {
     let body = message(answer);
     let error = &body["error"];
-    let words = [&body["code"], &error["data"]["code"], error];
+    let words = [&body["code"], &error["data"]["code"], &error["status"], error];
     let word = words.into_iter().find_map(Value::as_str).map(str::to_owned);
     let word = word.or_else(|| error["code"].as_i64().map(|number| number.to_string()));
     match word {

@@ -19,7 +19,7 @@ requests to the real program and compares this page with what came back.
 
 An answer is its HTTP status and its `code`: a member of the problem or of the error object, for
 JSON-RPC `error.data.code`, or the number of the error where it has no such word. At `/oauth/token`
-it is `error`.
+it is `error`, and `error.status` where A2A is spoken over HTTP.
 
 These hold at every door, also at those that are open:
 
@@ -43,28 +43,34 @@ The columns of the tables:
   for it as if it did not exist.
 - **another's**: a member's key, for a session, run, ask, blob or thread of another member; in the
   MCP version with sessions, a request in the session of another member.
+- **over**: a member's key, where its caller has used up its share of what is stored or of event
+  streams, or called a tool as often as it may in a minute. 429 has `RateLimit-Policy` and
+  `RateLimit` in the caller's own numbers. `/rpc` gives it as the result of the tool.
 
 `served` means that the caller gets what it asks for; a list contains only what its caller may see.
 `-` is a case that a door does not have: it names nothing that could be another's, or nobody is
-asked about it. `/desk/cases` stands for the route of any pipeline. Over standard input and output a
-client that is not let in finds that the program ends, with an exit code.
+asked about it. `/desk/cases` stands for the route of any pipeline, and `math.add` for the name of
+any tool. A call by the skill `mcp.execute_tool` always becomes a task: if a role does not permit
+it, its output says so, and nothing is called. Over standard input and output a client that is not
+let in finds that the program ends, with an exit code.
 ";
 
 /// What was answered, by the place of the door and the case.
 pub(super) type Cells = BTreeMap<(usize, Case), String>;
 
-/// A door in words: its name, what it does, and the five cells.
+/// A door in words: its name, what it does, and the six cells.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) act: String,
-    pub(super) cells: [String; 5],
+    pub(super) cells: [String; 6],
 }
 
 /// The lines of doors over HTTP.
 pub(super) fn lines(doors: &[Door], cells: &Cells) -> Vec<Line> {
     let line = |(index, door): (usize, &Door)| {
         let cell = |case: Case| cells[&(index, case)].clone();
-        let cases = [Case::Nothing, Case::Unknown, Case::Scope, Case::Denied, Case::Hidden];
+        let cases =
+            [Case::Nothing, Case::Unknown, Case::Scope, Case::Denied, Case::Hidden, Case::Over];
         Line { name: door.name(), act: act(door), cells: cases.map(cell) }
     };
     doors.iter().enumerate().map(line).collect()
@@ -80,13 +86,14 @@ fn act(door: &Door) -> String {
 }
 
 /// Writes the page, or compares it with the one that is kept.
-pub(super) fn check(http: &[Line], mcp: &[Line], pipe: &[Line]) {
-    let parts = [("HTTP", http), ("MCP", mcp), ("Standard input and output", pipe)];
+pub(super) fn check(parts: &[(&str, Vec<Line>)]) {
     let mut text = HEAD.to_owned();
     for (title, lines) in parts {
         text.push_str(&format!("\n## {title}\n\n"));
-        text.push_str("| door | act (scope) | none | not valid | scope | role | another's |\n");
-        text.push_str("|---|---|---|---|---|---|---|\n");
+        text.push_str(
+            "| door | act (scope) | none | not valid | scope | role | another's | over |\n",
+        );
+        text.push_str("|---|---|---|---|---|---|---|---|\n");
         for Line { name, act, cells } in lines {
             text.push_str(&format!("| {name} | {act} | {} |\n", cells.join(" | ")));
         }

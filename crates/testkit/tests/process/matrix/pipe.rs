@@ -68,6 +68,7 @@ pub(super) fn tried(site: &Stopped, mistakes: &mut Vec<String>) -> Vec<Line> {
         told("scope", text(&keys.reads), OUT_OF_SCOPE),
         told("denied", text(&keys.viewer), NO_SUCH_NAME),
         "-".to_owned(),
+        "-".to_owned(),
     ];
     let name = format!("`waypost mcp serve --stdio` with `{KEY}`: `tools/call`");
     vec![Line { name, act: "call (`use`)".to_owned(), cells }]

@@ -1,6 +1,6 @@
 //! What is answered to whom: one rule for all doors, by the act and by what a door is about.
 
-use super::doors::{Door, Kind, Thing};
+use super::doors::{Door, Kind, PROXY, Thing};
 use kernel::values::caller::{Act, Scope};
 use testkit::caller::Era;
 
@@ -27,10 +27,12 @@ pub(super) enum Case {
     Denied,
     /// It is about what is another member's.
     Hidden,
+    /// Its caller has used up what it may use.
+    Over,
 }
 
 impl Case {
-    pub(super) const ALL: [Case; 10] = [
+    pub(super) const ALL: [Case; 11] = [
         Case::Nothing,
         Case::Malformed,
         Case::Unknown,
@@ -41,6 +43,7 @@ impl Case {
         Case::Scope,
         Case::Denied,
         Case::Hidden,
+        Case::Over,
     ];
 }
 
@@ -60,6 +63,8 @@ use Expected::{NoCase, Served, Told};
 const UNAUTHORIZED: Expected = Told("401 unauthorized");
 const FORBIDDEN: Expected = Told("403 forbidden");
 const NOT_FOUND: Expected = Told("404 not_found");
+/// A call is refused as such: that tools are called by A2A is no secret.
+const CALL_FORBIDDEN: Expected = Told("403 call_forbidden");
 /// What JSON-RPC says of a name that is not there.
 const NO_SUCH_NAME: Expected = Told("200 -32602");
 
@@ -68,7 +73,7 @@ pub(super) fn expected(door: &Door, case: Case) -> Expected {
     if door.kind == Kind::Token {
         return token(case);
     }
-    match case {
+    let expected = match case {
         Case::Nothing if door.thing == Thing::Open => Served,
         Case::Nothing | Case::Unknown | Case::Expired | Case::Revoked => UNAUTHORIZED,
         Case::Malformed => Told("400 bad_credential"),
@@ -77,6 +82,11 @@ pub(super) fn expected(door: &Door, case: Case) -> Expected {
         Case::Scope => out_of_scope(door),
         Case::Denied => denied(door),
         Case::Hidden => hidden(door),
+        Case::Over => over(door),
+    };
+    match door.kind {
+        kind @ (Kind::A2aRpc(_) | Kind::A2aHttp) => in_a2a(kind, expected),
+        _ => expected,
     }
 }
 
@@ -88,7 +98,7 @@ fn token(case: Case) -> Expected {
         }
         Case::TooMany => Told("429 too_many_failures"),
         Case::Scope => Told("400 invalid_scope"),
-        Case::Realm | Case::Denied | Case::Hidden => NoCase,
+        Case::Realm | Case::Denied | Case::Hidden | Case::Over => NoCase,
     }
 }
 
@@ -101,6 +111,7 @@ fn out_of_scope(door: &Door) -> Expected {
     match (door.kind, door.thing) {
         (_, Thing::List) => Served,
         (Kind::Mcp(..), _) => FORBIDDEN,
+        (Kind::A2aRpc(_), _) if is_call(door) => CALL_FORBIDDEN,
         // JSON-RPC has a status of its own.
         (Kind::Rpc, _) => Told("200 forbidden"),
         // A thread of somebody else is not there.
@@ -115,6 +126,9 @@ fn denied(door: &Door) -> Expected {
         (_, Thing::List, _) => Served,
         // Whose it is decides: that is another case.
         (_, Thing::Owned, Act::Read) => NoCase,
+        // It always becomes a task: what policy says of the call is in the output.
+        (Kind::A2aRpc(_), ..) if door.route == PROXY => Served,
+        (Kind::A2aRpc(_), Thing::Tool, _) => Told("404 no_method"),
         (Kind::Rpc, ..) | (Kind::Mcp(..), Thing::Tool | Thing::Catalog, _) => NO_SUCH_NAME,
         (Kind::Mcp(..), ..) => Told("200 forbidden"),
         (_, Thing::Tool | Thing::Thread, _) => NOT_FOUND,
@@ -122,6 +136,11 @@ fn denied(door: &Door) -> Expected {
         (_, Thing::Catalog | Thing::Definition | Thing::Neighbour, Act::Read) => NOT_FOUND,
         _ => FORBIDDEN,
     }
+}
+
+/// Whether it calls a tool by A2A.
+fn is_call(door: &Door) -> bool {
+    door.thing == Thing::Tool || door.route == PROXY
 }
 
 fn hidden(door: &Door) -> Expected {
@@ -134,6 +153,61 @@ fn hidden(door: &Door) -> Expected {
         (_, Thing::Owned | Thing::Thread) => NOT_FOUND,
         _ => NoCase,
     }
+}
+
+/// The doors that begin something that is stored.
+const BEGINNINGS: [&str; 6] = [
+    "/api/v1/runs",
+    "/api/v1/pipelines/{name}/cases",
+    "/desk/cases",
+    "/run",
+    "/sessions",
+    "/sessions/{id}/execute-plan",
+];
+
+/// What a door answers to a caller that has used up what it may use; where a door takes nothing of
+/// that, there is no such case.
+fn over(door: &Door) -> Expected {
+    let told = match (door.kind, door.route) {
+        (Kind::Token | Kind::OwnPort, _) => return NoCase,
+        (Kind::A2aRpc("SendMessage" | "SendStreamingMessage" | "tasks/send"), _)
+        | (Kind::A2aHttp, "/a2a/v1/message:send" | "/a2a/v1/message:stream") => {
+            "429 stored_bytes_max"
+        }
+        (Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe"), _)
+        | (Kind::A2aHttp, "/a2a/v1/tasks/{id}:subscribe")
+        | (Kind::Rest, "/api/v1/events" | "/api/v1/sessions/{id}/events") => "429 too_many_streams",
+        (Kind::Mcp(_, "subscriptions/listen"), _) => "429 -32603",
+        // MCP tells it in an answer of its own, and `/rpc` as a result of the tool.
+        (Kind::Mcp(_, "tools/call"), _) => "200 rate_limited",
+        (Kind::Rpc, _) => "200",
+        (Kind::Rest, "/api/v1/tools/{name}/call") => "429 rate_limited",
+        (Kind::Rest, route) if door.method == "POST" && BEGINNINGS.contains(&route) => {
+            "429 stored_bytes_max"
+        }
+        _ => return NoCase,
+    };
+    Told(told)
+}
+
+/// What the rule says, in the words of this binding. A skill that a caller may not use is not
+/// there: its message is wrong.
+fn in_a2a(kind: Kind, expected: Expected) -> Expected {
+    let Told(told) = expected else { return expected };
+    let (in_rpc, in_http) = match told {
+        "400 bad_credential" => ("400 -32602", "400 INVALID_ARGUMENT"),
+        "401 unauthorized" => ("401 -32000", "401 UNAUTHENTICATED"),
+        "403 realm_not_allowed" => ("403 -32000", "403 PERMISSION_DENIED"),
+        "403 forbidden" => ("200 -32602", "400 INVALID_ARGUMENT"),
+        "403 call_forbidden" => ("403 -32000", "403 PERMISSION_DENIED"),
+        "404 no_method" => ("200 -32601", "404 NOT_FOUND"),
+        "404 not_found" => ("200 -32001", "404 NOT_FOUND"),
+        "429 too_many_failures" => ("429 -32000", "429 RESOURCE_EXHAUSTED"),
+        // What an operation refuses has the status 200 in JSON-RPC.
+        "429 stored_bytes_max" | "429 too_many_streams" => ("200 -32000", "429 RESOURCE_EXHAUSTED"),
+        other => panic!("A2A has no words for `{other}`"),
+    };
+    Told(if kind == Kind::A2aHttp { in_http } else { in_rpc })
 }
 
 /// Whether this status is what an administrator gets: all that is left is where things stand.

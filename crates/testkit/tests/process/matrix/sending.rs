@@ -65,6 +65,16 @@ pub(super) fn heard(
     what: &str,
     is_enough: impl Fn(&str) -> bool,
 ) -> String {
+    listening(address, sending, what, is_enough).1
+}
+
+/// The same with the connection, which stays open.
+pub(super) fn listening(
+    address: SocketAddr,
+    sending: &Sending<'_>,
+    what: &str,
+    is_enough: impl Fn(&str) -> bool,
+) -> (TcpStream, String) {
     let Sending { method, path, body, .. } = *sending;
     let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\n");
     for (name, value) in headers_of(sending) {
@@ -82,7 +92,7 @@ pub(super) fn heard(
     loop {
         let heard = String::from_utf8_lossy(&bytes).into_owned();
         if is_enough(&heard) {
-            return heard;
+            return (stream, heard);
         }
         assert!(Instant::now() < deadline, "waited {LIMIT:?} in vain for {what}: {heard}");
         let count = stream.read(&mut chunk).unwrap_or_else(|error| {

@@ -2,8 +2,10 @@
 //! asked for. It is behind a proxy, which the test plays: failed attempts are counted by address,
 //! and each door gets addresses of its own.
 
+use super::a2a;
 use super::doors::{Door, INITIALIZE, Kind, Thing};
 use super::files;
+use super::over::{self, Busy};
 use super::rules::{Case, Expected, expected};
 use super::sending::{Key, LIMIT, Sending, answered, head, heard};
 use kernel::values::caller::{Act, Scope};
@@ -59,6 +61,8 @@ pub(super) struct Site {
     facts: Facts,
     /// The sessions of MCP, by the key that began them.
     sessions: BTreeMap<String, String>,
+    /// Who has used up what it may use.
+    busy: Option<Busy>,
     pub(super) project: PathBuf,
     pub(super) data: PathBuf,
     pub(super) folder: TempDir,
@@ -82,9 +86,10 @@ impl Site {
         let client = server.client().limit(LIMIT);
         let own = Client::new(own_port(&folder.path().join("server.log"))).limit(LIMIT);
         let keys = Keys { root, ..Keys::default() };
-        let (facts, sessions) = (Vec::new(), BTreeMap::new());
+        let (facts, sessions, busy) = (Vec::new(), BTreeMap::new(), None);
         let project = project.path().to_path_buf();
-        let mut site = Self { server, client, own, keys, facts, sessions, project, data, folder };
+        let mut site =
+            Self { server, client, own, keys, facts, sessions, busy, project, data, folder };
         site.make_keys();
         site
     }
@@ -147,6 +152,16 @@ impl Site {
         let (admin, owner) = (self.keys.root.clone(), self.keys.owner.clone());
         let (realm, canary) = ("default", CANARY);
         self.facts = self.furnished(&Home { realm, admin: &admin, owner: &owner, canary });
+    }
+
+    /// Lets somebody use up what they may use.
+    pub(super) fn furnish_busy(&mut self) {
+        self.busy = Some(Busy::furnished(self));
+    }
+
+    /// More that stands for words in angle brackets.
+    pub(super) fn add_facts(&mut self, more: Facts) {
+        self.facts.extend(more);
     }
 
     /// The same in any realm; what stands for the words in angle brackets there.
@@ -247,7 +262,7 @@ impl Site {
     pub(super) fn ask(&mut self, door: &Door, case: Case, from: &str) -> Answer {
         let key = self.key_for(door, case);
         let mut headers = vec![("x-forwarded-for", from.to_owned())];
-        let mut path = self.filled(door.path);
+        let mut path = self.filled_for(door.path, case);
         match case {
             Case::Malformed => headers.push(("authorization", "Basic %".to_owned())),
             // There the query must name it.
@@ -260,16 +275,22 @@ impl Site {
         let body = match door.kind {
             Kind::Token => form(key.as_ref(), (case == Case::Scope).then_some("admin")),
             Kind::Mcp(era, method) => {
-                let body = self.filled(door.body);
+                let body = self.filled_for(door.body, case);
                 // The session is always that of somebody who has one.
                 let of = match case {
                     Case::Hidden => self.keys.owner.clone(),
-                    Case::Scope | Case::Denied => key.clone().unwrap_or_default(),
+                    Case::Scope | Case::Denied | Case::Over => key.clone().unwrap_or_default(),
                     _ => self.keys.root.clone(),
                 };
                 self.message(era, method, &body, &of, &mut headers)
             }
-            Kind::Rest | Kind::Rpc | Kind::OwnPort => self.filled(door.body),
+            Kind::A2aRpc(_) | Kind::A2aHttp => {
+                // Its usual realm is not that of every key.
+                let realm = (case == Case::Over).then_some(over::REALM);
+                headers.extend(a2a::headers(realm));
+                a2a_body(door, self.filled_for(door.body, case))
+            }
+            Kind::Rest | Kind::Rpc | Kind::OwnPort => self.filled_for(door.body, case),
         };
         let sent_key = key.as_ref().filter(|_| door.kind != Kind::Token);
         let sending =
@@ -289,6 +310,10 @@ impl Site {
         let body = match door.kind {
             Kind::Token => form(Some(&key), None),
             Kind::Mcp(era, method) => self.message(era, method, &body, &key, &mut headers),
+            Kind::A2aRpc(_) | Kind::A2aHttp => {
+                headers.extend(a2a::headers(None));
+                a2a_body(door, body)
+            }
             Kind::Rest | Kind::Rpc | Kind::OwnPort => body,
         };
         let key = Some(&key).filter(|_| door.kind != Kind::Token);
@@ -325,6 +350,7 @@ impl Site {
             Case::Denied if scope == Some(Scope::Read) => &keys.approver,
             Case::Denied => &keys.viewer,
             Case::Hidden => &keys.other,
+            Case::Over => return self.busy.as_ref().map(|busy| busy.key.clone()),
         };
         Some(key.clone())
     }
@@ -379,6 +405,14 @@ impl Site {
         filled(text, &self.facts)
     }
 
+    /// The same with what the caller of this case has.
+    fn filled_for(&self, text: &str, case: Case) -> String {
+        match &self.busy {
+            Some(busy) if case == Case::Over => busy.filled(text),
+            _ => self.filled(text),
+        }
+    }
+
     pub(super) fn address(&self) -> SocketAddr {
         self.server.address()
     }
@@ -426,6 +460,14 @@ pub(super) fn filled(text: &str, facts: &[(&'static str, String)]) -> String {
         text = text.replace(word, fact);
     }
     text
+}
+
+/// The body of a request of A2A in the binding of this door.
+fn a2a_body(door: &Door, filled: String) -> String {
+    match door.kind {
+        Kind::A2aRpc(method) => a2a::message(method, &filled),
+        _ => filled,
+    }
 }
 
 /// What is left of a server that ended.

@@ -60,7 +60,7 @@ fn check_removed(site: &Site, client: &mut Client) {
 }
 
 /// Stored plans, agents and providers run.
-fn check_definitions(client: &mut Client) {
+pub(super) fn check_definitions(client: &mut Client) {
     let plan = client.get("/api/v1/plans/stored%2Fword").unwrap();
     assert_eq!((plan.status, plan.header("etag")), (200, Some("\"2\"")), "{}", plan.body);
     let body = json!({"planId": "stored/word", "session": "new-stored", "input": {}});

@@ -8,6 +8,7 @@ mod recovered;
 mod asked;
 mod logins;
 mod kept;
+mod guarded;
 
 use crate::api;
 use serde_json::Value;
@@ -31,6 +32,15 @@ fn data_folders_of_every_release_open_and_go_on() {
     for release in releases {
         crate::tell(&format!("releases: data of {}", release.display()));
         opens_and_goes_on(&release);
+    }
+}
+
+#[test]
+fn data_folders_of_every_release_go_on_where_everybody_needs_a_credential() {
+    let _turn = crate::my_turn();
+    for release in releases() {
+        crate::tell(&format!("releases: data of {}, with credentials", release.display()));
+        goes_on_with_credentials(&release);
     }
 }
 
@@ -73,6 +83,20 @@ fn opens_and_goes_on(release: &Path) {
     assert_eq!(site.shop.effects().len(), effects, "something was done once more");
     assert_eq!(site.hub.faults(), Vec::<String>::new(), "what the hub was sent");
     assert_eq!(site.hook.faults(), Vec::<String>::new(), "what the receiver was sent");
+}
+
+fn goes_on_with_credentials(release: &Path) {
+    let site = Site::copy(release);
+    let key = site.ask_for_credentials();
+    let server = site.start("data");
+    let mut client = server.client().with_header("x-api-key", &key);
+    recovered::check(&site, &mut client);
+    logins::wait_until_ready(&mut client, "hub");
+    kept::check_blobs(&site, &mut client);
+    kept::check_definitions(&mut client);
+    guarded::check(&site, &mut client);
+    stop(server);
+    assert_eq!(site.hub.faults(), Vec::<String>::new(), "what the hub was sent");
 }
 
 fn stop(server: Server) {

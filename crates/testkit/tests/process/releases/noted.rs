@@ -28,6 +28,12 @@ impl Noted {
         let found = self.sessions.iter().find(|session| session.key == key);
         found.unwrap_or_else(|| panic!("no session `{key}` was recorded"))
     }
+
+    /// The ask that was open in the session of this key.
+    pub(super) fn ask(&self, key: &str) -> &NotedAsk {
+        let found = self.asks.iter().find(|ask| ask.session == key);
+        found.unwrap_or_else(|| panic!("no ask of `{key}` was recorded"))
+    }
 }
 
 /// The server where somebody has logged in.

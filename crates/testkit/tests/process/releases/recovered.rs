@@ -85,7 +85,8 @@ fn check_asks(noted: &Noted, client: &mut Client) {
         assert_eq!((&now["status"], &now["kind"]), (&json!(status), &json!(ask.kind)), "{now}");
     }
     for key in ["order", "write"] {
-        let asks: Vec<Ask> = api::open_asks(client, Some(key));
+        // By its id: a key is its owner's word.
+        let asks: Vec<Ask> = api::open_asks(client, Some(&noted.session(key).id));
         let [ask] = asks.as_slice() else { panic!("`{key}` asks {asks:?}") };
         let calls: Vec<&str> = ask.calls.iter().map(|call| call.call_id.as_str()).collect();
         assert_eq!((ask.kind.as_str(), ask.how.as_deref()), ("fix", Some("unknown")), "{ask:?}");

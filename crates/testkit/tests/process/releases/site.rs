@@ -68,6 +68,21 @@ impl Site {
         server
     }
 
+    /// From now on its servers ask for credentials, and there is a realm beside the one that the
+    /// folder has. The key that administers all of it, made in the folder itself.
+    pub(super) fn ask_for_credentials(&self) -> String {
+        let settings = self.path("project/waypost.toml");
+        let text = fs::read_to_string(&settings).unwrap();
+        let asking = text.replacen("[server]\n", "[server]\nhosts = [\"wp.example.com\"]\n", 1);
+        assert_ne!(asking, text, "there is no `[server]` to open to others");
+        fs::write(settings, format!("{asking}\n[realms.acme]\nmax_find_limit = 100\n")).unwrap();
+        let made = ["key", "create", "--name", "root", "--role", "admin", "--realm", "*"];
+        let made = [&made[..], &["--data", "data"]].concat();
+        let output = harness::waypost(self.folder.path(), &made);
+        assert!(output.status.success(), "no first key: {output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     /// Runs `waypost` with these arguments; it must end well.
     pub(super) fn waypost(&self, arguments: &[&str]) {
         let ended = harness::waypost(self.folder.path(), arguments);

@@ -1,7 +1,7 @@
 //! What people reply: yes, or anything, also what does not fit.
 
-use super::rng::Rng;
 use crate::sim::programs::reference::{form_of, words_of};
+use crate::sim::rng::Rng;
 use kernel::ask::proposal::newest;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::tool::call::HowFar;

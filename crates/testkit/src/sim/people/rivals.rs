@@ -1,8 +1,8 @@
 //! Clients that get in the way of rules: they answer an ask just when the rule acts that holds it,
-//! as they like, or as another supervisor would.
+//! as they like, or with the rule's own answer. A second supervisor is in `world`.
 
-use super::clients::{Clients, locked};
-use super::replies::reply_to;
+use crate::sim::people::clients::{Clients, locked};
+use crate::sim::people::replies::reply_to;
 use kernel::ask::{Ask, Reply};
 use kernel::contracts::SessionAsk;
 
@@ -11,7 +11,7 @@ const RIVAL_WAITS_MS: u64 = 8_000;
 
 impl Clients {
     /// An ask that a rule holds, in the moment in which the rule acts; now and then.
-    pub(super) async fn held_ask(&self) -> Option<SessionAsk> {
+    pub(in crate::sim) async fn held_ask(&self) -> Option<SessionAsk> {
         if !self.heals || self.below(2) == 0 {
             return None;
         }
@@ -25,7 +25,7 @@ impl Clients {
     }
 
     /// What a client says: often what the rule would say that holds the ask.
-    pub(super) fn reply_to(&self, ask: &Ask) -> Reply {
+    pub(in crate::sim) fn reply_to(&self, ask: &Ask) -> Reply {
         let mut rng = locked(&self.rng);
         match &ask.held {
             Some(held) if self.heals && rng.chance(40) => held.reply(),

@@ -2,10 +2,10 @@
 //! subject vanish, and try the ids of the other realm. What one realm is shown holds nothing of the
 //! other.
 
-use super::clients::{Clients, locked};
-use super::neighbours::Neighbour;
-use super::realms::BOB;
 use crate::sim::coverage::Seen;
+use crate::sim::people::clients::{Clients, locked};
+use crate::sim::people::neighbours::Neighbour;
+use crate::sim::realms::BOB;
 use engine::{Refusal, RefusalKind};
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
@@ -18,7 +18,7 @@ const EVENTS: usize = 10;
 
 impl Clients {
     /// Changes the policy of its realm, or who is known there, or tries ids of the other realm.
-    pub(super) async fn meddle(&self, neighbour: &Neighbour) {
+    pub(in crate::sim) async fn meddle(&self, neighbour: &Neighbour) {
         match neighbour.below(100) {
             0..35 => neighbour.policy.change(&self.realm),
             35..65 => neighbour.policy.turn(&Caller::new(self.realm.clone(), BOB)),
@@ -72,7 +72,7 @@ impl Clients {
     }
 
     /// What is shown here holds nothing of the other realm.
-    pub(super) fn check_own(&self, shown: &impl fmt::Debug) {
+    pub(in crate::sim) fn check_own(&self, shown: &impl fmt::Debug) {
         let Some(neighbour) = &self.neighbour else { return };
         let text = format!("{shown:?}");
         if text.contains(neighbour.realm.as_str()) {
@@ -83,7 +83,7 @@ impl Clients {
     }
 
     /// A row of a list is of this realm.
-    pub(super) fn check_row(&self, key: &SessionKey) {
+    pub(in crate::sim) fn check_row(&self, key: &SessionKey) {
         if key.realm != self.realm {
             let (realm, id) = (&self.realm, &key.id);
             let wrong = format!("a list of `{realm}` has session {id} of `{}`", key.realm);

@@ -1,11 +1,15 @@
 //! Faults on purpose, each behind a switch, to see that the oracle notices; and those of them that
 //! a store can have, in the wrapper around it.
 
-use super::damage::Damage;
-use super::elsewhere::{Elsewhere, Turn};
-use super::realms::SHARED;
+pub mod damage;
+pub mod elsewhere;
+
 use crate::sim::machine::archive::Archive;
+use crate::sim::machine::nodes::Node;
 use crate::sim::machine::power::Power;
+use crate::sim::realms::SHARED;
+use damage::Damage;
+use elsewhere::{Elsewhere, Turn};
 use kernel::contracts::{
     FeedRow, Loaded, Page, Paged, SessionFilter, SessionRef, Store, StoreError,
 };
@@ -43,10 +47,14 @@ pub enum Planted {
     StaleRestUsed,
     /// The place that is kept of a sink is further than the sink is.
     PlaceAhead,
+    /// The place that is kept of a webhook is further than its receiver is.
+    WebhookAhead,
     /// The policy decides by the rules of before for a while after a change.
     OldPolicyDecides,
     /// A list of sessions has those of another realm in it.
     ListOfTwoRealms,
+    /// A supervisor that was refused because another one had acted acts all the same.
+    RefusedActs,
     /// A rule inside is broken.
     Inside(Switch),
 }
@@ -63,6 +71,11 @@ impl Planted {
     /// Whether it takes another writer to meet it.
     pub fn takes_two(self) -> bool {
         matches!(self, Planted::StaleFenceAccepted | Planted::StaleRestUsed)
+    }
+
+    /// Whether it takes two supervisors to meet it.
+    pub fn takes_two_supervisors(self) -> bool {
+        self == Planted::RefusedActs
     }
 
     /// Whether it takes two realms to meet it.
@@ -86,6 +99,7 @@ impl Planted {
                     | Switch::CorrectionRunTwice
                     | Switch::HeldByNobody
                     | Switch::BackoffForgotten
+                    | Switch::BackoffRepeated
                     | Switch::RuleActsEarly
             )
         )
@@ -128,6 +142,8 @@ pub struct SimStore {
     pub damage: Arc<Damage>,
     /// Who else writes, if someone does.
     pub elsewhere: Option<Arc<Elsewhere>>,
+    /// Which node it is opened by, where there are two.
+    pub node: Option<Node>,
     /// What the broken store remembers.
     pub broken: Mutex<Broken>,
 }

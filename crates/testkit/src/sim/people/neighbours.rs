@@ -1,9 +1,9 @@
 //! What the clients of a realm know of another realm that shares the machine.
 
-use super::realms::{ANN, BOB};
-use super::rng::Rng;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::outside::policy::SimPolicy;
+use crate::sim::realms::{ANN, BOB};
+use crate::sim::rng::Rng;
 use kernel::tool::call::Caller;
 use kernel::values::ids::RealmId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,41 +2,46 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
-use super::clients::{Clients, locked};
+mod house;
+mod second;
+mod process;
+
 use super::coverage::{Coverage, Seen};
-use super::elsewhere::Elsewhere;
-use super::faults::{Planted, SimStore};
+use super::faults::Planted;
+use super::faults::elsewhere::Elsewhere;
 use super::judging::{follow, heal, judge, wait_for_all};
 pub use super::knobs::{Knobs, Outcome};
 use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
-use super::model;
+use super::people::clients::{Clients, locked};
+use super::people::webhooks::{Notified, Posting};
 use super::rng::Rng;
-use super::sides::{Files, Side, neighbours, sides};
+use super::sides::{Side, sides};
 use super::troubles::Troubles;
 use crate::panics::during;
-use crate::sim::judge::oracle::{Oracle, Truth};
+use crate::sim::judge::oracle::Oracle;
+use crate::sim::judge::punctual::{Hours, Life};
 use crate::sim::judge::recovery::Deaths;
+use crate::sim::judge::truth::Truth;
 use crate::sim::machine::archive::Archive;
-use crate::sim::machine::blobs::{SimBlobs, Syncing};
+use crate::sim::machine::blobs::Syncing;
 use crate::sim::machine::clock::{SimClock, SimEntropy};
-use crate::sim::machine::executor::{Executor, SimSpawn, Stop};
+use crate::sim::machine::executor::{Executor, Stop};
+use crate::sim::machine::nodes::{Met, Nodes};
 use crate::sim::machine::place::{Embedded, Opener, SimPlace};
 use crate::sim::machine::power::{Point, Power};
 use crate::sim::machine::vfs::Disk;
 use crate::sim::outside::panicking::PLANNED;
 use crate::sim::outside::policy::SimPolicy;
-use crate::sim::outside::receiver::{NAME, PlaceAhead, Receiver, SimSink};
-use crate::sim::outside::tools::{self, Ledger};
+use crate::sim::outside::receiver::Receiver;
+use crate::sim::outside::tools::Ledger;
 use crate::sim::programs::plans::{SimPlan, plans, types};
-use engine::catalog::schema::JsonSchemas;
-use engine::{Engine, Models, SinkRules, SwitchedOff, ToolSource};
-use kernel::contracts::observe::Observer;
-use kernel::contracts::{Blobs, Clock, Entropy, Spawn, Store};
+use kernel::contracts::{Blobs, Clock, Entropy};
 use kernel::limits::Limits;
-use kernel::tool::rules::ToolRules;
+use kernel::planted;
+use process::Process;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// More steps than a life takes; one that takes more goes round in circles.
@@ -47,6 +52,14 @@ const AFTERWARDS_MS: u64 = 12_000;
 const DOWN_MS: i64 = 1_500;
 /// How long it is down before the last one of a rough seed: no session is parked for longer.
 const LONG_DOWN_MS: i64 = 60 * 60 * 1_000;
+/// How much later a rule may act than recovery takes to look again. The shortest wait that a
+/// restart can repeat is longer than both.
+const LATE_MS: u64 = 250;
+/// The same for two supervisors: one that was refused may have the session in mind until its run
+/// comes to rest, and what it has claimed is not the other one's.
+const LATE_OF_TWO_MS: u64 = 120_000;
+/// Which of the seed's streams is that of two nodes.
+const NODES_STREAM: u64 = 31;
 /// Which of the seed's streams is the sink's.
 const SINK_STREAM: u64 = 8;
 /// Which of the seed's streams decides about its limits.
@@ -62,7 +75,7 @@ pub fn simulate(knobs: Knobs) -> Outcome {
 
 /// Simulates one seed. A panic that no one planned is a finding too, also if someone caught it.
 pub fn simulate_on(knobs: Knobs, opener: &dyn Opener) -> Outcome {
-    kernel::planted::plant(knobs.planted.and_then(Planted::switch));
+    planted::plant(knobs.planted.and_then(Planted::switch));
     let (outcome, heard) = during(|| simulated(knobs, opener));
     let is_planned = |heard: &String| heard.contains(PLANNED);
     match outcome {
@@ -101,12 +114,20 @@ fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     machine.coverage.count(Seen::PolicyChanged, changed);
     machine.coverage.count(Seen::DriverPanicked, machine.troubles.panics.in_drivers());
     machine.coverage.count(Seen::Parked, machine.troubles.damage.parked());
+    let met = machine.nodes.as_ref().map_or_else(Met::default, |nodes| nodes.met());
+    machine.coverage.count(Seen::SecondActed, met.acted);
+    machine.coverage.count(Seen::SecondRefused, met.refused);
+    machine.coverage.count(Seen::SecondFenced, met.taken_over);
     Outcome {
         knobs,
         steps: machine.executor.steps(),
         trace: machine.executor.trace(),
         runs,
-        events: machine.receiver.as_ref().map_or((0, 0), |receiver| receiver.counts()),
+        events: match (&machine.receiver, &machine.notified) {
+            (Some(receiver), _) => receiver.counts(),
+            (None, Some(notified)) => notified.counts(),
+            (None, None) => (0, 0),
+        },
         elsewhere: machine.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.writes()),
         coverage: machine.coverage.clone(),
         wrong,
@@ -128,8 +149,8 @@ struct Machine {
     usual: Limits,
     limits: Arc<Limits>,
     troubles: Arc<Troubles>,
-    /// How many lives there were.
-    lives: u64,
+    /// The lives that there were, and this one.
+    lived: Vec<Life>,
     ledger: Arc<Ledger>,
     policy: Arc<SimPolicy>,
     /// Whether models are well, and quick.
@@ -139,23 +160,18 @@ struct Machine {
     archive: Arc<Archive>,
     /// Who events are sent to.
     receiver: Option<Arc<Receiver>>,
+    /// Who is notified by webhooks.
+    notified: Option<Arc<Notified>>,
     /// Who else writes to the sessions.
     elsewhere: Option<Arc<Elsewhere>>,
+    /// The nodes, where there are two.
+    nodes: Option<Arc<Nodes>>,
     whims: Arc<Mutex<Rng>>,
     plans: Arc<Vec<SimPlan>>,
     kinds: BTreeMap<String, &'static str>,
     coverage: Coverage,
     /// Where the last life ended.
     died_at: Option<Point>,
-}
-
-/// One life of the process.
-struct Process {
-    /// Those of each realm.
-    clients: Vec<Arc<Clients>>,
-    store: Arc<dyn Store>,
-    /// The store's own: what the judge reads is not counted as read by the engine.
-    blobs: Arc<dyn Blobs>,
 }
 
 impl Machine {
@@ -181,6 +197,8 @@ impl Machine {
         }
         let troubles = Arc::new(Troubles::new(knobs.seed, knobs.rough, &power, &clock));
         let elsewhere = knobs.elsewhere.then(|| Arc::new(Elsewhere::new(clock.clone())));
+        let of_nodes = || Nodes::new(Rng::stream(knobs.seed, NODES_STREAM), executor.clone());
+        let nodes = knobs.two.then(of_nodes);
         let whims = &mut Rng::stream(knobs.seed, 7);
         let mut policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
         if knobs.shared {
@@ -205,7 +223,7 @@ impl Machine {
             limits: Arc::new(usual.clone()),
             usual,
             troubles,
-            lives: 0,
+            lived: Vec::new(),
             ledger: Arc::default(),
             policy: Arc::new(policy),
             clock,
@@ -214,7 +232,9 @@ impl Machine {
             sides,
             archive: Arc::default(),
             receiver,
+            notified: knobs.webhooks.then(Arc::default),
             elsewhere,
+            nodes,
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
             kinds,
@@ -231,11 +251,11 @@ impl Machine {
             self.calm_down();
         }
         self.troubles.damage.heal();
-        if self.knobs.rough && self.lives > 0 {
+        if self.knobs.rough && self.lives() > 0 {
             self.limits = Arc::new(redrawn(&self.usual, &mut self.rng));
             self.coverage.count(Seen::LimitsLowered, u64::from(!admit_plans(&self.limits)));
         }
-        self.lives += 1;
+        self.begin_life();
         match self.start(place) {
             Ok(process) => self.work(process, last),
             // The power may go while the store is being opened.
@@ -246,9 +266,22 @@ impl Machine {
         self.died_at = self.power.cut();
         self.executor.drop_tasks();
         self.crash();
-        let is_next_last = self.lives == self.knobs.crashes;
+        let now = self.clock.now();
+        self.lived.iter_mut().for_each(|life| life.ended = life.ended.or(Some(now)));
+        let is_next_last = self.lives() == self.knobs.crashes;
         let long = self.knobs.rough && is_next_last;
         self.executor.pass(if long { LONG_DOWN_MS } else { DOWN_MS });
+    }
+
+    /// How many lives there were, this one included.
+    fn lives(&self) -> u64 {
+        self.lived.len() as u64
+    }
+
+    fn begin_life(&mut self) {
+        let began = self.clock.now();
+        planted::begin_process(began.0);
+        self.lived.push(Life { began, ended: None });
     }
 
     /// From now on nothing goes wrong any more.
@@ -276,137 +309,16 @@ impl Machine {
         let point = self.rng.pick(&Point::usual()).copied().unwrap_or(Point::Step);
         let (first, again) = RECOVERY_DIES;
         let chance = if self.died_at == Some(Point::Stretch) { again } else { first };
-        let recovers = self.knobs.rough && self.lives > 0 && self.rng.chance(chance);
+        let recovers = self.knobs.rough && self.lives() > 0 && self.rng.chance(chance);
         let point = if recovers { Point::Stretch } else { point };
         (point, 1 + self.rng.below(point.passed_max()))
     }
 
-    fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {
-        let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
-        let (power, oracle) = (self.power.clone(), self.oracle.clone());
-        let parts = stores::Parts {
-            spawn: spawn.clone(),
-            clock: self.clock.clone(),
-            limits: self.limits.clone(),
-            fatal: Arc::new(move |why: String| {
-                if power.is_on() {
-                    locked(&oracle).accuse(format!("fatal: {why}"));
-                }
-            }),
-            vfs: Some(self.disk.name().to_owned()),
-        };
-        let opened = place.open(parts)?;
-        let store: Arc<dyn Store> = Arc::new(SimStore {
-            inner: opened.store,
-            power: self.power.clone(),
-            planted: self.knobs.planted,
-            fed: AtomicU64::new(0),
-            archive: self.archive.clone(),
-            damage: self.troubles.damage.clone(),
-            elsewhere: self.elsewhere.clone(),
-            broken: Mutex::default(),
-        });
-        self.elsewhere.iter().for_each(|elsewhere| elsewhere.begin_life());
-        self.troubles.marks.begin_process();
-        let blobs = opened.blobs;
-        let engine = Engine::start(engine::Parts {
-            store: store.clone(),
-            definitions: opened.definitions,
-            deliveries: match self.knobs.planted {
-                Some(Planted::PlaceAhead) => Arc::new(PlaceAhead(opened.deliveries)),
-                _ => opened.deliveries,
-            },
-            blobs: Arc::new(SimBlobs {
-                inner: blobs.clone(),
-                power: self.power.clone(),
-                shelves: self.sides.iter().map(|side| side.shelf.clone()).collect(),
-            }),
-            tools: vec![ToolSource::new("the simulation", tools::all(&self.around_tools()))],
-            rules: ToolRules::default(),
-            awaited: Vec::new(),
-            upstreams_of: None,
-            switched_off: SwitchedOff::new(),
-            models: self.models(),
-            observers: self.observers(),
-            policy: self.policy.clone(),
-            audit: None,
-            schemas: Arc::new(JsonSchemas::default()),
-            marks: self.troubles.marks.clone(),
-            clock: self.clock.clone(),
-            zones: Arc::new(engine::Utc),
-            entropy: self.entropy.clone(),
-            spawn,
-            limits: self.limits.clone(),
-            session_ttls: BTreeMap::new(),
-            realms: None,
-        })
-        .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
-        let (Knobs { talks, heals, .. }, are_admitted) = (self.knobs, admit_plans(&self.limits));
-        let files = Files { plans: &self.plans, talks, heals, are_admitted };
-        for side in &self.sides {
-            side.load(&engine, &files)?;
-        }
-        Ok(Process { clients: self.clients(&engine), store, blobs })
-    }
-
-    /// The clients of each realm.
-    fn clients(&self, engine: &Engine) -> Vec<Arc<Clients>> {
-        let neighbours = neighbours(self.knobs.seed, self.lives, &self.sides, &self.policy);
-        let of = |(side, neighbour): (&Arc<Side>, _)| {
-            Arc::new(Clients {
-                realm: side.realm.clone(),
-                neighbour,
-                engine: engine.clone(),
-                executor: self.executor.clone(),
-                plans: self.plans.clone(),
-                rng: self.whims.clone(),
-                oracle: side.oracle.clone(),
-                busy: AtomicU64::new(0),
-                troubles: self.troubles.clone(),
-                heals: self.knobs.heals,
-            })
-        };
-        self.sides.iter().zip(neighbours).map(of).collect()
-    }
-
-    fn observers(&self) -> Vec<Arc<dyn Observer>> {
-        let panics: Arc<dyn Observer> = self.troubles.panics.clone();
-        if self.knobs.rough { vec![panics] } else { Vec::new() }
-    }
-
-    fn around_tools(&self) -> tools::Around {
-        tools::Around {
-            ledger: self.ledger.clone(),
-            policy: self.policy.clone(),
-            clock: self.clock.clone(),
-            power: self.power.clone(),
-            rng: self.whims.clone(),
-            panics: self.troubles.panics.clone(),
-        }
-    }
-
-    fn models(&self) -> Models {
-        if !self.knobs.talks && !self.knobs.advised {
-            return Models::default();
-        }
-        model::all(&model::Around {
-            oracle: self.oracle.clone(),
-            clock: self.clock.clone(),
-            power: self.power.clone(),
-            rng: self.whims.clone(),
-            calm: self.models_calm.clone(),
-            panics: self.troubles.panics.clone(),
-        })
-    }
-
-    /// Lets events go out, if they do.
-    async fn send(&self, clients: &Clients) {
-        let Some(receiver) = self.receiver.clone() else { return };
-        let (clock, power) = (self.clock.clone(), self.power.clone());
-        let sink = Arc::new(SimSink { receiver, clock, power });
-        let (realm, rules) = (&clients.realm, SinkRules::default());
-        if let Err(refusal) = clients.engine.feed().keep_sending(realm, NAME, sink, rules).await {
-            locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
+    /// How late a rule may be.
+    fn late_ms_max(&self) -> u64 {
+        match self.knobs.two {
+            true => LATE_OF_TWO_MS,
+            false => self.limits.recover_interval_ms + LATE_MS,
         }
     }
 
@@ -423,6 +335,9 @@ impl Machine {
                 panics: self.troubles.panics.in_drivers(),
                 attempts_max: self.limits.recover_attempts_max,
             },
+            // What a rough seed hides, or has panic, is late for reasons of its own.
+            hours: (!self.knobs.rough)
+                .then(|| Hours { lives: &self.lived, late_ms_max: self.late_ms_max() }),
             changes: self.policy.changes(),
         }
     }
@@ -440,8 +355,12 @@ impl Machine {
     }
 
     fn work(&mut self, process: Process, last: bool) {
-        let Process { clients: all, store, blobs } = process;
+        let Process { clients: all, store, webhooks, blobs, second } = process;
         let first = &all[0];
+        let posting = self.notified.clone().map(|notified| {
+            let is_ahead = self.knobs.planted == Some(Planted::WebhookAhead);
+            Arc::new(Posting { notified, store: webhooks, clients: first.clone(), is_ahead })
+        });
         let truth = self.truth(blobs.as_ref());
         let met = Mutex::new(Vec::new());
         let main = async {
@@ -453,6 +372,7 @@ impl Machine {
             *locked(&met) = found;
             self.send(first).await;
             first.engine.admin().keep_recovering();
+            second.into_iter().for_each(|second| second.begin(last));
             self.command(&all, if last { 0 } else { self.knobs.commands });
             for clients in &all {
                 self.executor.spawn(Box::pin(follow(clients.clone(), store.clone())));
@@ -462,7 +382,13 @@ impl Machine {
                 for clients in &all {
                     judge(clients, &store, &truth, receiver.take()).await;
                 }
+                if let Some(posting) = &posting {
+                    posting.judge().await;
+                }
                 return;
+            }
+            if let Some(posting) = &posting {
+                self.executor.spawn(Box::pin(posting.clone().keep()));
             }
             if let Some(ms) = harmed_ms {
                 self.executor.spawn(Box::pin(heal(first.clone(), ms)));

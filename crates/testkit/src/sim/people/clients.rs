@@ -1,15 +1,15 @@
 //! The people and programs outside: they start runs, answer asks rightly and wrongly, at the same
 //! time as others, cancel, pause, look; and they write down the answers.
 
-use super::neighbours::Neighbour;
-use super::realms::ANN;
-use super::replies::yes_to;
-use super::rng::Rng;
-use super::troubles::Troubles;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::machine::executor::Executor;
+use crate::sim::people::neighbours::Neighbour;
+use crate::sim::people::replies::yes_to;
 use crate::sim::programs::plans::{SimPlan, input};
 use crate::sim::programs::reference::{form_of, words_of};
+use crate::sim::realms::ANN;
+use crate::sim::rng::Rng;
+use crate::sim::troubles::Troubles;
 use engine::{
     Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunReport, RunRequest, RunSession,
     RunTarget,
@@ -57,6 +57,8 @@ pub struct Clients {
     pub troubles: Arc<Troubles>,
     /// Whether some of them answer just when rules act.
     pub heals: bool,
+    /// Whether some runs share a context, in which several are active.
+    pub contexts: bool,
 }
 
 /// Locks.
@@ -116,12 +118,12 @@ impl Clients {
         self.executor.sleep_until(then).await;
     }
 
-    pub(super) fn below(&self, end: u64) -> u64 {
+    pub(in crate::sim) fn below(&self, end: u64) -> u64 {
         locked(&self.rng).below(end)
     }
 
     /// A refusal is an answer, unless it says that we failed and nothing explains it.
-    pub(super) fn refused(&self, refusal: &Refusal) {
+    pub(in crate::sim) fn refused(&self, refusal: &Refusal) {
         let explained = match refusal.code {
             RefusalCode::DriverEnded => self.troubles.panics.in_drivers() > 0,
             RefusalCode::Unreadable => self.troubles.damage.ever_was(),
@@ -136,8 +138,9 @@ impl Clients {
     async fn run(&self) {
         let count = self.plans.len() as u64;
         let plan = self.plans[self.below(count) as usize].id.clone();
-        let session = match self.below(100) {
-            0..60 => RunSession::New,
+        let session = match (self.below(100), self.contexts) {
+            (0..60, false) | (0..30, true) => RunSession::New,
+            (30..80, true) => RunSession::Context(format!("c{}", self.below(2))),
             _ => RunSession::Named(format!("s{}", self.below(3))),
         };
         let mut input = input(&mut locked(&self.rng));
@@ -219,7 +222,7 @@ impl Clients {
         }
     }
 
-    pub(super) async fn open_asks(&self) -> Vec<SessionAsk> {
+    pub(in crate::sim) async fn open_asks(&self) -> Vec<SessionAsk> {
         self.asks_that_are("open").await
     }
 

@@ -1,0 +1,234 @@
+//! Webhooks of tasks, posted as a server posts them: each has a place in its task's journal, which
+//! the store keeps, and gets what follows. Who is notified outlives every process, and the judge
+//! holds what it was told against the whole task.
+
+use crate::sim::people::clients::{Clients, locked};
+use kernel::contracts::webhooks::{
+    PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
+};
+use kernel::journal::task::TaskUpdate;
+use kernel::values::ids::{RunId, SessionId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// How long a server waits before every webhook has its turn again.
+const TURNS_MS: u64 = 1_500;
+/// How long a receiver takes.
+const POST_MS: u64 = 40;
+/// The id of the only webhook of a task, and how it is told apart from others.
+const ID: &str = "hook";
+const STAMP: u64 = 1;
+
+/// Who is notified of all tasks.
+#[derive(Default)]
+pub struct Notified(Mutex<Book>);
+
+#[derive(Default)]
+struct Book {
+    tasks: BTreeMap<RunId, Told>,
+    told: usize,
+    again: usize,
+}
+
+/// What was told of one task, and what the store acknowledged of its webhook.
+#[derive(Default)]
+struct Told {
+    posts: Vec<TaskUpdate>,
+    is_made: bool,
+    place: u64,
+}
+
+impl Notified {
+    /// How many updates got there, and how many of them again.
+    pub fn counts(&self) -> (usize, usize) {
+        let book = locked(&self.0);
+        (book.told, book.again)
+    }
+}
+
+/// The webhooks of one life of a process.
+pub struct Posting {
+    /// Who is notified.
+    pub notified: Arc<Notified>,
+    /// Where the webhooks are kept.
+    pub store: Arc<dyn Webhooks>,
+    /// Those whose runs the tasks are.
+    pub clients: Arc<Clients>,
+    /// A fault on purpose: a place is kept before the update is posted.
+    pub is_ahead: bool,
+}
+
+impl Posting {
+    /// Posts for as long as the process lives.
+    pub async fn keep(self: Arc<Self>) {
+        loop {
+            self.turns().await;
+            self.clients.sleep(TURNS_MS).await;
+        }
+    }
+
+    /// Every task that someone learned of has a webhook, and each has a turn.
+    async fn turns(&self) {
+        let (runs, _, _) = locked(&self.clients.oracle).known();
+        for run in runs {
+            self.turn(run).await;
+        }
+    }
+
+    async fn turn(&self, run: RunId) {
+        let Some(Webhook { name, standing, .. }) = self.webhook(run).await else { return };
+        let (runs, by) = (self.clients.engine.runs(), self.clients.caller());
+        let mut stream = match runs.follow_task_after(&by, run, standing.place).await {
+            Ok(stream) => stream,
+            Err(refusal) => return self.clients.refused(&refusal),
+        };
+        loop {
+            let update = match stream.look().await {
+                Ok(Some(update)) => update,
+                Ok(None) => return,
+                Err(refusal) => return self.clients.refused(&refusal),
+            };
+            if !self.is_ahead {
+                self.post(run, update.clone()).await;
+            }
+            if !self.is_noted(&name, stream.place()).await {
+                return;
+            }
+            if self.is_ahead {
+                self.clients.sleep(POST_MS).await;
+                self.post(run, update).await;
+            }
+        }
+    }
+
+    /// The receiver has it, and the process may die before it knows that.
+    async fn post(&self, run: RunId, update: TaskUpdate) {
+        locked(&self.notified.0).tasks.entry(run).or_default().posts.push(update);
+        self.clients.sleep(POST_MS).await;
+    }
+
+    /// Writes how far a webhook has got; whether it is still there.
+    async fn is_noted(&self, name: &WebhookName, place: u64) -> bool {
+        let standing = WebhookStanding { place, is_live: true, ..WebhookStanding::default() };
+        let is_noted = matches!(self.store.note_webhook(name, STAMP, &standing).await, Ok(true));
+        if is_noted {
+            locked(&self.notified.0).tasks.entry(name.run).or_default().place = place;
+        }
+        is_noted
+    }
+
+    /// The webhook of a task, which is made where there is none yet.
+    async fn webhook(&self, run: RunId) -> Option<Webhook> {
+        let stored = self.store.webhooks_of(&self.clients.realm, run).await.ok()?;
+        let report = self.clients.engine.runs().report(&self.clients.caller(), run).await;
+        let report = report.inspect_err(|refusal| self.clients.refused(refusal)).ok()?;
+        let (is_made, place) = {
+            let mut book = locked(&self.notified.0);
+            let told = book.tasks.entry(run).or_default();
+            (told.is_made, told.place)
+        };
+        let Some(webhook) = stored.into_iter().next() else {
+            // The run is there, so it was not removed with it.
+            if is_made {
+                let what = format!("the webhook of {run} was acknowledged and is lost");
+                locked(&self.clients.oracle).accuse(what);
+                return None;
+            }
+            return self.made(run, report.session.id).await;
+        };
+        if webhook.standing.place < place {
+            let found = webhook.standing.place;
+            let what = format!("the webhook of {run} was at {place}, and is at {found}");
+            locked(&self.clients.oracle).accuse(what);
+        }
+        Some(webhook)
+    }
+
+    async fn made(&self, run: RunId, session: SessionId) -> Option<Webhook> {
+        let (realm, by) = (self.clients.realm.clone(), self.clients.caller());
+        let (dialect, sealed) = ("1.0".to_owned(), String::new());
+        let webhook = Webhook {
+            name: WebhookName { realm, run, id: ID.into() },
+            stamp: STAMP,
+            body: WebhookBody { by, session, dialect, sealed },
+            standing: WebhookStanding { is_live: true, ..WebhookStanding::default() },
+        };
+        let put = self.store.put_webhook(&webhook, 1).await;
+        let is_stored = matches!(put, Ok(PutWebhook::Stored));
+        locked(&self.notified.0).tasks.entry(run).or_default().is_made |= is_stored;
+        is_stored.then_some(webhook)
+    }
+
+    /// Posts what is left, and holds what was told of each task that is still there against the
+    /// whole of it.
+    pub async fn judge(&self) {
+        self.turns().await;
+        let runs: Vec<RunId> = locked(&self.notified.0).tasks.keys().copied().collect();
+        for run in runs {
+            let Some(whole) = self.whole(run).await else { continue };
+            let wrong = {
+                let mut book = locked(&self.notified.0);
+                let told = book.tasks.entry(run).or_default();
+                let (count, wrong) = (told.posts.len(), out_of_order(&whole, &told.posts));
+                book.told += whole.len();
+                book.again += count.saturating_sub(whole.len());
+                wrong
+            };
+            if let Some(wrong) = wrong {
+                locked(&self.clients.oracle).accuse(format!("the webhook of {run}: {wrong}"));
+            }
+        }
+    }
+
+    /// All updates of a task, unless it was removed.
+    async fn whole(&self, run: RunId) -> Option<Vec<TaskUpdate>> {
+        let by = self.clients.caller();
+        let mut stream = self.clients.engine.runs().replay_task(&by, run).await.ok()?;
+        let mut whole = Vec::new();
+        while let Some(update) = stream.look().await.ok()? {
+            whole.push(update);
+        }
+        Some(whole)
+    }
+}
+
+/// What is wrong with what was told of a task. An update may be told again, followed by those after
+/// it; none may be left out, and the last one must be there.
+fn out_of_order(whole: &[TaskUpdate], posts: &[TaskUpdate]) -> Option<String> {
+    // The next update that may come. Updates can be alike, so it is the furthest that fits.
+    let mut next = 0;
+    for post in posts {
+        match (0..=next).rev().find(|at| whole.get(*at) == Some(post)) {
+            Some(at) => next = at + 1,
+            None => return Some(format!("{post:?} came when update {next} was due: {whole:?}")),
+        }
+    }
+    let is_whole = next >= whole.len();
+    (!is_whole).then(|| format!("ended with update {next} of {}", whole.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::journal::task::{TaskState, TaskStatus};
+    use kernel::values::ids::Millis;
+
+    fn update(at: i64) -> TaskUpdate {
+        TaskUpdate::Status(TaskStatus { state: TaskState::Working, at: Millis(at) })
+    }
+
+    #[test]
+    fn updates_may_come_again_and_none_is_left_out() {
+        let whole: Vec<TaskUpdate> = (0..3).map(update).collect();
+        let told = |numbers: &[i64]| {
+            let posts: Vec<TaskUpdate> = numbers.iter().copied().map(update).collect();
+            out_of_order(&whole, &posts)
+        };
+        for right in [&[0, 1, 2][..], &[0, 0, 1, 2], &[0, 1, 0, 1, 2], &[0, 1, 2, 2]] {
+            assert_eq!(told(right), None, "{right:?}");
+        }
+        for wrong in [&[0, 2][..], &[1, 2], &[0, 1], &[0, 1, 0, 2], &[]] {
+            assert!(told(wrong).is_some(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The start of a process: the real store on what the disk kept, the real engine on it, and the
+//! clients that talk to it.
+
+use super::Machine;
+use super::house::House;
+use super::second::Second;
+use crate::sim::faults::Planted;
+use crate::sim::machine::blobs::SimBlobs;
+use crate::sim::machine::executor::SimSpawn;
+use crate::sim::machine::place::SimPlace;
+use crate::sim::model;
+use crate::sim::outside::receiver::{NAME, PlaceAhead, SimSink};
+use crate::sim::outside::tools;
+use crate::sim::people::clients::{Clients, locked};
+use crate::sim::sides::{Side, neighbours};
+use engine::{Engine, Models, SinkRules};
+use kernel::contracts::observe::Observer;
+use kernel::contracts::webhooks::Webhooks;
+use kernel::contracts::{Blobs, Spawn, Store};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use stores::Opened;
+
+/// One life of the process.
+pub(super) struct Process {
+    /// Those of each realm.
+    pub(super) clients: Vec<Arc<Clients>>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) webhooks: Arc<dyn Webhooks>,
+    /// The store's own: what the judge reads is not counted as read by the engine.
+    pub(super) blobs: Arc<dyn Blobs>,
+    /// Who else acts by rules.
+    pub(super) second: Option<Second>,
+}
+
+impl Machine {
+    /// Starts it on what the disk kept, or says why that does not work.
+    pub(super) fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {
+        let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
+        let (power, oracle) = (self.power.clone(), self.oracle.clone());
+        let parts = stores::Parts {
+            spawn: spawn.clone(),
+            clock: self.clock.clone(),
+            limits: self.limits.clone(),
+            fatal: Arc::new(move |why: String| {
+                if power.is_on() {
+                    locked(&oracle).accuse(format!("fatal: {why}"));
+                }
+            }),
+            vfs: Some(self.disk.name().to_owned()),
+        };
+        let opened = place.open(parts)?;
+        let (inner, blobs) = (opened.store.clone(), opened.blobs.clone());
+        let webhooks = opened.webhooks.clone();
+        let house = self.house(opened, spawn);
+        let store = house.store(inner, self.nodes.as_ref().map(|nodes| nodes.first()));
+        self.elsewhere.iter().for_each(|elsewhere| elsewhere.begin_life());
+        // Of two that share their marks no one knows whose death it was: none is found.
+        if self.nodes.is_none() {
+            self.troubles.marks.begin_process();
+        }
+        let engine = house.engine(store.clone())?;
+        let second = self.second(place, house)?;
+        Ok(Process { clients: self.clients(&engine), store, webhooks, blobs, second })
+    }
+
+    /// The second supervisor, where there is one.
+    fn second(&self, place: SimPlace<'_>, house: House) -> Result<Option<Second>, String> {
+        let Some(nodes) = self.nodes.clone() else { return Ok(None) };
+        let open = place.beside().ok_or("the store serves one supervisor alone")?;
+        let (executor, oracle) = (self.executor.clone(), self.oracle.clone());
+        Ok(Some(Second { house, open, nodes, executor, oracle }))
+    }
+
+    fn house(&self, opened: Opened, spawn: Arc<dyn Spawn>) -> House {
+        House {
+            knobs: self.knobs,
+            archive: self.archive.clone(),
+            damage: self.troubles.damage.clone(),
+            elsewhere: self.elsewhere.clone(),
+            definitions: opened.definitions,
+            deliveries: match self.knobs.planted {
+                Some(Planted::PlaceAhead) => Arc::new(PlaceAhead(opened.deliveries)),
+                _ => opened.deliveries,
+            },
+            blobs: Arc::new(SimBlobs {
+                inner: opened.blobs,
+                power: self.power.clone(),
+                shelves: self.sides.iter().map(|side| side.shelf.clone()).collect(),
+            }),
+            tools: self.around_tools(),
+            models: self.models(),
+            observers: self.observers(),
+            policy: self.policy.clone(),
+            marks: self.troubles.marks.clone(),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            spawn,
+            limits: self.limits.clone(),
+            sides: self.sides.clone(),
+            plans: self.plans.clone(),
+        }
+    }
+
+    /// The clients of each realm.
+    fn clients(&self, engine: &Engine) -> Vec<Arc<Clients>> {
+        let neighbours = neighbours(self.knobs.seed, self.lives(), &self.sides, &self.policy);
+        let of = |(side, neighbour): (&Arc<Side>, _)| {
+            Arc::new(Clients {
+                realm: side.realm.clone(),
+                neighbour,
+                engine: engine.clone(),
+                executor: self.executor.clone(),
+                plans: self.plans.clone(),
+                rng: self.whims.clone(),
+                oracle: side.oracle.clone(),
+                busy: AtomicU64::new(0),
+                troubles: self.troubles.clone(),
+                heals: self.knobs.heals,
+                contexts: self.knobs.webhooks,
+            })
+        };
+        self.sides.iter().zip(neighbours).map(of).collect()
+    }
+
+    fn observers(&self) -> Vec<Arc<dyn Observer>> {
+        let panics: Arc<dyn Observer> = self.troubles.panics.clone();
+        if self.knobs.rough { vec![panics] } else { Vec::new() }
+    }
+
+    fn around_tools(&self) -> tools::Around {
+        tools::Around {
+            ledger: self.ledger.clone(),
+            policy: self.policy.clone(),
+            clock: self.clock.clone(),
+            power: self.power.clone(),
+            rng: self.whims.clone(),
+            panics: self.troubles.panics.clone(),
+        }
+    }
+
+    fn models(&self) -> Models {
+        if !self.knobs.talks && !self.knobs.advised {
+            return Models::default();
+        }
+        model::all(&model::Around {
+            oracle: self.oracle.clone(),
+            clock: self.clock.clone(),
+            power: self.power.clone(),
+            rng: self.whims.clone(),
+            calm: self.models_calm.clone(),
+            panics: self.troubles.panics.clone(),
+        })
+    }
+
+    /// Lets events go out, if they do.
+    pub(super) async fn send(&self, clients: &Clients) {
+        let Some(receiver) = self.receiver.clone() else { return };
+        let (clock, power) = (self.clock.clone(), self.power.clone());
+        let sink = Arc::new(SimSink { receiver, clock, power });
+        let (realm, rules) = (&clients.realm, SinkRules::default());
+        if let Err(refusal) = clients.engine.feed().keep_sending(realm, NAME, sink, rules).await {
+            locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The operations of A2A in both bindings, the methods of AgentVault's profile, and the cards. One
+//! without a row fails the test.
+
+use super::doors::{Door, Kind, PROXY, Thing, get, post, row};
+use super::sending::{Key, Sending};
+use super::site::{Site, text};
+use kernel::values::caller::Act;
+use serde_json::{Value, json};
+use server::{A2A_OPERATIONS, A2aOperation, Right, VAULT_METHODS, VAULT_ROUTES};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::a2a::{HEADER_VERSION, SKILLS_EXTENSION, VERSION};
+
+const ADDRESS: &str = "/a2a/v1";
+/// That of AgentVault's profile.
+const VAULT: &str = "/a2a";
+/// Tasks that wait: each group of doors has one of its own.
+pub(super) const TASKS: [&str; 3] = ["<task>", "<spare-task>", "<vault-task>"];
+
+/// An operation, with requests that it takes in both bindings. Each has a task of its own.
+struct Operation {
+    method: &'static str,
+    thing: Thing,
+    params: &'static str,
+    /// Of HTTP, as readers know it and as it is asked for.
+    route: &'static str,
+    path: &'static str,
+    body: &'static str,
+}
+
+const RPC_SEND: &str = r#"{"message": {"messageId": "rpc-send", "role": "ROLE_USER",
+    "parts": [{"data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const RPC_STREAM: &str = r#"{"message": {"messageId": "rpc-stream", "role": "ROLE_USER",
+    "parts": [{"data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const HTTP_SEND: &str = r#"{"message": {"messageId": "http-send", "role": "ROLE_USER",
+    "parts": [{"data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const HTTP_STREAM: &str = r#"{"message": {"messageId": "http-stream", "role": "ROLE_USER",
+    "parts": [{"data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const TASK: &str = r#"{"id": "<task>"}"#;
+const HOOK: &str = r#"{"taskId": "<task>", "id": "hook", "url": "https://hooks.test/"}"#;
+const NAMED_HOOK: &str = r#"{"taskId": "<task>", "id": "hook"}"#;
+const HTTP_HOOK: &str = r#"{"id": "hook", "url": "https://hooks.test/"}"#;
+const HOOKS: &str = "/a2a/v1/tasks/{id}/pushNotificationConfigs";
+const HOOKS_PATH: &str = "/a2a/v1/tasks/<spare-task>/pushNotificationConfigs";
+const HOOK_ROUTE: &str = "/a2a/v1/tasks/{id}/pushNotificationConfigs/{configId}";
+const HOOK_PATH: &str = "/a2a/v1/tasks/<spare-task>/pushNotificationConfigs/hook";
+const VAULT_TASK: &str = r#"{"id": "<vault-task>"}"#;
+const VAULT_SEND: &str = r#"{"message": {"role": "user",
+    "parts": [{"type": "data", "content": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const VAULT_CALL: &str = r#"{"message": {"role": "user", "parts": [{"type": "data", "content":
+    {"target_mcp_server_id": "shelf", "tool_name": "shelf.take", "arguments": {}}}]}}"#;
+
+/// Every operation, in an order in which all of it can be asked for, one after the other.
+const OPERATIONS: &[Operation] = &[
+    Operation {
+        method: "GetTask",
+        thing: Thing::Thread,
+        params: TASK,
+        route: "/a2a/v1/tasks/{id}",
+        path: "/a2a/v1/tasks/<spare-task>",
+        body: "",
+    },
+    Operation {
+        method: "ListTasks",
+        thing: Thing::List,
+        params: "{}",
+        route: "/a2a/v1/tasks",
+        path: "/a2a/v1/tasks",
+        body: "",
+    },
+    Operation {
+        method: "SubscribeToTask",
+        thing: Thing::Thread,
+        params: TASK,
+        route: "/a2a/v1/tasks/{id}:subscribe",
+        path: "/a2a/v1/tasks/<spare-task>:subscribe",
+        body: "",
+    },
+    Operation {
+        method: "GetExtendedAgentCard",
+        thing: Thing::List,
+        params: "{}",
+        route: "/a2a/v1/extendedAgentCard",
+        path: "/a2a/v1/extendedAgentCard",
+        body: "",
+    },
+    Operation {
+        method: "SendMessage",
+        thing: Thing::Catalog,
+        params: RPC_SEND,
+        route: "/a2a/v1/message:send",
+        path: "/a2a/v1/message:send",
+        body: HTTP_SEND,
+    },
+    Operation {
+        method: "SendStreamingMessage",
+        thing: Thing::Catalog,
+        params: RPC_STREAM,
+        route: "/a2a/v1/message:stream",
+        path: "/a2a/v1/message:stream",
+        body: HTTP_STREAM,
+    },
+    Operation {
+        method: "CreateTaskPushNotificationConfig",
+        thing: Thing::Thread,
+        params: HOOK,
+        route: HOOKS,
+        path: HOOKS_PATH,
+        body: HTTP_HOOK,
+    },
+    Operation {
+        method: "GetTaskPushNotificationConfig",
+        thing: Thing::Thread,
+        params: NAMED_HOOK,
+        route: HOOK_ROUTE,
+        path: HOOK_PATH,
+        body: "",
+    },
+    Operation {
+        method: "ListTaskPushNotificationConfigs",
+        thing: Thing::Thread,
+        params: r#"{"taskId": "<task>"}"#,
+        route: HOOKS,
+        path: HOOKS_PATH,
+        body: "",
+    },
+    Operation {
+        method: "DeleteTaskPushNotificationConfig",
+        thing: Thing::Thread,
+        params: NAMED_HOOK,
+        route: HOOK_ROUTE,
+        path: HOOK_PATH,
+        body: "",
+    },
+    Operation {
+        method: "CancelTask",
+        thing: Thing::Thread,
+        params: TASK,
+        route: "/a2a/v1/tasks/{id}:cancel",
+        path: "/a2a/v1/tasks/<spare-task>:cancel",
+        body: "",
+    },
+];
+
+/// Every method of AgentVault's profile, in such an order, too.
+const METHOD_ROWS: &[Method] = &[
+    Method { name: "tasks/get", thing: Thing::Thread, params: VAULT_TASK },
+    Method { name: "tasks/sendSubscribe", thing: Thing::Thread, params: VAULT_TASK },
+    Method { name: "tasks/send", thing: Thing::Catalog, params: VAULT_SEND },
+    Method { name: "tasks/cancel", thing: Thing::Thread, params: VAULT_TASK },
+];
+
+/// A method of AgentVault's profile, with parameters that it takes.
+struct Method {
+    name: &'static str,
+    thing: Thing,
+    params: &'static str,
+}
+
+/// The routes of the profile that are open.
+const OPEN_ROWS: &[Door] = &[
+    get("/agent-card.json", "/agent-card.json", Thing::Open),
+    get("/api/v1/agent-cards", "/api/v1/agent-cards", Thing::Open),
+    get("/api/v1/agent-cards/", "/api/v1/agent-cards/", Thing::Open),
+    get("/api/v1/agent-cards/{*rest}", "/api/v1/agent-cards/id/waypost/default", Thing::Open),
+];
+
+/// The doors of the profile: its cards, its methods with and without a slash at the end of the
+/// address, a tool by its name, and the skill that calls tools of MCP servers.
+fn vault_doors() -> impl Iterator<Item = Door> {
+    let slashed = "/a2a/";
+    let known: BTreeSet<&str> =
+        OPEN_ROWS.iter().map(|row| row.route).chain([VAULT, slashed]).collect();
+    let served: BTreeSet<&str> = VAULT_ROUTES.iter().copied().collect();
+    assert_eq!(known, served, "each route of AgentVault's profile has a row in `OPEN_ROWS`");
+    let rights: BTreeMap<&str, Right> = VAULT_METHODS.iter().copied().collect();
+    let known: BTreeSet<&str> = METHOD_ROWS.iter().map(|row| row.name).collect();
+    let served: BTreeSet<&str> = rights.keys().copied().collect();
+    assert_eq!(known, served, "each method of AgentVault's profile has a row in `METHOD_ROWS`");
+    let run = rights["tasks/send"];
+    let methods = METHOD_ROWS.iter().map(move |row| Door {
+        kind: Kind::A2aRpc(row.name),
+        right: rights[row.name],
+        ..post(VAULT, VAULT, row.thing, row.params)
+    });
+    let beside = [
+        Door {
+            kind: Kind::A2aRpc("tasks/send"),
+            right: run,
+            ..post(slashed, slashed, Thing::Catalog, VAULT_SEND)
+        },
+        Door {
+            kind: Kind::A2aRpc("math.add"),
+            right: Right::Engine(Act::Call),
+            ..post(VAULT, VAULT, Thing::Tool, r#"{"a": 1, "b": 2}"#)
+        },
+        Door {
+            kind: Kind::A2aRpc("tasks/send"),
+            right: Right::Engine(Act::Call),
+            ..post(PROXY, VAULT, Thing::Catalog, VAULT_CALL)
+        },
+    ];
+    OPEN_ROWS.iter().copied().chain(methods).chain(beside)
+}
+
+/// All of them, each with who asks about it, and the cards.
+pub(super) fn doors() -> Vec<Door> {
+    let served: BTreeSet<(&str, String)> = A2A_OPERATIONS
+        .iter()
+        .map(|served| (served.method, format!("{ADDRESS}{}", served.path)))
+        .collect();
+    let known: BTreeSet<(&str, String)> =
+        OPERATIONS.iter().map(|row| (row.method, row.route.to_owned())).collect();
+    assert_eq!(known, served, "each operation of A2A has a row in `OPERATIONS`");
+    assert!(RPC_SEND.contains(SKILLS_EXTENSION), "the extension has another name");
+    let cards = [
+        get("/.well-known/agent-card.json", "/.well-known/agent-card.json", Thing::Open),
+        get("/.well-known/jwks.json", "/.well-known/jwks.json", Thing::Open),
+        Door {
+            kind: Kind::A2aHttp,
+            ..get("/a2a/v1/{realm}/agent-card.json", "/a2a/v1/default/agent-card.json", Thing::Open)
+        },
+    ];
+    let rpc = OPERATIONS.iter().map(|operation| Door {
+        kind: Kind::A2aRpc(operation.method),
+        right: served_as(operation).right,
+        ..post(ADDRESS, ADDRESS, operation.thing, operation.params)
+    });
+    let http = OPERATIONS.iter().map(|operation| {
+        let Operation { thing, route, path, body, .. } = *operation;
+        let A2aOperation { verb, right, .. } = *served_as(operation);
+        Door { kind: Kind::A2aHttp, right, ..row(verb, route, path, thing, body) }
+    });
+    cards.into_iter().chain(rpc).chain(http).chain(vault_doors()).collect()
+}
+
+fn served_as(operation: &Operation) -> &'static A2aOperation {
+    let found = A2A_OPERATIONS.iter().find(|served| served.method == operation.method);
+    found.unwrap_or_else(|| panic!("there is no operation `{}`", operation.method))
+}
+
+/// The headers of a request of A2A.
+pub(super) fn headers(realm: Option<&str>) -> Vec<(&'static str, String)> {
+    let realm = realm.map(|realm| ("x-realm", realm.to_owned()));
+    [(HEADER_VERSION, VERSION.to_owned())].into_iter().chain(realm).collect()
+}
+
+/// A request of JSON-RPC.
+pub(super) fn message(method: &str, params: &str) -> String {
+    let params: Value = serde_json::from_str(params).unwrap();
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+/// Tasks of the owner, which wait, for the words in angle brackets.
+pub(super) fn furnish(site: &mut Site) {
+    let owner = site.keys.owner.clone();
+    let facts = TASKS.map(|word| (word, task(site, &owner, None, word)));
+    site.add_facts(facts.into());
+}
+
+/// A task that waits for an answer.
+pub(super) fn task(site: &mut Site, key: &Key, realm: Option<&str>, id: &str) -> String {
+    let sent = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"data": {}}],
+        "metadata": {SKILLS_EXTENSION: {"skill": "matrix::ask"}}}});
+    let body = message("SendMessage", &sent.to_string());
+    let (key, headers) = (Some(key), headers(realm));
+    let sending = Sending { key, headers, method: "POST", path: ADDRESS, body: &body };
+    let answer = site.send(&sending);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    text(&answer.json()["result"]["task"]["id"])
+}
