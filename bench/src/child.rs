@@ -12,6 +12,8 @@ use crate::Result;
 pub const AXUM: &str = "baseline-axum";
 /// The mode that serves the bare MCP handlers.
 pub const MCP: &str = "baseline-mcp";
+/// The mode that serves the bare handler of A2A.
+pub const A2A: &str = "baseline-a2a";
 /// The mode that proxies MCP requests and does nothing else.
 pub const PROXY: &str = "baseline-proxy";
 /// The mode that answers the requests of writing runs.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::{Engine, Models, PlanFile, RunRequest, RunSession, RunTarget};
+use engine::{Engine, Models, PlanFile, ProjectFiles, RunRequest, RunSession, RunTarget};
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Tool;
 use kernel::definition::rule::Rules;
@@ -167,7 +167,8 @@ impl World {
         loaded.map_err(|mistakes| format!("{mistakes:?}"))?;
         // Plans without rules have none at all: the built-in one is a rule, too.
         let rules = Rules { built_in: false, ..Rules::default() };
-        engine.catalog().set_rules(&realm, rules).map_err(|mistakes| format!("{mistakes:?}"))?;
+        let files = ProjectFiles { rules, ..ProjectFiles::default() };
+        engine.catalog().set_rules(&realm, &files).map_err(|mistakes| format!("{mistakes:?}"))?;
         Ok(Self { engine, fails_next, _folder: folder })
     }
 

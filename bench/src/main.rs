@@ -1,6 +1,7 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
 //! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench heal`, `cargo
-//! xtask bench pipeline`, `cargo xtask bench auth`, `cargo xtask bench abuse`.
+//! xtask bench pipeline`, `cargo xtask bench auth`, `cargo xtask bench abuse`, `cargo xtask bench
+//! a2a`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow. With
 //! `--against BINARY` two builds are compared instead.
@@ -22,6 +23,7 @@ mod heal;
 mod pipeline;
 mod auth;
 mod abuse;
+mod a2a;
 mod against;
 
 use std::future::Future;
@@ -85,6 +87,11 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
             let options = abuse::Options::parse(arguments)?;
             abuse::measure(&options).await
         }),
+        "a2a" => block_on(async {
+            let options = a2a::Options::parse(arguments)?;
+            a2a::measure(&options).await
+        }),
+        child::A2A => a2a::bare::serve(),
         child::UPSTREAM => abuse::upstream::serve(arguments.next()),
         child::ISSUER => auth::issuer::serve(),
         child::MCP => mcp::bare::serve(arguments.next()),

@@ -20,8 +20,8 @@ mod dist;
 
 use std::env;
 use std::process::ExitCode;
-use steps::{client_conformance, conformance, fixtures, gateway, models, oidc, peers, sinks};
-use steps::{transparency, upstreams};
+use steps::{a2a_peers, client_conformance, conformance, fixtures, gateway, models, oidc, peers};
+use steps::{keyring, sinks, transparency, upstreams};
 
 use size::Form;
 
@@ -37,6 +37,8 @@ usage: cargo xtask <command>
   size --json             the same for programs
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server
+  a2a-peers               let the A2A SDKs and AgentVault's call our server, and be called by it
+  keyring                 let our server find keys of agents in a keyring of others
   gateway-conformance     run the official suite against our server with a server behind it
   transparency            run it against servers that others wrote, directly and through ours
   client-conformance      run the official suite against our client
@@ -45,6 +47,8 @@ usage: cargo xtask <command>
   sinks                   let `standardwebhooks` verify the events that go out
   oidc                    let clients of others log in at `oidc-provider` and call our server
   fixture-server [args..] serve what both of these call: `--port N` over HTTP, or `--stdio`
+  a2a-fixture [args..]    serve the test agent of A2A: `--port N`, and `--bare` for one that can
+                          do no more than every agent can
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
                           --dist: with the build of packages, whose figures are published
                           --against BINARY [--pairs N]: beside another build, by turns
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
         ["size", "--json"] => size::run(&root, Form::Json),
         ["conformance"] => conformance::run_alone(&root),
         ["peers"] => peers::run_alone(&root),
+        ["a2a-peers"] => a2a_peers::run_alone(&root),
+        ["keyring"] => keyring::run_alone(&root),
         ["gateway-conformance"] => gateway::run_alone(&root),
         ["transparency"] => transparency::run_alone(&root),
         ["client-conformance"] => client_conformance::run_alone(&root),
@@ -80,6 +86,7 @@ fn main() -> ExitCode {
         ["sinks"] => sinks::run_alone(&root),
         ["oidc"] => oidc::run_alone(&root),
         ["fixture-server", rest @ ..] => fixtures::foreground(&root, rest),
+        ["a2a-fixture", rest @ ..] => fixtures::agent_foreground(&root, rest),
         ["bench", name, rest @ ..] => bench::run(&root, name, rest),
         ["budget"] => budget::run(&root),
         ["dist"] => dist::run(&root),

@@ -1,17 +1,16 @@
 //! `cargo xtask size`: how many lines of code ship, crate by crate, and which folders of sources
 //! have become crowded. Tests, comments and blank lines are not counted, nor is what never ships.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::shell::Failure;
+use crate::tidy::folders::{CrowdedFolder, ENTRIES_MAX, crowded};
 use crate::tidy::source::{Line, Source};
 use crate::tidy::tree::Tree;
 
 /// In `crates/`, but for tests only.
 const NEVER_SHIPPED: &str = "testkit";
-/// A folder with more entries than this is named.
-const ENTRIES_MAX: usize = 20;
 
 /// How the report is written.
 #[derive(Clone, Copy)]
@@ -47,12 +46,6 @@ struct CrateSize {
     name: String,
     files: usize,
     lines: usize,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct CrowdedFolder {
-    path: String,
-    entries: usize,
 }
 
 impl Report {
@@ -154,23 +147,6 @@ fn folder_of_children(path: &str) -> &str {
     }
 }
 
-/// The folders of sources, `src` and all below it, that have too many files and folders.
-fn crowded<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<CrowdedFolder> {
-    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for path in paths {
-        let Some((before, _)) = path.split_once("/src/") else { continue };
-        let source_folder = before.len() + "/src".len();
-        for (at, _) in path.match_indices('/').filter(|(at, _)| *at >= source_folder) {
-            let entry = path[at + 1..].split('/').next().unwrap_or_default();
-            folders.entry(&path[..at]).or_default().insert(entry);
-        }
-    }
-    let sizes = folders
-        .into_iter()
-        .map(|(path, entries)| CrowdedFolder { path: path.to_owned(), entries: entries.len() });
-    sizes.filter(|folder| folder.entries > ENTRIES_MAX).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,17 +192,6 @@ mod tests {
         ];
         let sources = sources.map(|(path, text)| Source::parse(path, text));
         assert_eq!(crates(&sources), [size("a", 3, 4)]);
-    }
-
-    #[test]
-    fn a_crowded_folder_is_named() {
-        let mut paths: Vec<String> =
-            (0..ENTRIES_MAX).map(|n| format!("crates/a/src/b/c{n}.rs")).collect();
-        let crowded = |paths: &[String]| crowded(paths.iter().map(String::as_str));
-        assert!(crowded(&paths).is_empty());
-        paths.extend(["crates/a/src/b/d/e.rs".to_owned(), "crates/a/src/b/d/f.rs".to_owned()]);
-        paths.extend((0..=ENTRIES_MAX).map(|n| format!("docs/{n}.md")));
-        assert_eq!(crowded(&paths), [folder("crates/a/src/b", ENTRIES_MAX + 1)]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ const FLOOR: usize = 0;
 /// The upstream whose tools read.
 const READS: &str = "reads";
 /// The upstream of which every call is a run.
-const KEPT: &str = "kept";
+pub const KEPT: &str = "kept";
 
 /// An upstream as an operator may describe it.
 struct Described {
@@ -156,6 +156,11 @@ impl Chain {
         let started = Server::start(&before, before_data.path()).await;
         let gateway = started.map_err(|error| before.explain(&*error))?;
         Ok(Self { gateway, upstream, before, _behind: behind, _data: data })
+    }
+
+    /// Where the gateway listens.
+    pub fn address(&self) -> SocketAddr {
+        self.gateway.address()
     }
 
     /// A load of calls that read, through the gateway.

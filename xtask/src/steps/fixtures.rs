@@ -26,14 +26,27 @@ pub fn program(target: &Path) -> PathBuf {
 
 /// Starts the built one on a port of its own. Its data goes with it, and it goes with us.
 pub fn start(target: &Path, log: &Path) -> Result<Server, Failure> {
-    start_as(target, "both", log)
+    start_as(target, &["--era", "both"], log)
 }
 
-/// The same for one that speaks the versions of one era only.
-pub fn start_as(target: &Path, era: &str, log: &Path) -> Result<Server, Failure> {
+/// The same with these flags, such as `--era` for one that speaks the versions of one era only.
+pub fn start_as(target: &Path, flags: &[&str], log: &Path) -> Result<Server, Failure> {
     let mut command = Command::new(program(target));
-    command.args(["--port", "0", "--with-parent", "--era", era]);
+    command.args(["--port", "0", "--with-parent"]).args(flags);
     Server::start(&mut command, LISTENING, log)
+}
+
+/// The same for the test agent of A2A, which is `--a2a` or `--bare`.
+pub fn start_agent(target: &Path, kind: &str, log: &Path) -> Result<Server, Failure> {
+    let mut command = Command::new(program(target));
+    command.args(["--port", "0", "--with-parent", kind]);
+    Server::start(&mut command, LISTENING, log)
+}
+
+/// `cargo xtask a2a-fixture`: the same for the test agent of A2A.
+pub fn agent_foreground(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let words: Vec<&str> = ["--a2a"].into_iter().chain(arguments.iter().copied()).collect();
+    foreground(root, &words)
 }
 
 /// `cargo xtask fixture-server`: builds it and becomes it, so that signals reach it.

@@ -1,10 +1,12 @@
 //! The step `gateway-conformance`: the official suite against our server with the fixture server
 //! behind it, once with one that has handshakes only and once with one that is stateless only, each
 //! trusted, as it is found, and without a journal. As it is found every call is a run, without a
-//! journal none is. Each set is run against all of them, so that every request goes through within
-//! its era and across. What is known to fail stands in `crates/testkit/gateway`, with the reason,
-//! and must fail. The tasks extension, which the suite does not score, is held to it where both
-//! sides have tasks.
+//! journal none is; trusted, those of tools that are said to read are none. Each set is run against
+//! all of them, so that every request goes through within its era and across. A trusted one that
+//! says of no tool that it reads, so that every call is a run, is asked within its era only: what
+//! crosses is the same as where it is not trusted. What is known to fail stands in
+//! `crates/testkit/gateway`, with the reason, and must fail. The tasks extension, which the suite
+//! does not score, is held to it where both sides have tasks.
 
 use std::path::Path;
 
@@ -19,17 +21,32 @@ use crate::steps::product;
 /// The eras of the server behind ours, and the revisions that clients speak to ours.
 const ERAS: &[&str] = &["legacy", "modern"];
 const REVISIONS: &[(&str, &str)] = &[("2025-11-25", "legacy"), ("2026-07-28", "modern")];
-/// What the operator says of the server behind ours, and how files are called after that.
-const TRUST: &[(&str, &str)] =
-    &[("trusted = true\n", ""), ("", "-untrusted"), (UNRECORDED, "-unrecorded")];
+/// What the operator says of the server behind ours, and what that says of its tools.
+const KINDS: &[Kind] = &[
+    Kind { setting: "trusted = true\n", name: "", writes: false },
+    Kind { setting: "", name: "-untrusted", writes: false },
+    Kind { setting: UNRECORDED, name: "-unrecorded", writes: false },
+    Kind { setting: "trusted = true\n", name: "-recorded", writes: true },
+];
 /// Says that no call is a run, and so none is a task of ours.
 const UNRECORDED: &str = "journal = false\n";
 /// Where the baselines are, from the workspace root: `<era>-<revision>.yml`,
-/// `<era>-untrusted-<revision>.yml` where the server behind ours is not trusted, and
-/// `<era>-unrecorded-<revision>.yml` where its calls are not recorded either.
+/// `<era>-untrusted-<revision>.yml` where the server behind ours is not trusted,
+/// `<era>-unrecorded-<revision>.yml` where its calls are not recorded either, and
+/// `<era>-recorded-<revision>.yml` where it is trusted and every call is recorded.
 const BASELINES: &str = "crates/testkit/gateway";
 /// What the fixture server has in any case.
 const TOOL: &str = "test_simple_text";
+
+/// A kind of server behind ours.
+struct Kind {
+    /// A line of its settings.
+    setting: &'static str,
+    /// How files are called after it.
+    name: &'static str,
+    /// Whether it says of no tool that it only reads.
+    writes: bool,
+}
 
 /// `cargo xtask gateway-conformance`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
@@ -42,10 +59,10 @@ pub fn run_alone(root: &Path) -> Result<(), Failure> {
 /// Runs all pairs of the built programs and judges them at the end.
 pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let node = interpreters::node(root, target)?;
-    let each = ERAS.iter().flat_map(|era| TRUST.iter().map(move |trust| (era, trust)));
+    let each = ERAS.iter().flat_map(|era| KINDS.iter().map(move |kind| (era, kind)));
     let judged: Vec<Result<(), Failure>> = each
-        .map(|(&era, &(setting, name))| {
-            let upstream = Behind { era, setting, name: format!("{era}{name}") };
+        .map(|(&era, kind)| {
+            let upstream = Behind { era, kind, name: format!("{era}{}", kind.name) };
             behind(&upstream, root, target, &node)
         })
         .collect();
@@ -55,25 +72,29 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
 /// The server behind ours.
 struct Behind {
     era: &'static str,
-    /// A line of its settings.
-    setting: &'static str,
+    kind: &'static Kind,
     /// How it is called in files.
     name: String,
 }
 
 /// Both sets with this upstream.
 fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
-    let Behind { era, setting, name: upstream } = upstream;
+    let Behind { era, kind, name: upstream } = upstream;
+    let Kind { setting, writes, .. } = kind;
     let folder = target.join("gateway").join(upstream);
     child::create_folder(&folder)?;
-    let fixture = fixtures::start_as(target, era, &folder.join("fixture.log"))?;
+    let mut flags = vec!["--era", *era];
+    flags.extend(writes.then_some("--writes"));
+    let fixture = fixtures::start_as(target, &flags, &folder.join("fixture.log"))?;
     let settings =
         format!("[mcp.servers.fixture]\nurl = \"{}\"\nprefix = \"\"\n{setting}", fixture.url);
     let server = product::start(target, &folder, &settings, "{}")?;
     let ran = product::wait_for_tool(&server.url, TOOL).and_then(|()| {
+        check_reach(&server.url, kind)?;
         let url = format!("{}/mcp", server.url);
         let sets: Vec<Result<(), Failure>> = REVISIONS
             .iter()
+            .filter(|(_, of_client)| !writes || era == of_client)
             .map(|(revision, of_client)| {
                 let way = if era == of_client { "same era" } else { "bridged" };
                 let name = format!("{upstream}-{revision}");
@@ -93,6 +114,16 @@ fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<
     });
     let ran = server.stop_after(ran);
     fixture.stop_after(ran)
+}
+
+/// A tool that is said to write is one that writes here, else its calls would not be runs.
+fn check_reach(url: &str, kind: &Kind) -> Result<(), Failure> {
+    let known = product::tool(url, TOOL)?;
+    let compact: String = known.split_whitespace().collect();
+    if !kind.writes || compact.contains("\"reach\":\"writes\"") {
+        return Ok(());
+    }
+    Err(Failure::new(format!("`{TOOL}` was to be one that writes, but here it is {known}")))
 }
 
 /// Prints what came of a set and what was expected, and says whether it is good enough.

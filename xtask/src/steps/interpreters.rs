@@ -1,7 +1,7 @@
 //! What foreign programs run in: Node with the packages of `package-lock.json` in
 //! `crates/testkit/peers`, and Python environments with what each `requirements.txt` there, or in
-//! `crates/testkit/upstreams`, `models`, `sinks` or `oidc`, pins. Made once, in the target folder;
-//! a marker holds the list that was installed, so a changed list is installed again.
+//! `crates/testkit/upstreams`, `models`, `sinks`, `oidc` or `a2a`, pins. Made once, in the target
+//! folder; a marker holds the list that was installed, so a changed list is installed again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ const MODELS: &str = "crates/testkit/models";
 const SINKS: &str = "crates/testkit/sinks";
 /// Where those of an issuer and of its clients are.
 const OIDC: &str = "crates/testkit/oidc";
+/// Where those of clients and agents of A2A are.
+const A2A: &str = "crates/testkit/a2a";
 /// The list that was installed, beside what was.
 const MARKER: &str = "installed";
 /// The suite does not run on an older one.
@@ -57,6 +59,11 @@ pub fn sinks_folder(root: &Path) -> PathBuf {
 /// The folder of the scripts of an issuer and of its clients.
 pub fn oidc_folder(root: &Path) -> PathBuf {
     root.join(OIDC)
+}
+
+/// The folder of the scripts of clients and agents of A2A.
+pub fn a2a_folder(root: &Path) -> PathBuf {
+    root.join(A2A)
 }
 
 /// A script of Node beside the packages that it imports: Node looks for them there.

@@ -32,8 +32,14 @@ pub fn command(target: &Path, folder: &Path) -> Command {
 
 /// The same for another command that serves.
 fn command_of(target: &Path, folder: &Path, verb: &str) -> Command {
-    let mut command = Command::new(target.join("debug").join("waypost"));
+    let mut command = program(target, folder);
     command.args([verb, "--port", "0"]);
+    command
+}
+
+/// The built program; settings of its own would be in this folder.
+pub fn program(target: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(target.join("debug").join("waypost"));
     for name in VARIABLES {
         command.env_remove(name);
     }
@@ -82,6 +88,12 @@ pub fn serve_guarded(target: &Path, folder: &Path, admin_key: &str) -> Result<Se
 fn started(mut command: Command, folder: &Path) -> Result<Server, Failure> {
     command.arg("--ephemeral").arg(folder.join("project"));
     Server::start(&mut command, LISTENING, &folder.join("waypost.log"))
+}
+
+/// What is known of a tool there, as JSON.
+pub fn tool(url: &str, tool: &str) -> Result<String, Failure> {
+    let path = format!("{url}/api/v1/tools/{tool}");
+    shell::output_of("curl", Command::new("curl").args(["--silent", "--fail", path.as_str()]))
 }
 
 /// Waits until a tool of an upstream is there: they are connected to in the background.

@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 
 use crate::processes;
 use crate::shell::{self, Failure};
+use crate::steps::a2a_peers;
 use crate::steps::api;
 use crate::steps::client_conformance;
 use crate::steps::conformance;
 use crate::steps::gateway;
+use crate::steps::keyring;
 use crate::steps::live;
 use crate::steps::models;
 use crate::steps::oidc;
@@ -67,6 +69,8 @@ const STEPS: &[Step] = &[
     Step::beside("conformance", mcp_conformance),
     Step::beside("upstreams", mcp_upstreams),
     Step::beside("peers", mcp_peers),
+    Step::beside("a2a-peers", a2a_sdks),
+    Step::beside("keyring", keys_of_agents),
     Step::beside("client-conformance", mcp_client),
     Step::beside("sinks", events_out),
     Step::beside("oidc", tokens_of_issuers),
@@ -209,7 +213,7 @@ fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
 fn provision(_: &Context) -> Result<(), Failure> {
     let missing = missing_programs();
     if missing.is_empty() {
-        let names: Vec<&str> = PROGRAMS.iter().map(|(program, _)| *program).collect();
+        let names: Vec<&str> = programs_needed().map(|(program, _)| *program).collect();
         println!("   present: {}", names.join(", "));
         return Ok(());
     }
@@ -295,6 +299,16 @@ fn mcp_peers(context: &Context) -> Result<(), Failure> {
     peers::run(&context.root, &context.target)
 }
 
+/// The official SDKs of A2A call our server, and agents made with them are called.
+fn a2a_sdks(context: &Context) -> Result<(), Failure> {
+    a2a_peers::run(&context.root, &context.target)
+}
+
+/// A keyring that others wrote has the keys of our agents.
+fn keys_of_agents(context: &Context) -> Result<(), Failure> {
+    keyring::run(&context.root, &context.target)
+}
+
 /// The official suite finds what is behind our server as conformant as the server itself.
 fn mcp_gateway(context: &Context) -> Result<(), Failure> {
     gateway::run(&context.root, &context.target)
@@ -367,13 +381,18 @@ fn doc(context: &Context) -> Result<(), Failure> {
     )
 }
 
+/// Those of all steps.
+fn programs_needed() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
+    PROGRAMS.iter().chain(keyring::PROGRAMS)
+}
+
 fn missing_programs() -> Vec<&'static str> {
-    let programs = PROGRAMS.iter().map(|(program, _)| *program);
+    let programs = programs_needed().map(|(program, _)| *program);
     programs.filter(|program| !shell::is_installed(program)).collect()
 }
 
 fn packages(missing: &[&str]) -> Vec<&'static str> {
-    let wanted = PROGRAMS.iter().filter(|(program, _)| missing.contains(program));
+    let wanted = programs_needed().filter(|(program, _)| missing.contains(program));
     wanted.flat_map(|(_, packages)| packages.iter().copied()).collect()
 }
 

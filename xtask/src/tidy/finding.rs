@@ -33,8 +33,12 @@ pub enum Rule {
     Ranges,
     /// Invariants name tests that exist.
     Invariants,
+    /// Requirements of A2A name tests that exist.
+    Requirements,
     /// Links lead somewhere.
     Links,
+    /// A folder of sources has a limit.
+    Folders,
     /// An exception must still be needed.
     Exception,
 }
@@ -56,7 +60,9 @@ impl fmt::Display for Rule {
             Rule::Phrases => "phrases",
             Rule::Ranges => "ranges",
             Rule::Invariants => "invariants",
+            Rule::Requirements => "requirements",
             Rule::Links => "links",
+            Rule::Folders => "folders",
             Rule::Exception => "exception",
         })
     }

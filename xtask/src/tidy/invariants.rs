@@ -40,15 +40,15 @@ pub fn check(files: &[File], sources: &[Source]) -> Vec<Finding> {
 }
 
 /// One row of the table.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     /// Counted from one.
-    line: usize,
+    pub(super) line: usize,
     /// Its last cell.
-    tests: &'a str,
+    pub(super) tests: &'a str,
 }
 
 /// The rows below the lines that separate a table from its header.
-fn rows(text: &str) -> Vec<Row<'_>> {
+pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let mut in_body = false;
     let mut rows = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -67,13 +67,14 @@ fn rows(text: &str) -> Vec<Row<'_>> {
 }
 
 /// What names of the table can stand for.
-struct Workspace<'a> {
-    files: &'a [File],
-    sources: &'a [Source],
+pub(super) struct Workspace<'a> {
+    pub(super) files: &'a [File],
+    pub(super) sources: &'a [Source],
 }
 
 impl Workspace<'_> {
-    fn mistakes(&self, row: &Row<'_>) -> Vec<String> {
+    /// What is wrong with the tests that a row names.
+    pub(super) fn mistakes(&self, row: &Row<'_>) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut place = None;
         let mut tests = 0;

@@ -15,7 +15,9 @@ mod phrases;
 mod ranges;
 mod machine_paths;
 mod invariants;
+mod requirements;
 mod links;
+pub mod folders;
 mod exceptions;
 
 use std::path::Path;
@@ -63,7 +65,9 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(staircase::check(&sources));
     findings.extend(tree.files.iter().flat_map(machine_paths::check));
     findings.extend(invariants::check(&tree.files, &sources));
+    findings.extend(requirements::check(&tree.files, &sources));
     findings.extend(links::check(&tree.files));
+    findings.extend(folders::check(&tree.files));
     findings.extend(phrases::in_pages(&tree.files));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));

@@ -1,0 +1,217 @@
+//! `bench a2a`: tasks of A2A beside the least that they cost: bare handlers that answer the same, a
+//! bare durable commit, and the statements of a page by hand. In turns, because the machine is not
+//! the same from minute to minute.
+
+mod wire;
+pub mod bare;
+mod page;
+mod streams;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Result;
+use crate::baseline::sqlite;
+use crate::child::{self, Child};
+use crate::gateway::{Chain, KEPT};
+use crate::load::{self, Job, Summary};
+use crate::mcp::wire::TOOL;
+use crate::options::{USAGE, positive};
+use crate::product::server::{Server, Site};
+use crate::report::{self, Table, load_cells, ms};
+use page::Pages;
+
+const SECONDS: u64 = 3;
+const CLIENTS: usize = 16;
+const TASKS: usize = 1_000_000;
+const STREAMS: usize = 1_000;
+/// Room for streams of one round that end while those of the next one begin.
+const STREAMS_MAX: usize = 4 * STREAMS;
+/// How often each load is measured; the middle one counts.
+const ROUNDS: usize = 3;
+
+const SEND_SHARE_MIN: f64 = 0.35;
+const GET_SHARE_MIN: f64 = 0.25;
+const PAGE_TIMES_MAX: f64 = 2.0;
+const EVENT_MAX: Duration = Duration::from_millis(50);
+const PROXIED_SHARE_MIN: f64 = 0.5;
+
+/// What to measure, and for how long.
+#[derive(Debug)]
+pub struct Options {
+    span: Duration,
+    clients: usize,
+    tasks: usize,
+    dir: PathBuf,
+    server: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the arguments after `a2a` and the environment.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self {
+            span: Duration::from_secs(SECONDS),
+            clients: CLIENTS,
+            tasks: TASKS,
+            dir: std::env::temp_dir(),
+            server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
+        };
+        while let Some(flag) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            let number = || positive(&flag, &value);
+            match flag.as_str() {
+                "--seconds" => options.span = Duration::from_secs(u64::try_from(number()?)?),
+                "--clients" => options.clients = number()?,
+                "--tasks" => options.tasks = number()?,
+                "--dir" => options.dir = PathBuf::from(&value),
+                _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Measures all of it and says which targets were met.
+pub async fn measure(options: &Options) -> Result<()> {
+    report::header("A2A", &options.dir)?;
+    let mut targets = Table::new(&["target", "measured", "met"]);
+    let site = Site::build(options.server.as_deref(), &options.dir)?;
+    wire::configure(&site.project(), STREAMS_MAX)?;
+    let measured = served(options, &site, &mut targets).await;
+    measured.map_err(|error| site.explain(&*error))?;
+    proxied(options, &mut targets).await?;
+    report::section("Targets", "", &targets);
+    Ok(())
+}
+
+/// What one server is asked for.
+async fn served(options: &Options, site: &Site, targets: &mut Table) -> Result<()> {
+    let data = site.data()?;
+    let server = Server::start(site, data.path()).await?;
+    let (floor, address) = (Child::start(child::A2A)?, server.address());
+    let sends = [wire::sends(floor.address())?, wire::sends(address)?];
+    let task = wire::sent(address).await?;
+    let gets = [wire::gets(floor.address(), &task), wire::gets(address, &task)];
+
+    let round = compared(options, "messages", &sends, true).await?;
+    let note = "`SendMessage` over JSON-RPC of a plan that gives its input back; it waits for the \
+                task. The commit is the rows of a run, in a group commit.";
+    report::section("A message", note, &round.table());
+    round.judge("a message ≥", SEND_SHARE_MIN, options, targets);
+
+    let round = compared(options, "reads", &gets, false).await?;
+    let note = "`GetTask` over JSON-RPC of a completed task.";
+    report::section("A read", note, &round.table());
+    round.judge("a read ≥", GET_SHARE_MIN, options, targets);
+
+    report::progress(&format!("one event on {STREAMS} streams"));
+    let event = streams::measure(address, STREAMS).await?;
+    targets.row(vec![
+        format!("one event on {STREAMS} streams ≤ {} ms", ms(EVENT_MAX)),
+        format!("{} ms, with the answer that leads to it", ms(event)),
+        met(event <= EVENT_MAX),
+    ]);
+    server.stop()?;
+
+    report::progress(&format!("a page among {} tasks", options.tasks));
+    let Pages { hand, ours } = page::measure(site, options.tasks).await?;
+    let times = ours.as_secs_f64() / hand.as_secs_f64();
+    targets.row(vec![
+        format!("a page of {} among {} ≤ {PAGE_TIMES_MAX} × by hand", wire::PAGE, options.tasks),
+        format!("{times:.2}: {} ms beside {} ms", ms(ours), ms(hand)),
+        met(times <= PAGE_TIMES_MAX),
+    ]);
+    Ok(())
+}
+
+/// Calls of a tool of another server by the proxy's skill, beside the same calls over MCP.
+async fn proxied(options: &Options, targets: &mut Table) -> Result<()> {
+    let Options { span, clients, dir, server, .. } = options;
+    let chain = Chain::start(server.as_deref(), server.as_deref(), dir).await?;
+    let job = wire::proxied(chain.address(), KEPT, TOOL)?;
+    let mut rounds = Vec::new();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("proxied calls, round {round}"));
+        // It waits until the other server is there.
+        let floor = chain.recorded(*clients, *span).await?;
+        let ours = load::run_for(&job, *clients, *span).await?;
+        rounds.push(Round { floor, commit: None, ours });
+    }
+    chain.stop()?;
+    let round = load::middle(rounds, Round::share).ok_or("no round was measured")?;
+    let mut table = Table::new(&["who", "calls/s", "p50 ms", "p99 ms"]);
+    table.row(load_cells("a recorded call over MCP", &round.floor));
+    table.row(load_cells("the same by `mcp.execute_tool`", &round.ours));
+    report::section("A proxied call", "`math::add` of another server of ours.", &table);
+    targets.row(vec![
+        format!("a proxied call ≥ {PROXIED_SHARE_MIN} of a recorded one, {clients} clients"),
+        format!("{:.2}", round.share()),
+        met(round.share() >= PROXIED_SHARE_MIN),
+    ]);
+    Ok(())
+}
+
+/// What was measured in one round.
+#[derive(Clone, Copy)]
+struct Round {
+    floor: Summary,
+    /// One durable commit for each task, where ours needs one.
+    commit: Option<Summary>,
+    ours: Summary,
+}
+
+impl Round {
+    /// Of the slower floor: no server of this kind can be faster.
+    fn share(&self) -> f64 {
+        let commit = self.commit.map_or(f64::INFINITY, |commit| commit.rate);
+        self.ours.rate / self.floor.rate.min(commit)
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&["who", "requests/s", "p50 ms", "p99 ms"]);
+        table.row(load_cells("bare axum", &self.floor));
+        if let Some(commit) = &self.commit {
+            table.row(load_cells("one bare durable commit", commit));
+        }
+        table.row(load_cells("waypost", &self.ours));
+        table
+    }
+
+    fn judge(&self, what: &str, min: f64, options: &Options, targets: &mut Table) {
+        let beside = if self.commit.is_some() { "the slower bare rate" } else { "bare axum" };
+        let share = self.share();
+        targets.row(vec![
+            format!("{what} {min} of {beside}, {} clients", options.clients),
+            format!("{share:.2}"),
+            met(share >= min),
+        ]);
+    }
+}
+
+/// The bare handler and ours in turns, beside a bare commit where that is wanted; the middle round.
+async fn compared(
+    options: &Options,
+    what: &str,
+    jobs: &[Arc<Job>; 2],
+    commits: bool,
+) -> Result<Round> {
+    let Options { span, clients, dir, .. } = options;
+    let [bare, served] = jobs;
+    let mut rounds = Vec::new();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("{what}, round {round}"));
+        let floor = load::run_for(bare, *clients, *span).await?;
+        let commit = match commits {
+            true => Some(sqlite::measure(dir, *clients, *span).await?),
+            false => None,
+        };
+        let ours = load::run_for(served, *clients, *span).await?;
+        rounds.push(Round { floor, commit, ours });
+    }
+    Ok(load::middle(rounds, Round::share).ok_or("no round was measured")?)
+}
+
+fn met(met: bool) -> String {
+    if met { "yes" } else { "no" }.to_owned()
+}
