@@ -21,6 +21,26 @@ pub const DEMO_PLANS: &[(&str, &str)] = &[
 pub const DEMO_SETTINGS: (&str, &str) =
     ("examples/calendar/waypost.toml", include_str!("../../../../examples/calendar/waypost.toml"));
 
+/// What the demo adds to them: the tool server of the vault-proxy example, for the skill
+/// `mcp.execute_tool`. Its temporary files are in the data folder too, so that they go with the
+/// demo even if the process is killed.
+pub const DEMO_PROXY: (&str, &str) = (
+    "the settings of the demo",
+    r#"[mcp.servers.filesystem]
+command = "${WAYPOST_BIN}"
+args = ["example", "filesystem-server", "--stdio", "--data", "${WAYPOST_DATA}/files"]
+env = { TMPDIR = "${WAYPOST_DATA}" }
+prefix = ""
+trusted = true
+
+[a2a]
+proxy = true
+"#,
+);
+
+/// The name of that server.
+pub const DEMO_PROXY_SERVER: &str = "filesystem";
+
 /// The demo's agents, by their path in its project folder.
 pub const DEMO_AGENTS: &[(&str, &str)] = &[(
     "agents/assistant.yaml",

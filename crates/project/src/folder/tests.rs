@@ -1,6 +1,7 @@
 //! Folders as people write them, and what is found in them.
 
 use super::*;
+use crate::layer::Layer;
 use kernel::identity::realm::{RealmSettings, Realms};
 use upstreams::UpstreamKind;
 
@@ -164,6 +165,26 @@ fn the_settings_of_the_demo_start_our_own_program() {
     let UpstreamKind::Stdio { command, args, .. } = &calendar.kind else { panic!() };
     assert_eq!(command, "/bin/waypost");
     assert_eq!(args.join(" "), "example calendar-server --stdio --data /data/calendar");
+}
+
+#[test]
+fn the_proxy_of_the_demo_keeps_its_files_in_the_data_folder() {
+    let layers = [DEMO_SETTINGS, DEMO_PROXY].map(|(file, text)| Layer::file(file, text));
+    let project = Project::demo_with(Config::layered(&layers).unwrap());
+    assert_eq!(project.config.a2a.proxy, Some(true));
+    let variables = |name: &str| match name {
+        "WAYPOST_BIN" => Some("/bin/waypost".to_owned()),
+        "WAYPOST_DATA" => Some("/data".to_owned()),
+        _ => None,
+    };
+    let configs = project.upstreams(&variables).unwrap().configs(&variables).unwrap();
+    let proxied = configs.iter().find(|config| config.name == DEMO_PROXY_SERVER).unwrap();
+    let UpstreamKind::Stdio { command, args, env, .. } = &proxied.kind else { panic!() };
+    assert_eq!(command, "/bin/waypost");
+    assert_eq!(args.join(" "), "example filesystem-server --stdio --data /data/files");
+    let env: Vec<(&str, &str)> =
+        env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(env, [("TMPDIR", "/data")]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::{FIXED, Limits};
 use project::config::{AdminRule, Config};
-use project::folder::{CONFIG_FILE, DEMO_SETTINGS};
+use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_SETTINGS};
 use project::layer::{Layer, Source};
 use project::upstream_entries::shown_url;
 use serde_json::{Map, Value, json};
@@ -76,11 +76,21 @@ impl Settings {
         Self::over(Vec::new(), project, environment, &Roots::of_this_machine())
     }
 
-    /// The settings that hold for the demo: what its example says, below those that hold for all.
+    /// The settings that hold for the demo: what its examples say, below those that hold for all.
     pub(crate) fn of_demo(environment: &Environment) -> Result<Self> {
-        let (file, text) = DEMO_SETTINGS;
-        let example = vec![Layer::file(file, text)];
-        Self::over(example, None, environment, &Roots::of_this_machine())
+        Self::demo_over(environment, &Roots::of_this_machine())
+    }
+
+    fn demo_over(environment: &Environment, roots: &Roots) -> Result<Self> {
+        let layer = |(file, text): (&str, &str)| Layer::file(file, text);
+        let settings = Self::over(vec![layer(DEMO_SETTINGS)], None, environment, roots)?;
+        let mut upstreams = settings.config.upstreams.iter();
+        // A server of the user's own settings must not be mixed with the demo's of the same name.
+        if upstreams.any(|entry| entry.name == DEMO_PROXY_SERVER) {
+            return Ok(settings);
+        }
+        let layers = vec![layer(DEMO_SETTINGS), layer(DEMO_PROXY)];
+        Self::over(layers, None, environment, roots)
     }
 
     /// What holds over these layers.
@@ -433,16 +443,29 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_has_the_server_of_its_example() {
+    fn the_demo_has_the_servers_of_its_examples() {
         let none = Environment::default();
-        let example = vec![Layer::file(DEMO_SETTINGS.0, DEMO_SETTINGS.1)];
-        let settings = Settings::over(example, None, &none, &Roots::default()).unwrap();
+        let settings = Settings::demo_over(&none, &Roots::default()).unwrap();
         let names: Vec<&str> =
             settings.config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
-        assert!(names.contains(&"calendar"), "{names:?}");
+        assert!(names.contains(&"calendar") && names.contains(&DEMO_PROXY_SERVER), "{names:?}");
         let all = settings.all(&usual_server(), &none);
         let command = all.iter().find(|setting| setting.key == "mcp.servers.calendar.command");
         assert_eq!(command.unwrap().value, "${WAYPOST_BIN}");
+    }
+
+    #[test]
+    fn a_server_of_the_user_is_not_mixed_with_that_of_the_demo() {
+        let own = "[mcp.servers.filesystem]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+        let machine = Machine::new(&[("config/waypost/config.toml", own)]);
+        let roots = Roots { system: None, user: Some(machine.folder.path().join("config")) };
+        let none = Environment::default();
+        let settings = Settings::demo_over(&none, &roots).unwrap();
+        let all = settings.all(&usual_server(), &none);
+        let of_server = |setting: &&Setting| setting.key.starts_with("mcp.servers.filesystem.");
+        let keys: Vec<&str> =
+            all.iter().filter(of_server).map(|setting| setting.key.as_str()).collect();
+        assert_eq!(keys, ["mcp.servers.filesystem.url"]);
     }
 
     #[test]

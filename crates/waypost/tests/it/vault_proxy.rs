@@ -1,5 +1,5 @@
-//! The proxy example as its users run it: `waypost up` in its folder, without a key, and its tool
-//! server by itself.
+//! The proxy example as its users run it: `waypost up` in its folder, without a key, as part of the
+//! demo, and its tool server by itself.
 
 use crate::process::{Listening, Server};
 use serde_json::{Value, json};
@@ -87,6 +87,26 @@ fn the_example_serves_its_folder_to_other_agents_and_nothing_outside_of_it() {
         assert_eq!(error["source"], "MCP_TOOL", "{path}: {refused}");
         assert_eq!(error["code"], "TOOL_EXECUTION_FAILED", "{path}: {refused}");
     }
+}
+
+#[test]
+fn the_demo_has_the_proxy_and_its_files_go_with_it() {
+    let server = Server::demo();
+    let mut client = client(&server);
+    let card = client.get("/agent-card.json").unwrap().json();
+    let mut skills = card["skills"].as_array().unwrap().iter();
+    assert!(skills.any(|skill| skill["id"] == "mcp.execute_tool"), "{card}");
+    let file = json!({"path": "a.txt", "content": "hello"});
+    let (state, wrote) = called(&mut client, "filesystem.writeFile", &file);
+    assert_eq!(state, "COMPLETED", "{wrote}");
+    let (_, read) = called(&mut client, "filesystem.readFile", &json!({"path": "a.txt"}));
+    assert_eq!(read["mcp_result"]["content"][0]["text"], "hello", "{read}");
+    let folders = server.temporary();
+    let [data] = folders.as_slice() else { panic!("{folders:?}") };
+    assert_eq!(fs::read_to_string(data.join("files/a.txt")).unwrap(), "hello");
+    let (ended, left) = server.stop();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(left.is_empty(), "{left:?}");
 }
 
 fn tool_server(data: &Path, more: &[&str]) -> Listening {
