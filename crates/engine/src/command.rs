@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Await { run: RunId, answer: Answer<RunReport> },
     /// Drive what should move: recovery or a timer.
     Wake,
-    /// The page that this ask is about was opened, it is said: see whether its call can go on.
+    /// The page that this ask is about was opened, it is said: see whether its call can continue.
     Look(AskId),
 }
 
@@ -134,7 +134,7 @@ impl Command {
         }
     }
 
-    /// Whether it begins something new, rather than going on with what was begun before.
+    /// Whether it begins something new, rather than continuing what was begun before.
     pub(crate) fn begins(&self) -> bool {
         matches!(self, Command::Create { .. } | Command::Adopt { .. } | Command::Run { .. })
     }

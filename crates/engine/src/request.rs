@@ -88,7 +88,7 @@ pub struct RunAbout {
     pub trace: Option<TraceParent>,
     /// The path that a case takes: it is counted with the run's start.
     pub tally: Option<Tally>,
-    /// What it came of.
+    /// What caused it.
     pub occasion: Occasion,
     /// The message that starts it, where its client reads that back.
     pub message: Option<Message>,
@@ -144,7 +144,7 @@ pub struct Saying<'a> {
     pub once: Option<Once>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
-    /// What the run comes of.
+    /// What causes the run.
     pub occasion: Occasion,
 }
 
@@ -157,11 +157,11 @@ pub struct SubmitOptions {
     pub once: Option<Once>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
-    /// What the run comes of; the kind of case is added to it.
+    /// What causes the run; the kind of case is added to it.
     pub occasion: Occasion,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaseReport {
     /// Its run ended, or waits for someone itself.
@@ -207,7 +207,7 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Whether it goes on without anyone: it moves, or rules hold all that it asks.
+    /// Whether it continues without a person: it moves, or rules hold all that it asks.
     pub fn is_moving(&self) -> bool {
         let held = || self.asks.iter().all(|asked| asked.row.ask.held.is_some());
         match self.run.status {
@@ -232,7 +232,7 @@ pub struct CallRequest {
     /// The tool as this caller saw it just now, if its door looked for it: then it is not asked
     /// again whether the caller sees it. Whether it may be called is asked all the same.
     pub seen: Option<Arc<ToolSpec>>,
-    /// What came of what it wanted when it was called before.
+    /// The answers to what it wanted when it was called before.
     pub given: Given,
     /// What the caller can do for it. What becomes a run can ask a person instead.
     pub can: Abilities,
@@ -249,7 +249,7 @@ pub struct CallRequest {
     pub wait_ms: u64,
     /// The caller's span.
     pub trace: Option<TraceParent>,
-    /// What the run comes of, if it becomes one.
+    /// What causes the run, if it becomes one.
     pub occasion: Occasion,
 }
 
@@ -273,7 +273,7 @@ impl CallRequest {
     }
 }
 
-/// What came of a direct call.
+/// The outcome of a direct call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallReport {
     /// The output.
@@ -289,7 +289,7 @@ pub enum CallReport {
     Failed(Box<RunReport>),
 }
 
-/// What came of a reply.
+/// The outcome of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplyReport {
     /// The ask with the decision.

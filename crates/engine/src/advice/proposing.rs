@@ -48,7 +48,7 @@ pub(crate) struct FailedStep {
     pub(crate) tries: u32,
 }
 
-/// What came of it.
+/// The outcome.
 pub(crate) struct Proposal {
     pub(crate) found: Found,
     pub(crate) took: Took,

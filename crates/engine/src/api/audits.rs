@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 const ROWS_PER_READ: usize = 64;
 /// How often a chain is read again that was pruned meanwhile.
 const READINGS_MAX: usize = 3;
-/// How many rows of a chain one write removes, and how often it is looked for some.
+/// How many rows of a chain one write removes, and how often the server looks for such rows.
 const PRUNED_AT_ONCE: usize = 500;
 const PRUNE_EVERY_MS: u64 = 60 * 60 * 1_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -168,7 +168,7 @@ impl Drop for Held {
     }
 }
 
-/// What came of a case's own run.
+/// The outcome of a case's own run.
 fn came_of(report: RunReport) -> CaseReport {
     match report.is_moving() {
         true => CaseReport::Late(Some(report)),

@@ -194,7 +194,7 @@ impl Catalog<'_> {
         self.shared.catalog.pipelines(realm)
     }
 
-    /// Whether cases of a realm come in at this path, whoever may submit them.
+    /// Whether cases of a realm come in at this path, for any caller.
     pub fn has_pipeline_at(self, realm: &RealmId, route: &str) -> bool {
         self.shared.catalog.pipeline_at(realm, route).is_some()
     }

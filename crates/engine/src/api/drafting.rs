@@ -1,5 +1,5 @@
 //! Plans that a model writes. Plans that do what is wanted already come first; else a model writes
-//! one, it is read as any plan of its caller, and its mistakes go back. What comes of it is data:
+//! one, it is read as any plan of its caller, and its mistakes go back. The result is data:
 //! nothing drafted is kept or run here, and every call in it that could change something asks a
 //! person first.
 
@@ -40,7 +40,7 @@ pub struct DraftRequest {
     pub fresh: bool,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub struct Drafted {
     /// The plans that fit the goal already: none where one was written.

@@ -230,7 +230,7 @@ impl Runs<'_> {
 
 impl Asks<'_> {
     /// Answers one ask by a message that is recorded with the decision, and gives the run once
-    /// both are durable. A repeat under the same key gets what came of the first.
+    /// both are durable. A repeat under the same key gets the outcome of the first.
     pub async fn reply_by(
         self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Repeated requests: one with a key that was used before gets what came of the first, and does
+//! Repeated requests: one with a key that was used before gets the outcome of the first, and does
 //! nothing.
 
 use crate::command::Command;
@@ -25,7 +25,7 @@ impl Shared {
         self.keys.turn(self.store.as_ref(), caller, once).await
     }
 
-    /// Another request may have taken the key first, in another process: then what came of that
+    /// Another request may have taken the key first, in another process: then the outcome of that
     /// one counts, else the refusal.
     pub(crate) async fn winner(
         &self,

@@ -243,7 +243,7 @@ impl Runs<'_> {
         self.change(caller, Act::Cancel, run, fact).await
     }
 
-    /// Lets a paused run go on.
+    /// Continues a paused run.
     pub async fn continue_run(self, caller: &Caller, run: RunId) -> Result<RunReport> {
         let fact = Fact::RunContinued { run, by: caller.subject.clone() };
         self.change(caller, Act::Answer, run, fact).await
@@ -266,7 +266,7 @@ impl Runs<'_> {
 
 impl Asks<'_> {
     /// Answers one ask and waits until its run ends or pauses again, at most so long. A repeat
-    /// under the same key gets what came of the first.
+    /// under the same key gets the outcome of the first.
     pub async fn reply(
         self,
         caller: &Caller,

@@ -155,8 +155,8 @@ impl Catalog {
         listed.upstream.as_ref().is_none_or(|upstream| self.shares_upstream(realm, upstream))
     }
 
-    /// A tool that is there for a realm. One that others may have as well goes before one of the
-    /// same name that the realm has for itself.
+    /// A tool that is there for a realm. One that others may have as well takes precedence over one
+    /// of the same name that the realm has for itself.
     pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
         let shared = self.registry.tool(name).filter(|listed| self.is_for(realm, listed));
         shared.or_else(|| self.registry.own_tool(realm, name))

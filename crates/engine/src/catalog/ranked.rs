@@ -20,7 +20,7 @@ pub(crate) fn at<T: Clone>(items: &[T], positions: Vec<usize>) -> Vec<T> {
     positions.into_iter().filter_map(|position| items.get(position).cloned()).collect()
 }
 
-/// A tool as it is looked for.
+/// A tool as the search sees it.
 pub(crate) fn of_tool(spec: &ToolSpec) -> Findable<'_> {
     Findable {
         id: spec.name.as_str(),

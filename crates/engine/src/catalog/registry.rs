@@ -65,7 +65,7 @@ pub(crate) struct Listed {
 /// All tools: those that were there at the start, and those of sources that come and go.
 pub(crate) struct Registry {
     book: RwLock<Arc<Book>>,
-    /// The tools that single realms have for themselves. What all may have goes before them.
+    /// The tools that single realms have for themselves. What all may have takes precedence.
     own: RwLock<BTreeMap<RealmId, Arc<Book>>>,
     rules: ToolRules,
     /// Beginnings of the names of tools that may come later.

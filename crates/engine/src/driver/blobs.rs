@@ -53,7 +53,7 @@ impl Shared {
 }
 
 /// The blobs of one call. They are held until this is dropped with the call. From then on they are
-/// loose, and the time of grace is longer than it takes to record what came of the call.
+/// loose, and the time of grace is longer than it takes to record the outcome of the call.
 struct Keeper {
     blobs: Arc<dyn Blobs>,
     spawn: Arc<dyn Spawn>,

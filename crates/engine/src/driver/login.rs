@@ -14,14 +14,14 @@ use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
 use kernel::values::ids::{AskId, CallId, RunId, Space};
 use std::sync::Arc;
 
-/// How often it is looked whether a login is done; then somebody has to say so.
+/// How often the driver checks whether a login is done; after that a person has to say so.
 const LOOKS_MAX: u32 = 60;
 
 /// What a run waits for.
 enum Wait {
     /// For logins, and for nothing else.
     Login,
-    /// For what comes of looking at them.
+    /// For the results of these checks.
     Look,
     /// For something else, or for nothing.
     Else,
@@ -89,8 +89,8 @@ impl Driver {
         Some((call, can.then(|| wanting.wants.clone())))
     }
 
-    /// What came of a call that was sent for a look. None where it still wants its pages: then all
-    /// is as it was before. Else its ask has done its work, and the result counts.
+    /// The outcome of a call that was sent as a check. None where it still wants its pages: then
+    /// all is as it was before. Else its ask has done its work, and the result counts.
     pub(super) async fn looked(
         &mut self,
         call: CallId,
@@ -106,7 +106,7 @@ impl Driver {
             Ok(ToolOutput::Wants(wants)) if only_pages(wants) => {
                 Some(before.unwrap_or_else(|| (**wants).clone()))
             }
-            // Nothing came of the look itself.
+            // The check itself gave nothing.
             Err(error) if error.how == HowFar::NotSent => before,
             Ok(_) | Err(_) => None,
         };

@@ -32,7 +32,7 @@ impl Driver {
 
 impl Shared {
     /// What a session takes of the share of who gives it this command. Only what begins something
-    /// new is refused: replies, cancellations and what was begun before go on in any case.
+    /// new is refused: replies, cancellations and what was begun before continue in any case.
     pub(crate) fn run_share(&self, key: &SessionKey, command: &Command) -> Result<Share> {
         if let Some(caller) = command.caller().filter(|_| command.begins()) {
             self.storage.check(caller)?;

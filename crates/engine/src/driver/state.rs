@@ -108,14 +108,14 @@ pub(super) enum Done {
     Kept(Result<(), StoreError>),
 }
 
-/// What came of a turn, and what its model was shown.
+/// The outcome of a turn, and what its model was shown.
 pub(super) struct Answered {
     pub(super) asked: Asked,
     /// The tools that the model saw.
     pub(super) tools: SeenTools,
 }
 
-/// What came of asking a model.
+/// The outcome of asking a model.
 pub(crate) struct Asked {
     pub(crate) result: Result<Turn, LlmError>,
     /// What it cost, where the price is known.

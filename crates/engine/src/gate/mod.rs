@@ -90,7 +90,7 @@ pub(crate) struct Sending {
     /// Where the arguments came from; empty where no one knows.
     pub(crate) sources: Sources,
     pub(crate) reach: Reach,
-    /// What came of what it wanted before.
+    /// The answers to what it wanted before.
     pub(crate) given: Arc<Given>,
     /// What its caller can do for it.
     pub(crate) can: Abilities,
@@ -102,7 +102,7 @@ pub(crate) struct Sending {
     pub(crate) consent: Consent,
 }
 
-/// What came of a call that was sent.
+/// The outcome of a call that was sent.
 pub(crate) struct Started {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
@@ -113,7 +113,7 @@ pub(crate) struct Started {
 
 /// A call that took too long.
 pub(crate) struct Late {
-    /// What comes of it.
+    /// Its outcome.
     pub(crate) coming: BoxFuture<'static, Result<ToolOutput, ToolError>>,
     /// How long it may have taken; it is waited for as long again.
     pub(crate) timeout_ms: u64,

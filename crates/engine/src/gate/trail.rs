@@ -123,7 +123,7 @@ impl Buffer {
         batch
     }
 
-    /// What came of these is written.
+    /// The outcome of these is written.
     fn forget(&mut self, callers: &[Whose]) {
         self.held -= callers.len();
         // Most often several of one caller follow each other.

@@ -110,7 +110,7 @@ impl Outbox {
         std::mem::take(&mut *lock(&self.resent))
     }
 
-    /// Lets it go on, if it rests.
+    /// Resumes it, if it rests.
     pub(crate) fn resume(&self) {
         self.standing().gone = false;
         self.nudge.notify_one();
@@ -121,7 +121,7 @@ impl Outbox {
         self.nudge.notify_one();
     }
 
-    /// Waits until something is noted, or it may go on.
+    /// Waits until something is noted, or it may continue.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
     }

@@ -22,7 +22,7 @@ const KIND: &str = "waypost.audit.head.v1";
 pub struct HeadRules {
     /// Of these chains.
     pub chains: Vec<ChainName>,
-    /// How often it is looked whether a chain went further.
+    /// How often the task checks whether a chain has grown.
     pub every_ms: u64,
 }
 

@@ -130,7 +130,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// Lets a sink of the caller's realm go on that rests because its receiver said that it is
+    /// Resumes a sink of the caller's realm that rests because its receiver said that it is
     /// gone. One that does not rest continues as it did. Gives how it stands.
     pub async fn resume_sink(self, caller: &Caller, sink: &str) -> Result<SinkState> {
         self.may_operate(caller, sink)?;

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 const ROWS_PER_READ: usize = 256;
 /// The shortest time between two looks at a feed that had no more: many commits are one look.
 const LOOK_MS: u64 = 10;
-/// After so many deliveries what came of them is written, or after so long.
+/// After so many deliveries their outcome is written, or after so long.
 const DELIVERIES_PER_KEEP: usize = 64;
 const KEEP_MS: u64 = 200;
 /// How soon a store that failed is asked again.
@@ -165,7 +165,7 @@ impl Sender {
         }
     }
 
-    /// Whether the receiver is gone: nothing is sent until someone lets the sink go on.
+    /// Whether the receiver is gone: nothing is sent until someone resumes the sink.
     fn rests(&self) -> bool {
         self.outbox.standing().gone
     }

@@ -1,5 +1,5 @@
-//! Old runs of sessions that go on: the journal is read as far as it is to go, what it left is
-//! worked out, and the store puts that in its place.
+//! Old runs of sessions that are still in use: the journal is read as far as it is to go, what it
+//! left is worked out, and the store puts that in its place.
 
 use crate::driver::said::{Said, read_event};
 use crate::handles::Admin;

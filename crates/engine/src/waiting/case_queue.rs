@@ -21,7 +21,7 @@ struct Line {
     length: usize,
 }
 
-/// Someone in a line. Dropping it leaves the line, and lets the next one go on.
+/// A place in a queue. Dropping it leaves the queue, and lets the next one continue.
 #[derive(Debug)]
 pub(crate) struct InLine {
     lines: Arc<Lines>,

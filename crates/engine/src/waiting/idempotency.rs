@@ -44,7 +44,7 @@ pub(crate) struct Keys {
     held: Mutex<HashMap<Name, watch::Receiver<()>>>,
 }
 
-/// A key that one request holds. Dropping it lets repeats go on.
+/// A key that one request holds. Dropping it lets repeats continue.
 #[derive(Debug)]
 pub(crate) struct Claim {
     keys: Arc<Keys>,

@@ -197,7 +197,7 @@ pub enum FixAction {
     Retry,
     /// Once more, with other arguments.
     Edit,
-    /// Go on without it; its output is what is given, else null.
+    /// Continue without it; its output is what is given, else null.
     Skip,
     /// End the run as failed.
     Abort,

@@ -94,7 +94,7 @@ pub struct Prompting<'a> {
     pub name: &'a str,
     /// Its arguments.
     pub arguments: &'a Map<String, Value>,
-    /// What came of what it wanted when it was asked for before.
+    /// The answers to what it wanted when it was asked for before.
     pub given: &'a Given,
     /// What its caller can do for it.
     pub can: Abilities,
@@ -122,7 +122,7 @@ pub struct Completion<'a> {
     pub chosen: Option<&'a Map<String, Value>>,
 }
 
-/// How an argument could go on.
+/// Completions of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completed {
     /// The values, best first.
@@ -209,7 +209,7 @@ pub trait Shelf: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// How an argument could go on; none where it does not know the prompt or template.
+    /// Completions of an argument; none where it does not know the prompt or template.
     fn complete<'a>(
         &'a self,
         _caller: &'a Caller,

@@ -52,7 +52,7 @@ pub struct SinkError {
     /// How long the receiver wants to be left alone.
     pub retry_after_ms: Option<u64>,
     /// Whether the receiver says that it is gone and wants no more events, whichever they are: the
-    /// sink rests until someone lets it go on.
+    /// sink rests until someone resumes it.
     pub is_gone: bool,
     /// Whether it is this event that is not wanted. Else the sink is unwell, and an event is not
     /// given up while it takes no other.

@@ -106,7 +106,7 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         native: Option<Arc<Native>>,
     },
-    /// What came of one call.
+    /// The outcome of one call.
     Result {
         /// The call's id.
         id: String,

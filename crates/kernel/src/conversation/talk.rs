@@ -186,7 +186,8 @@ impl Talk {
         self.first_of(requests) > 0
     }
 
-    /// So many of the newest requests with all that came of them; everything where there are fewer.
+    /// So many of the newest requests with all that followed from them; everything where there are
+    /// fewer.
     #[must_use]
     pub fn newest(&self, requests: u32) -> Self {
         Self { lines: self.lines[self.first_of(requests)..].to_vec() }

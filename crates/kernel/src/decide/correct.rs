@@ -1,6 +1,6 @@
 //! Corrections: a plan that runs below a failed step and finds out what to do about it. Its answer
-//! is a reply; whatever goes wrong with it leaves the step to whoever is next. A correction is
-//! never corrected.
+//! is a reply; whatever goes wrong with it leaves the step to the next rule or person. A correction
+//! is never corrected.
 
 use super::{At, Decided};
 use crate::ask::correction::{Leeway, found};

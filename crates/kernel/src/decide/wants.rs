@@ -1,7 +1,7 @@
 //! A call that wants something first: a person is asked for one thing after the other, in the order
 //! of the tool's keys; then the call goes out again with the outcome. What only a program of the
-//! caller has is asked for in the run of a direct call alone: its caller may give it, or whoever
-//! answers in its place.
+//! caller has is asked for in the run of a direct call alone: its caller may give it, or the
+//! person who answers in its place.
 
 use super::fix::asked_call;
 use super::steps::title;

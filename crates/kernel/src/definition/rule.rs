@@ -181,7 +181,7 @@ impl Default for Rules {
 }
 
 /// The built-in rule: what failed for a passing reason is tried again. It is asked only about calls
-/// that may be repeated whatever came of them.
+/// that may be repeated whatever their outcome.
 pub static BUILT_IN: Rule = Rule {
     when: When { errors: Vec::new(), tools: Vec::new(), how: Vec::new(), passing: Some(true) },
     act: Act::Retry(Retry { times: 3, wait_ms: 500, factor_percent: 200, jitter_percent: 20 }),

@@ -85,7 +85,7 @@ pub enum Fact {
         /// The most that the credential allowed; none is no ceiling.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scopes: Option<Scopes>,
-        /// What it came of.
+        /// What caused it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Box<Occasion>>,
         /// What is done about its failed steps; absent where a release knew no rules.
@@ -252,7 +252,7 @@ pub enum Fact {
     CallResumed {
         /// The call.
         call: CallId,
-        /// What came of what it wanted.
+        /// The answers to what it wanted.
         given: Arc<Given>,
     },
     /// The call came back.

@@ -38,7 +38,7 @@ pub struct Occasion {
     /// In which variant, where several are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Cow<'static, str>>,
-    /// The run that it came of, or is a copy of.
+    /// The run that caused it, or that it is a copy of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// On whose account it is.
@@ -473,7 +473,7 @@ pub struct Base {
 pub struct Queued {
     /// The run.
     pub run: RunId,
-    /// The one that must be over before it goes on.
+    /// The one that must be over before it continues.
     pub behind: RunId,
 }
 

@@ -114,7 +114,7 @@ pub fn said(verdict: &Verdict) -> (Said, Option<String>) {
     }
 }
 
-/// The keyed digest of a value's canonical JSON: whoever looks for arguments need not know in which
+/// The keyed digest of a value's canonical JSON: a search for arguments need not know in which
 /// order they were sent.
 pub fn digested(value: &Value, digest: &dyn Fn(&[u8]) -> Mac) -> Mac {
     digest(canonical::text(value).as_bytes())

@@ -92,7 +92,7 @@ pub struct RunFilter {
     pub since: Option<Millis>,
 }
 
-/// Whose something is that is looked for.
+/// The owner to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Whose {
     /// Anyone's.
@@ -110,7 +110,7 @@ impl Whose {
         caller.owner().map_or(Self::NoOnes, Self::Of)
     }
 
-    /// Whether this is someone's who is looked for.
+    /// Whether this belongs to the owner that is searched for.
     pub fn includes(&self, owner: Option<&str>) -> bool {
         match self {
             Whose::Anyones => true,

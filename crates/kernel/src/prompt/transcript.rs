@@ -314,7 +314,7 @@ fn kept(seq: u64, agent: Option<&AgentName>, journal: &dyn Journal) -> Vec<Messa
     kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default()
 }
 
-/// One turn and what came of its calls.
+/// One turn and the outcome of its calls.
 struct Turned<'a> {
     end: &'a TurnEnd,
     calls: &'a [CallLine],

@@ -114,7 +114,7 @@ impl Session {
         frame.is_some_and(|frame| matches!(frame.kind, FrameKind::Call { .. }))
     }
 
-    /// The gate spoke about an agent's call: its agent decides what comes of it.
+    /// The gate spoke about an agent's call: its agent decides what follows.
     pub(super) fn call_judged(&mut self, child: FrameId, judgement: &Judgement) {
         self.clear_ready(child);
         let Some(parent) = self.frames.get(&child).and_then(|frame| frame.parent) else { return };
@@ -124,7 +124,7 @@ impl Session {
         self.look_at_calls(parent);
     }
 
-    /// Whether what came of a call is for the model. A write of which no one knows whether it
+    /// Whether the outcome of a call is for the model. A write of which no one knows whether it
     /// happened is for a person, also one that may be repeated under its key: the model would make
     /// a call with another. A command that failed is a person's too, however far it got.
     pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {

@@ -70,8 +70,8 @@ impl Session {
 
     fn request_call(&mut self, request: &CallRequest, seq: u64) {
         let replaced = request.replaces.and_then(|replaced| self.calls.remove(&replaced));
-        // The same id once more: no one knows what came of it when it was sent before, and that
-        // it does not go out now, or is not even admitted, tells no one.
+        // The same id once more: its outcome when it was sent before is unknown, and stays so if
+        // it does not go out now, or is not even admitted.
         let sent_before = request.replaces == Some(request.call);
         let pins = replaced.filter(|_| sent_before).and_then(|replaced| replaced.pins);
         self.forget_ask_of(request.frame);

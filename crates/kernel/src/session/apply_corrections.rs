@@ -36,7 +36,7 @@ impl Session {
         self.enter(entry.child, Some(entry.start.clone()));
     }
 
-    /// What it found is the reply to the ask, or stays for whoever is asked next.
+    /// What it found is the reply to the ask, or stays for the next rule or person that is asked.
     pub(super) fn end_correction(&mut self, end: &CorrectionEnd) {
         self.forget_call_of(end.child);
         self.forget_ask_of(end.child);

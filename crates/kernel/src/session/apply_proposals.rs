@@ -39,7 +39,7 @@ impl Session {
         self.wake_above(end.frame);
     }
 
-    /// What the rule came to that asked, for whoever is asked next.
+    /// The result of the rule that asked, for the next rule or person that is asked.
     fn keep_proposal(&mut self, end: &ProposalEnd) {
         let found = Box::new(end.found.clone());
         self.with_frame(end.frame, |frame| {

@@ -57,7 +57,7 @@ impl Session {
         self.wake_above(frame);
     }
 
-    /// Hands what came of an ask to the call that wants it; the ask has done its work then.
+    /// Hands the outcome of an ask to the call that wants it; the ask has done its work then.
     pub(super) fn give(&mut self, ask: &Ask, reply: Option<&Reply>) {
         let Some(wanted) = &ask.wanted else { return };
         let call = wanted.call.call_id;

@@ -224,7 +224,7 @@ pub enum AgentPhase {
     Calls,
     /// Nothing: this is its answer.
     Said(Arc<str>, Stop),
-    /// It cannot go on by itself.
+    /// It cannot continue by itself.
     Failed(crate::values::fault::Fault),
 }
 

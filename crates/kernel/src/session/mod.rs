@@ -176,7 +176,7 @@ pub struct Run {
     pub paused: bool,
     /// Why it is being closed, once no new effect may start.
     pub closing: Option<Closing>,
-    /// The run that must be over before this one goes on.
+    /// The run that must be over before this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<RunId>,
     /// How often it was claimed without progress.
@@ -230,13 +230,13 @@ pub struct OpenCall {
     pub started_at: Option<Millis>,
     /// What it pins of its tool, once admitted.
     pub pins: Option<Pins>,
-    /// What came of all that it wanted, once it was sent again with it.
+    /// The answers to all that it wanted, once it was sent again with it.
     pub given: Arc<Given>,
     /// How often it wanted something.
     pub rounds: u32,
-    /// It continues elsewhere, and was sent again only to learn what comes of it.
+    /// It continues elsewhere, and was sent again only to learn its outcome.
     pub goes_on: bool,
-    /// It was sent before, and no one knows what came of that: by a process that is gone, or
+    /// It was sent before, and the outcome is unknown: by a process that is gone, or
     /// before it was repeated under its id.
     pub sent_before: bool,
 }

@@ -52,7 +52,7 @@ impl Session {
         open.filter(move |ask| moves(ask)).filter_map(|ask| Some((ask, ask.held.as_ref()?)))
     }
 
-    /// Whether rules hold all that the run asks, so that it goes on without anyone.
+    /// Whether rules hold all that the run asks, so that it continues without a person.
     pub fn is_held(&self, run: RunId) -> bool {
         let mut asks = self.open_asks(run).peekable();
         asks.peek().is_some() && asks.all(|ask| ask.held.is_some())

@@ -196,7 +196,7 @@ pub struct Call {
     pub timeout_ms: u64,
     /// How many bytes its output may have.
     pub output_bytes_max: usize,
-    /// What came of what it wanted when it was called before.
+    /// The answers to what it wanted when it was called before.
     pub given: Arc<Given>,
     /// What the caller can do for it.
     pub can: Abilities,
@@ -343,9 +343,9 @@ pub enum ToolOutput {
     Wants(Box<Wants>),
 }
 
-/// What a tool needs before it can go on. One that needs nothing has begun, and continues elsewhere
-/// under its state: it is called again to learn the outcome, and however often it is called
-/// with that state, nothing happens twice. Only a caller that can come back learns so.
+/// What a tool needs before it can continue. One that needs nothing has begun, and continues
+/// elsewhere under its state: it is called again to learn the outcome, and however often it is
+/// called with that state, nothing happens twice. Only a caller that can come back learns so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wants {
     /// What it needs, by a key of its own.
@@ -389,7 +389,7 @@ impl Want {
     }
 }
 
-/// What came of what a tool wanted.
+/// The answer to what a tool wanted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Given {
     /// The answers so far, by the tool's keys: for a form or a page `{action, content?}`, else what

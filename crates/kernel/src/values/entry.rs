@@ -25,7 +25,7 @@ pub struct Entry {
     pub result: EntryResult,
 }
 
-/// What came of a finished call.
+/// The outcome of a finished call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EntryResult {

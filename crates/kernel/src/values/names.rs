@@ -100,7 +100,7 @@ fn is_itself(name: &str, alphabet: Alphabet) -> bool {
 }
 
 /// The short name for models: `.` is `__` as `::` is, and a `__` stays. Two names may be written
-/// alike, so whoever shows several tools writes those by [`escaped_for_models`].
+/// alike, so code that shows several tools writes those by [`escaped_for_models`].
 pub fn for_models(name: &str) -> String {
     if is_itself(name, Alphabet::Model) {
         return within_models(name.to_owned(), name);
@@ -121,8 +121,8 @@ pub fn shortened(written: &str) -> String {
     inward(written, Alphabet::Model).map_or_else(|| written.to_owned(), |name| for_models(&name))
 }
 
-/// One that is too long for some provider ends in digits of its name's hash; whoever shows it keeps
-/// what it stands for, since it cannot be turned back.
+/// One that is too long for some provider ends in digits of its name's hash; code that shows it
+/// keeps what it stands for, since it cannot be turned back.
 fn within_models(mut written: String, name: &str) -> String {
     if written.len() > MODEL_NAME_CHARS_MAX {
         let hash = ContentHash::of(name.as_bytes());
@@ -157,7 +157,7 @@ pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
 }
 
 /// What is found by the name that was written so; none if nothing is written so. Whether a name is
-/// written so is looked at only where something is found by it.
+/// written so is checked only where something is found by it.
 pub fn found_inward<T>(
     written: &str,
     alphabet: Alphabet,

@@ -156,7 +156,7 @@ mod tests {
         for ask in asks {
             let mut bucket = Bucket::default();
             assert_eq!(bucket.take(rate(2), Millis(9_000_000_000)), Ok(()));
-            // Whoever asks all the time, and is refused, is not held up by it.
+            // A caller who asks all the time, and is refused, is not held up by it.
             let refused =
                 (0_i64..).take_while(|second| ask(&mut bucket, Millis(second * 1_000)).is_err());
             assert_eq!(refused.count(), 30, "as if it were empty, not until the old time comes");

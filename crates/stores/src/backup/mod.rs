@@ -125,7 +125,7 @@ impl Source {
 }
 
 /// Makes a data folder out of a backup: one that is absent or empty. The backup is checked while it
-/// is copied, and a data folder comes of it only if it is whole. Blocks until that is done.
+/// is copied, and it becomes a data folder only if it is whole. Blocks until that is done.
 pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, BackupError> {
     let manifest = read_manifest(from)?;
     let draft = Draft::begin(into, Some(from))?;

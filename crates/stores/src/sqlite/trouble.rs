@@ -61,7 +61,7 @@ pub(crate) fn is_failed_sync(error: &Error) -> bool {
 }
 
 /// Whether a checkpoint failed in a way that must not be tried again: by a sync, or by a read or a
-/// write that the disk did not do. Commits may go on to work then, on a log that only grows.
+/// write that the disk did not do. Commits may still work then, on a log that only grows.
 pub(crate) fn is_failed_checkpoint(error: &Error) -> bool {
     is_failed_sync(error)
         || (error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) && !is_full(error))

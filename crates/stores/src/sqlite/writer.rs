@@ -29,7 +29,7 @@ const COMMITS_PER_LOOK: u32 = 16;
 const SMALL_JOBS: usize = 8;
 const SMALL_BYTES: usize = 16 * 1024;
 
-/// What came of a job.
+/// The outcome of a job.
 type Answer = Result<(), StoreError>;
 
 /// Writes to one SQLite database.
@@ -653,8 +653,8 @@ mod tests {
     const LARGE: i64 = 5_000_000;
 
     /// A writer whose log is due for a checkpoint, on a disk that does not do this for the database
-    /// any more: what came of the append, how the store is, and whether the writer and the process
-    /// ended.
+    /// any more: the outcome of the append, how the store is, and whether the writer and the
+    /// process ended.
     fn checkpoint_on(failing: Failing) -> (Option<Answer>, Answer, bool, bool) {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::new(Arc::new(Power::default()), false);

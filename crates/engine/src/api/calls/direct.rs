@@ -68,7 +68,7 @@ impl Tools<'_> {
         self.call_with(caller, CallRequest::new(tool.clone(), arguments, wait_ms)).await
     }
 
-    /// Calls a tool, or a plan as a tool. Under a key a repeat gets what came of the first, and
+    /// Calls a tool, or a plan as a tool. Under a key a repeat gets the outcome of the first, and
     /// calls nothing. A read has no run that a key could stand for: it is simply read again. A tool
     /// without a journal is called again under the same id.
     pub async fn call_with(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
@@ -363,8 +363,8 @@ fn called(report: RunReport) -> CallReport {
     }
 }
 
-/// What came of the run of one tool: one that found no place is refused like one that never became
-/// a run. The run of a plan is not, for its other steps may have done something.
+/// The outcome of the run of one tool: one that found no place is refused like one that never
+/// became a run. The run of a plan is not, for its other steps may have done something.
 fn called_alone(report: RunReport) -> Result<CallReport> {
     let refused = [RATE_LIMITED, TOO_MANY_CALLS, CIRCUIT_OPEN];
     let crowd = |fault: &&Fault| refused.contains(&fault.name.as_str());

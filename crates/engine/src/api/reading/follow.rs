@@ -1,4 +1,4 @@
-//! Sessions and runs as they go on, for their followers: the status first, then every
+//! Sessions and runs as they change, for their followers: the status first, then every
 //! event in the order of the journal, after any sequence. The journal is read page by page, when
 //! the reader wants more; commits only wake. So a slow reader costs one page, and a late one gets
 //! what an early one got. Pieces of turns come on the side, to followers that want them and keep

@@ -169,7 +169,7 @@ impl Driver {
             .iter()
             .filter_map(|id| session.frames.get(id))
             .filter(|frame| frame.run == run && frame.state == FrameState::AtStep)
-            // A call of an agent is no step by itself: what comes of it is the agent's.
+            // A call of an agent is no step by itself: its outcome is the agent's.
             .filter(|frame| !matches!(frame.kind, FrameKind::Call { .. }))
             .filter_map(|frame| Some((frame.id, frame.step.clone()?)))
             .collect();

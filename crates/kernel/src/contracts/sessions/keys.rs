@@ -4,10 +4,10 @@ use crate::contracts::Read;
 use crate::journal::projection::OnceRow;
 use crate::values::ids::RealmId;
 
-/// What came of keyed requests. An append writes the row, in its transaction (`Append::once`): of
+/// Outcomes of keyed requests. An append writes the row, in its transaction (`Append::once`): of
 /// two requests with one key one is refused there, and finds here what the other one did.
 pub trait Keys: Send + Sync {
-    /// What came of a keyed request.
+    /// The outcome of a keyed request.
     fn once<'a>(
         &'a self,
         realm: &'a RealmId,

@@ -269,7 +269,7 @@ fn unescaped(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// Builds the tree. Its functions give nothing when it is pointless to go on; the reason is then
+/// Builds the tree. Its functions give nothing when it is pointless to continue; the reason is then
 /// among the mistakes.
 struct Builder<'t> {
     subject: &'t Subject,

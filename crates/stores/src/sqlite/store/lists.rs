@@ -1,4 +1,4 @@
-//! Lists, and what came of keyed requests.
+//! Lists, and outcomes of keyed requests.
 
 use super::super::trouble::Result;
 use crate::sqlite::SqliteStore;

@@ -1,4 +1,4 @@
-//! Runs of contexts in the order of their last change. Each combination of what is looked for has
+//! Runs of contexts in the order of their last change. Each combination of filters has
 //! an index that gives the rows in this order, so that a page costs the same however many runs
 //! there are; only to count them all are they passed, in the index alone.
 
@@ -47,7 +47,7 @@ fn place_of(cursor: &str) -> Result<Place> {
     read().ok_or_else(|| bad_cursor(cursor))
 }
 
-/// What is looked for in one pass: of one status, or of any.
+/// The filter of one pass: of one status, or of any.
 struct Sought<'f> {
     realm: &'f RealmId,
     filter: &'f RunFilter,

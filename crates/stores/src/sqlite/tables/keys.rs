@@ -14,7 +14,7 @@ const FIND: &str = "SELECT subject, route, key, body_digest, run, ask, created_a
 const WRITE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_digest, run, ask, \
      created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
-/// What came of a keyed request.
+/// The outcome of a keyed request.
 pub(crate) fn find(
     connection: &Connection,
     realm: &RealmId,
