@@ -204,7 +204,7 @@ impl Failure {
         let (status, extra) = (self.status, self.extra_header());
         let used_up = self.told.quota.and_then(|quota| rate_limit(quota, self.told.retry_ms));
         let mut own = std::mem::take(&mut self.headers);
-        // What a door says itself goes before what its status says.
+        // What a door says itself takes precedence over what its status says.
         let extra = extra.filter(|(name, _)| own.iter().all(|(given, _)| given != name));
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),

@@ -226,7 +226,7 @@ async fn dispatch(
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> Done {
     match report {
         CallReport::Done(output) => Done::new(content(spec, &output)),

@@ -208,12 +208,12 @@ impl RemoteParts {
     }
 }
 
-/// What came of a login that somebody came back from.
+/// The outcome of a login that a user came back from.
 pub struct LoggedIn {
     /// The upstream that it was for.
     pub upstream: Arc<Upstream>,
-    /// What whoever began it must send before it counts: so it is theirs, whoever followed
-    /// the link.
+    /// The code that the user who began it must send before it counts: the login is theirs, even
+    /// if another person followed the link.
     pub code: Option<String>,
 }
 

@@ -161,7 +161,7 @@ impl Board {
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Has it looked at soon, without waiting for what comes of it.
+    /// Has it checked soon, without waiting for the result.
     pub(crate) fn look_soon(&self) {
         let (answer, _) = oneshot::channel();
         // Where it is full, the keeper looks anyway.
@@ -240,7 +240,7 @@ impl Board {
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Waits until it was tried for the first time, whatever came of that.
+    /// Waits until it was tried for the first time, whatever the outcome.
     pub(crate) async fn tried(&self) {
         let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
     }

@@ -20,7 +20,7 @@ const INPUT_MODES: [&str; 3] = ["text/plain", "application/json", "application/o
 /// The media types of answers.
 pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
 
-/// Refuses a message that is none, or too large.
+/// Refuses a message that is invalid or too large.
 pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message> {
     let missing = |member: &str| {
         let field = format!("message.{member}");

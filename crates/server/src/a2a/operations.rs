@@ -23,7 +23,7 @@ use wire::a2a::request::{SendMessageConfiguration, SendMessageRequest};
 use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{VERSION, VERSION_UNNAMED};
 
-/// How long one wait for a task takes before it is looked at again, where no limit is set.
+/// How long one wait for a task takes before it is polled again, where no limit is set.
 const WAIT_MS: u64 = 60_000;
 
 /// Which version of A2A a client speaks. What is done is the same in all of them.

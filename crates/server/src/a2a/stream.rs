@@ -25,7 +25,7 @@ pub(super) trait Writes: Send + 'static {
     /// An event; `is_last` where the stream ends after it, which 0.3 wants to be said.
     fn event(&self, response: &StreamResponse, is_last: bool) -> Self::Event;
 
-    /// The last event of a stream that cannot go on.
+    /// The last event of a stream that cannot continue.
     fn error(&self, error: A2aError) -> Self::Event;
 }
 

@@ -43,8 +43,8 @@ impl HeldVault {
     }
 }
 
-/// The keys of a data folder that are good now, by id; the folder is let go of again. Whoever puts
-/// a folder back must know them.
+/// The keys of a data folder that are good now, by id; the folder is released again. An
+/// operator who restores a folder must know them.
 pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
     let (system, limits) = (system(), Arc::new(Limits::default()));
     let fatal = Arc::new(|why: String| tracing::error!("{why}"));

@@ -144,7 +144,7 @@ impl Stopper {
     }
 }
 
-/// Builds a server on the current tokio runtime and lets it go on with what it left undone.
+/// Builds a server on the current tokio runtime and lets it resume what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Behind { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
     let (brought, mut setup) = brought(setup);
@@ -214,7 +214,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     })
 }
 
-/// Writes down that the server began, lets it go on with what it left undone, and removes from the
+/// Writes down that the server began, lets it resume what it left undone, and removes from the
 /// audit what is too old from now on. Gives who makes and removes realms.
 async fn go_on(
     engine: &Engine,

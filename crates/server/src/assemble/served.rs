@@ -51,7 +51,7 @@ pub(super) struct Inside {
 pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     let Inside { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
     let (backup, cursors) = (ground.opened.backup.clone(), Cursors::new(&ground.keys));
-    // Whoever needs a credential sees only a part of what there is.
+    // A caller who needs a credential sees only a part of what there is.
     let cursors = if entrance.base().is_some() { cursors.only_sealed() } else { cursors };
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);

@@ -18,7 +18,7 @@ pub(super) struct Configured {
     pub(super) running: Option<Running>,
 }
 
-/// What came of a change of the settings.
+/// The outcome of a change of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct TakenUpstreams {
     /// The names of those that came, changed or went.

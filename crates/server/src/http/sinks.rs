@@ -1,5 +1,5 @@
 //! `/api/v1/sinks`: where events go, how far each sink came, its log of deliveries, an event sent
-//! once more, a sink that is gone let go on, and one that is not configured any more forgotten.
+//! once more, a sink that is gone resumed, and one that is not configured any more forgotten.
 
 use super::tools::{PageQuery, paged};
 use crate::http::streams::feed::after_row;

@@ -1,4 +1,4 @@
-//! What comes of a request: members of a result, and how they are written for the client's
+//! The answer to a request: members of a result, and how they are written for the client's
 //! version. The stateless version wants to read in each result of what kind it is and who we are.
 
 use super::client::Version;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use wire::jsonrpc::{Id, RpcError};
 use wire::mcp::META_SERVER;
 
-/// What comes of a request.
+/// The answer to a request.
 pub(crate) type Answered = Result<Outcome, RpcError>;
 
 /// A result, not yet written for a version.

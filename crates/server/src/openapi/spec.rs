@@ -14,7 +14,7 @@ pub(crate) struct Described {
     pub(crate) errors: Refusals,
 }
 
-/// These routes as OpenAPI 3.1, with all members by name: whoever compares two releases sees what
+/// These routes as OpenAPI 3.1, with all members by name: a comparison of two releases shows what
 /// changed, and not in which order the tables of routes stand.
 pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
     let mut shapes = Shapes::default();

@@ -1,5 +1,5 @@
 //! Realms are made and removed while the server runs. A removal is durable before it is answered;
-//! what the realm owned goes afterwards, slice by slice, and the next start goes on with what is
+//! what the realm owned goes afterwards, slice by slice, and the next start continues with what is
 //! left.
 
 use super::files::ServedFiles;

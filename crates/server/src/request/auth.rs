@@ -229,7 +229,7 @@ impl Entrance {
         checked.visitor(&arrival, verified, here).map(Some)
     }
 
-    /// Whether the caller may administer, too, whoever it is.
+    /// Whether the caller, of any kind, may also administer.
     pub(crate) fn everybody_administers(&self) -> bool {
         matches!(&self.rule, Rule::Local(local) if matches!(local.admin, Admin::Everybody))
     }

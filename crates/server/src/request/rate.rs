@@ -70,7 +70,7 @@ impl CallerRates {
         Self { of, all: SharedRate::per_minute(count), shares, buckets: Mutex::default() }
     }
 
-    /// Takes a token of a caller now. Its own is looked for first: who comes too often takes
+    /// Takes a token of a caller now. Its own is tried first: who comes too often takes
     /// nothing from others.
     pub(crate) fn take(&self, caller: &Caller, now: Millis) -> Result<(), TooSoon> {
         let portion = self.shares.portion(&caller.realm);

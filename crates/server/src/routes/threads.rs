@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use kernel::values::caller::Act;
 use wire::conversations::{ResumeThread, RunThread, ThreadAnswer};
 
-/// What a request in a thread comes to.
+/// The result of a request in a thread.
 const THREAD_ANSWERS: &[Answer] = &[
     answer(
         200,

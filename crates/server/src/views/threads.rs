@@ -1,5 +1,5 @@
-//! Conversations as `/run` and `/resume` show them: what someone has to do, what came of a run, and
-//! the state of a request.
+//! Conversations as `/run` and `/resume` show them: what someone has to do, the outcome of a run,
+//! and the state of a request.
 
 use crate::problem::{Failure, Result};
 use axum::http::StatusCode;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use wire::a2a::message::{Message, Part, Role};
 use wire::a2a::task::{StreamResponse, Task, TaskState};
 
-/// How soon a task is looked at again; twice as long each time.
+/// The first delay before a task is polled again; twice as long each time.
 const LOOK_MS: u64 = 100;
 /// How long at most.
 const LOOK_MS_MAX: u64 = 5_000;

@@ -150,7 +150,7 @@ impl Endpoint {
         }
     }
 
-    /// What came of an operation that was sent so.
+    /// The outcome of an operation that was sent so.
     pub(super) fn read(
         &self,
         operation: &Operation,

@@ -106,7 +106,7 @@ fn extensions(card: &Card) -> Option<&'static str> {
     }
 }
 
-/// Where an agent is looked for, and as whom.
+/// Where to look for an agent, and as whom.
 struct Prepared {
     places: Places,
     way: Way,

@@ -45,7 +45,7 @@ const CONNECTING_MS: u64 = 2_000;
 /// How often one call asks again because its server wants more.
 const ROUNDS_MAX: u32 = 16;
 
-/// How many updates of resources wait for whoever watches them; who is slower misses the oldest.
+/// How many updates of resources wait for a watcher; a slower one misses the oldest.
 const UPDATES_MAX: usize = 64;
 
 /// How many opened pages wait for those interested; those that are missed are checked later.

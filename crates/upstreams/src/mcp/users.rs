@@ -85,8 +85,8 @@ impl Users {
         }
     }
 
-    /// Someone came back from a login that is kept at this place: the code that whoever began it
-    /// must send, if they must.
+    /// Someone came back from a login that is kept at this place: the code that the user who began
+    /// it must send, if they must.
     pub(crate) async fn finish(
         &self,
         place: &str,

@@ -62,7 +62,7 @@ pub(super) struct State {
     pub(super) is_proven: bool,
     /// How many tokens, pages and looks at the server there were.
     pub(super) counts: Counts,
-    /// What came of the last look at the server, if that helps no one.
+    /// The result of the last check of the server, if that helps no one.
     pub(super) fruitless: Option<Result<Answered>>,
     /// Since when it is not tried to renew the token, and why.
     resting: Option<(Millis, Trouble)>,

@@ -1,5 +1,5 @@
-//! Who finished a login. Anyone may follow a link, and with it would lend their account to whoever
-//! sent it: the token of a login that somebody began for themselves counts only once they send the
+//! Who finished a login. Anyone may follow a link, and with it would lend their account to its
+//! sender: the token of a login that a user began for themselves counts only once they send the
 //! code that the page shows at its end, with their own credential.
 
 use super::account::{Account, stopping};
@@ -19,7 +19,7 @@ const LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 /// How many letters a code has: 60 bits.
 const CODE_CHARS: usize = 12;
 
-/// What came of a login that someone came back from.
+/// The outcome of a login that a user came back from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finished {
     /// Its token is in use.

@@ -1,4 +1,4 @@
-//! Requests to a token endpoint: what is asked for and what comes of it. No secret of either side
+//! Requests to a token endpoint: what is asked for, and the outcome. No secret of either side
 //! is ever told.
 
 use super::kept::{Given, Token};

@@ -55,7 +55,7 @@ pub(super) fn or_null(mut written: Map<String, Value>) -> Value {
     if written.is_empty() {
         return Value::Object(written);
     }
-    // What holds beside the type would go on refusing null.
+    // What holds beside the type would still refuse null.
     let has_more = LISTS_OF_SELF.iter().chain(&OF_SELF).any(|name| written.contains_key(*name));
     let said = if has_more { None } else { written.remove("type") };
     let Some(said) = said else {

@@ -1,4 +1,4 @@
-//! Words for what came of a case, and counts of the paths that cases took.
+//! Words for the outcome of a case, and counts of the paths that cases took.
 
 use super::*;
 use kernel::definition::pipeline::TallyRow;

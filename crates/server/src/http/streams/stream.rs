@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// A client that hears nothing for so long hears that we are still here.
 const HEARTBEAT_MS: u64 = 15_000;
-/// How often it is looked whether who follows may see something else.
+/// How often the stream checks whether its reader may see something else.
 const RIGHTS_MS: u64 = 500;
 /// How soon a client that lost the stream comes back.
 pub(in crate::http) const RETRY: Duration = Duration::from_millis(2_000);
@@ -40,7 +40,7 @@ pub(crate) trait Source: Send + 'static {
     /// Waits until there may be more.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// The last event, where it cannot go on.
+    /// The last event, where it cannot continue.
     fn broken(&self, doors: &Doors, failure: Failure) -> Self::Event;
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn pieces<S: Source>(
     })
 }
 
-/// The last event of a stream that cannot go on, where it has none of its own.
+/// The last event of a stream that cannot continue, where it has none of its own.
 pub(in crate::http) fn broken_off(failure: &Failure) -> Event {
     told("error", &json!({"code": failure.code(), "detail": failure.message()}))
 }

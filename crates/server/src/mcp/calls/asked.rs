@@ -37,7 +37,7 @@ struct Notes {
     misfits: u32,
 }
 
-/// What came of one answer.
+/// The outcome of one answer.
 enum Taken {
     /// The ask is decided, by this answer or another.
     Decided,

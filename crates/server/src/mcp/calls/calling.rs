@@ -32,7 +32,8 @@ use wire::mcp::{META_IDEMPOTENCY_KEY, TASKS};
 const FIRST_LOOK_MS: u64 = 100;
 /// The shortest time between two tellings of a run's progress.
 const PROGRESS_MS: u64 = 500;
-/// How often, and how long after each other, a left run is looked for before it can be cancelled.
+/// How often, and how long after each other, the server looks for an abandoned run before it can be
+/// cancelled.
 const CANCEL_TRIES: u32 = 10;
 const CANCEL_PAUSE_MS: u64 = 100;
 

@@ -1,5 +1,6 @@
-//! What comes of a call, as MCP writes it: a result in the shape of the client's version, or a task
-//! that stands for a run. Results are written straight into text; most calls need nothing else.
+//! The outcome of a call, as MCP writes it: a result in the shape of the client's version, or a
+//! task that stands for a run. Results are written straight into text; most calls need nothing
+//! else.
 
 use super::wanting::lacking;
 use crate::mcp::answer::{Answered, Kind, Outcome};
@@ -143,7 +144,7 @@ fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
     }
 }
 
-/// A run that is not over, in words: where it stands and how to go on with it. A tool that promises
+/// A run that is not over, in words: where it stands and how to continue it. A tool that promises
 /// a structure cannot be answered without it, so there this counts as an error.
 pub(crate) fn unfinished(report: &RunReport, spec: &ToolSpec, version: Version) -> Outcome {
     let promised = spec.output_schema.is_some() && version >= Version::June2025;

@@ -60,8 +60,8 @@ pub(crate) async fn wanted<'r>(
         return Ok(None);
     }
     let Some(wants) = asks.wanted(asked).await.map_err(trouble)? else { return Ok(None) };
-    // A page has a name of ours in the versions with a handshake, and whoever cannot open it is
-    // told where it is: it is shown as an ask.
+    // A page has a name of ours in the versions with a handshake, and a client that cannot open it
+    // gets its address: it is shown as an ask.
     let client = &calling.exchange.client;
     let only_pages = wants.inputs.values().all(|want| matches!(want, Want::Url { .. }));
     let as_ask = only_pages && !(client.version.is_modern() && opens_pages(client));

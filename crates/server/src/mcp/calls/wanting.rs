@@ -41,7 +41,7 @@ pub(crate) fn as_sent<'de, D: Deserializer<'de>>(
     Value::deserialize(deserializer).map(Some)
 }
 
-/// What comes of wanting something.
+/// The outcome of wanting something.
 pub(crate) enum Wanted {
     /// It is there: call again with it.
     Again(Given),
@@ -54,7 +54,7 @@ pub(crate) enum Wanted {
 struct Carried {
     /// What it was asked for.
     wanted: BTreeMap<String, Expected>,
-    /// What came of earlier rounds, and the tool's own state.
+    /// The answers of earlier rounds, and the tool's own state.
     given: Given,
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn what(method: &str, name: &str, arguments: &Value) -> String {
     format!("{method} {name} {}", canonical::digest(arguments))
 }
 
-/// What came of what a tool or prompt wanted before, out of a request that is sent again. Keys that
-/// no one asked for are ignored.
+/// The answers to what a tool or prompt wanted before, out of a request that is sent again. Keys
+/// that no one asked for are ignored.
 pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result<Given, RpcError> {
     gathered(exchange, retry, opened(exchange, retry, bound)?)
 }
@@ -382,7 +382,7 @@ impl Expected {
         }
     }
 
-    /// Refuses an answer under this key that is none.
+    /// Refuses an invalid answer under this key.
     pub(crate) fn check(&self, engine: &Engine, key: &str, answer: &Value) -> Result<(), RpcError> {
         self.fits(engine, answer).map_err(|wrong| unfit(key, &wrong))
     }

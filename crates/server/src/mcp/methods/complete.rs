@@ -1,5 +1,5 @@
-//! `completion/complete`: how an argument of a prompt, or a variable of a resource template, could
-//! go on.
+//! `completion/complete`: completions of an argument of a prompt, or of a variable of a resource
+//! template.
 
 use super::resources::all_templates;
 use crate::mcp::answer::{Answered, Outcome};
@@ -33,7 +33,7 @@ pub(crate) async fn complete(exchange: Exchange) -> Answered {
             return Ok(completed(found));
         }
     }
-    // A shelf need not know how to go on with what it holds.
+    // A shelf need not know how to complete what it holds.
     if is_known(&exchange, &of) {
         Ok(completed(Vec::<String>::new().into()))
     } else {

@@ -30,7 +30,7 @@ pub(super) fn filled(plan: &ToolSpec, given: &Map<String, Value>) -> Value {
     })
 }
 
-/// How an argument could go on: the values that its schema lists.
+/// Completions of an argument: the values that its schema lists.
 pub(super) fn choices(plan: &ToolSpec, argument: &str, typed: &str) -> Vec<String> {
     let Some(schema) = plan.input_schema["properties"].get(argument) else { return Vec::new() };
     let listed: Vec<Value> = match (&schema["enum"], &schema["const"]) {

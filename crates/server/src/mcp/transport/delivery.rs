@@ -178,7 +178,7 @@ pub(crate) struct Handling {
     told: Option<mpsc::Receiver<String>>,
 }
 
-/// What comes of it, step by step.
+/// Its answer, step by step.
 enum Step {
     /// Something to send.
     Told(String),
@@ -314,7 +314,7 @@ async fn alone(handling: &mut Handling) -> Answered {
     }
 }
 
-/// Carries what comes of a request to its stream.
+/// Carries the answer to a request to its stream.
 async fn carry(mut handling: Handling, replay: Arc<Replay>) {
     loop {
         match handling.step().await {

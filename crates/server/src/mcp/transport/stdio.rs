@@ -33,7 +33,7 @@ use wire::mcp::MODERN;
 
 /// How many lines wait to be written.
 const LINES_MAX: usize = 256;
-/// How long requests may go on after the client closed its end.
+/// How long requests may continue after the client closed its end.
 const DRAIN_MS: u64 = 3_000;
 
 /// Serves one client until it closes its end, or its credential ends.
@@ -249,7 +249,7 @@ impl Pipe {
     }
 }
 
-/// What comes of a request at once.
+/// The immediate answer to a request.
 enum Begun {
     /// Its answer.
     Answered(String),

@@ -99,7 +99,7 @@ fn is_taken(error: &PeerError) -> bool {
     error.kind == PeerErrorKind::Refused(409)
 }
 
-/// Whether the other side refuses only the place at which we want to go on.
+/// Whether the other side refuses only the place at which we want to continue.
 fn is_forgotten(error: &PeerError, place: &StreamPlace) -> bool {
     matches!(error.kind, PeerErrorKind::Refused(400 | 409 | 410 | 412)) && place.last_id.is_some()
 }

@@ -48,7 +48,7 @@ impl Response {
         }
     }
 
-    /// Whether what came of its body is not HTTP, as far as that is known.
+    /// Whether its body turned out not to be HTTP, as far as that is known.
     pub(crate) fn is_garbled(&self) -> bool {
         match self {
             Response::Plain(response) => response.body.is_garbled(),

@@ -143,7 +143,7 @@ async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
             Shared::NeedsOwn => return None,
             Shared::Later => {}
         }
-        // Whichever comes first, it is looked at again.
+        // Whichever comes first, it is checked again.
         let _ = link.parts.within(places::wait_ms(waited_ms), changes.changed()).await;
     }
 }

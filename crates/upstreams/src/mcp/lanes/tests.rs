@@ -310,7 +310,7 @@ async fn asked(tool: &dyn Tool, user: &str) -> Wants {
     wants
 }
 
-/// What comes of this user's answer.
+/// The outcome of this user's answer.
 async fn answered(tool: &dyn Tool, user: &str, wants: &Wants) -> String {
     let reply = json!({"action": "accept", "content": {"name": user}});
     let call = call(json!({"user": user}), given(wants, &reply));

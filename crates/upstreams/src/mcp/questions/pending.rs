@@ -33,7 +33,7 @@ impl Whose {
     /// Of this call.
     pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-        // What a caller calls directly may go on in a run, which administers nothing.
+        // What a caller calls directly may continue in a run, which administers nothing.
         let caller = Caller { admin: false, ..caller.clone() };
         Self { caller, tool, arguments }
     }

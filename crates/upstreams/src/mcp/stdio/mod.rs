@@ -312,8 +312,8 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
     }
 }
 
-/// Reads over a message that is too long: only whoever waits for it loses something. None where it
-/// does not end.
+/// Reads over a message that is too long: only the caller that waits for it loses something. None
+/// where it does not end.
 async fn pass_over(
     shared: &Shared,
     input: &mut (impl AsyncBufRead + Unpin),

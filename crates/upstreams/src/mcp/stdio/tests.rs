@@ -20,7 +20,7 @@ use wire::jsonrpc::Id;
 
 /// Longer than anything here takes on a busy machine.
 const LONG_MS: u64 = 60_000;
-/// How soon whoever sleeps sees that the clock was put forward.
+/// How soon a sleeper sees that the clock was put forward.
 const STEP: Duration = Duration::from_millis(10);
 
 /// A server that does what the method says.
@@ -249,7 +249,7 @@ fn broken(incoming: Incoming) -> PeerError {
     }
 }
 
-/// The processes of a group that live; whoever is dead and not reaped by its parent does not.
+/// The processes of a group that live; one that is dead and not reaped by its parent does not.
 fn living(group: i64) -> Vec<String> {
     let stats = fs::read_dir("/proc").unwrap().flatten();
     let stats = stats.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());

@@ -187,7 +187,7 @@ impl Calling<'_> {
             talk.asked();
         }
         match asked {
-            // It may go on without; whether it could is for it to say.
+            // It may continue without; whether it could is for it to say.
             Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
                 talk.lacks = talk.lacks.and(&want);
                 self.reply(talk, &id, Err(nobody(&want))).await?;

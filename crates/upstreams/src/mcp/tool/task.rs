@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
 
-/// How often a task is looked at where its server does not say.
+/// How often a task is polled where its server does not say.
 const POLL_MS: u64 = 1_000;
 /// How often a server may want its task to be looked at.
 const POLL_MS_MIN: u64 = 50;

@@ -129,7 +129,7 @@ fn failed_with(era: Era, incoming: Incoming) -> ToolError {
     called.unwrap_err()
 }
 
-/// What comes of a call that this comes back for.
+/// The outcome of a call that gets this answer.
 fn after(era: Era, incoming: Incoming) -> (HowFar, String, String) {
     let error = failed_with(era, incoming);
     (error.how, error.fault.name, error.fault.message)
@@ -383,7 +383,7 @@ fn a_call_that_is_gone_is_made_again_and_not_asked_again() {
         let (second, asked) = join(called(&*tool, again.clone()), server).await;
         let more = wants(second);
         assert!(more.inputs.keys().all(|key| !again.inputs.contains_key(key)), "{more:?}");
-        // What came of earlier rounds stays with the caller.
+        // The answers of earlier rounds stay with the caller.
         let mut last = given(&more, &accepted());
         last.inputs.extend(again.inputs);
         let server = async {

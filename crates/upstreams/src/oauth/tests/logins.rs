@@ -285,7 +285,7 @@ async fn many_who_are_refused_at_once_look_at_the_server_once() {
     scene.document(ISSUER, |document| document["issuer"] = json!("https://evil.test"));
     assert!(refused().await.iter().all(Result::is_err));
     assert_eq!(scene.site.asked(ISSUER).len(), 1);
-    // Whoever comes later looks anew.
+    // A later caller looks again.
     scene.rule(|rules| rules.documents.clear());
     assert!(refused().await.iter().all(|answered| *answered == Ok(Answered::NotOurs)));
     assert_eq!(scene.site.asked(ISSUER).len(), 2);

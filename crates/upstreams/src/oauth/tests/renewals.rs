@@ -234,7 +234,7 @@ async fn a_token_that_another_process_renewed_is_taken_over() {
     assert_eq!((renewals(&scene), last_bearer(&scene).as_deref()), (1, Some("token-2")));
 }
 
-/// A clock that stands still, on which waits for a moment last until somebody lets them go on.
+/// A clock that stands still, on which waits for a moment last until the test lets them continue.
 struct Looking {
     still: Arc<Still>,
     waits: watch::Sender<usize>,

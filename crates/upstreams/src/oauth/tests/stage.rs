@@ -71,7 +71,7 @@ pub(super) struct Rules {
     pub(super) good: BTreeMap<String, String>,
     /// What a token must be good for, by method; the others need none.
     pub(super) needs: BTreeMap<&'static str, &'static str>,
-    /// What it says to whoever comes without a token; `{}` is its root.
+    /// What it says to a client without a token; `{}` is its root.
     pub(super) challenge: String,
     /// What it says of its tokens, by path.
     pub(super) documents: BTreeMap<String, Value>,
@@ -288,7 +288,7 @@ pub(super) fn upstream(remote: &Remote) -> &Upstream {
     &remote.upstreams()[0]
 }
 
-/// What comes of a call of its only tool.
+/// The outcome of a call of its only tool.
 pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, ToolError> {
     let tool = upstream(remote).tools().remove(0);
     let caller = Caller::new("default", "local");
@@ -306,7 +306,7 @@ pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, 
     tool.call(&caller, &call).await
 }
 
-/// What comes of one that goes well.
+/// The outcome of one that succeeds.
 pub(super) fn done() -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::Value(json!({"content": [{"type": "text", "text": "done"}]})))
 }

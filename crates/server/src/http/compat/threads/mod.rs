@@ -117,8 +117,8 @@ pub(crate) async fn resume(
     }
 }
 
-/// What came of the very same request before, if it has a key: what it answered may have been asked
-/// by an older run, and no one asks it any more.
+/// The outcome of the very same request before, if it has a key: what it answered may have been
+/// asked by an older run, and no one asks it any more.
 async fn repeated(
     doors: &Doors,
     caller: &Caller,

@@ -230,7 +230,7 @@ fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>>
     Ok(replies)
 }
 
-/// What came of forms and pages.
+/// Answers to forms and pages.
 fn elicited(list: &[ElicitationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     let declined = |one: &ElicitationResponse| one.action != ElicitationAction::Accept;
     if let Some(index) = list.iter().position(|one| declined(one) && one.content.is_some()) {

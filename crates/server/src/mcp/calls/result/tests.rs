@@ -181,7 +181,7 @@ fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
         super::failed(&report, Some(OwnWords::Lacks(lacks)), Version::July2026)
     };
     assert_eq!(failed(lacks).unwrap_err(), error);
-    // Whoever lacks nothing that has a name is told in words.
+    // A client that lacks nothing that has a name gets an explanation in words.
     assert!(failed(Abilities::default()).is_ok());
     assert!(refused(RefusalCode::CallerLacks(Abilities::default())).is_ok());
     assert!(refused(RefusalCode::ToolFailed(None)).is_ok());
