@@ -114,7 +114,7 @@ fn spec(name: &str, about: &str, reach: Reach, inputs: &[&str]) -> ToolSpec {
 }
 
 impl Jail {
-    /// Where a path leads. Each part is looked at: a link would lead elsewhere.
+    /// Where a path leads. Each part is checked: a link would lead elsewhere.
     fn place(&self, path: &str) -> Result<PathBuf, ToolError> {
         let refused = |why: &str| {
             let message = format!("`{path}` is refused: {why}");

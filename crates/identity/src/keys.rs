@@ -252,8 +252,8 @@ impl Keys {
     fn new_key(&self, maker: &Maker, new: &NewKey) -> Result<Draft<Secret>, KeyRefusal> {
         let snapshot = self.snapshot();
         check(maker, &snapshot)?;
-        // First what the maker names, whoever is there: where a principal of others is known, and
-        // that it is, is nobody's business who does not administer those realms.
+        // First what the maker names, whether or not it exists: only administrators of a realm may
+        // learn whether a principal is known there.
         new.realms.is_within(&maker.grants)?;
         let realms = realms_of(new, &snapshot.directory)?;
         if !maker.administers(&realms) {

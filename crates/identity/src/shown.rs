@@ -1,6 +1,6 @@
 //! What credentials proved that were shown already. It follows from the directory alone, until they
 //! end: most requests of a server come with few credentials, and between two changes each of them
-//! is looked at once.
+//! is checked once.
 
 use crate::sent::Fingerprint;
 use crate::verified::Verified;

@@ -1,4 +1,4 @@
-//! What a credential proves: who calls, what of it is looked at again, and how it is refused.
+//! What a credential proves: who calls, what of it is checked again, and how it is refused.
 
 use crate::issuer::KnownToken;
 use crate::keys::only_holding;
@@ -41,7 +41,7 @@ pub struct Verified {
     pub(crate) usual: OnceLock<(u64, Caller)>,
 }
 
-/// What a credential shows, and what is looked at again as long as it is relied on.
+/// What a credential shows, and what is checked again as long as it is relied on.
 #[derive(Debug, Clone)]
 pub(crate) enum Proof {
     /// A key, or a token of ours.

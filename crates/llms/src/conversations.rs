@@ -111,7 +111,7 @@ impl Dice {
         messages
     }
 
-    /// The model's words and calls, and what came of them: in any order, some missing, some twice.
+    /// The model's words and calls, and their outcomes: in any order, some missing, some twice.
     fn exchange(&mut self, messages: &mut Vec<Message>) {
         let mut calls = Vec::new();
         for _ in 0..self.below(4) {

@@ -31,7 +31,7 @@ pub(crate) struct Transcript<'a> {
 pub(crate) enum Entry<'a> {
     /// A person: texts that came one after the other.
     User(String),
-    /// The model, and what came of its calls.
+    /// The model, and the outcomes of its calls.
     Model(Said<'a>),
 }
 

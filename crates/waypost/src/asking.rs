@@ -28,7 +28,7 @@ enum Said {
     Leave,
 }
 
-/// What came of an ask.
+/// The outcome of an ask.
 #[derive(Debug)]
 pub(crate) enum Settled {
     /// The reply won; what the server answered.

@@ -20,7 +20,7 @@ use project::folder::Project;
 use project::realm::local_caller;
 use serde_json::Value;
 
-/// What came of one example.
+/// The outcome of one example.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExampleResult {
     pub(crate) plan: PlanId,

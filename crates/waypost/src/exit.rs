@@ -60,7 +60,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What a command, or a part of one, comes to.
+/// The result of a command, or of a part of one.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a command failed.

@@ -1,4 +1,4 @@
-//! What came of a run: told to people with the command that continues, to scripts by exit code.
+//! The outcome of a run: shown to people with the command that continues, to scripts by exit code.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
@@ -72,8 +72,8 @@ pub(crate) fn is_unknown(ask: &Ask) -> bool {
     ask.how.as_deref() == UNKNOWN
 }
 
-/// What can be done about a failed step, by name. To go on without a call that may have happened is
-/// none of these.
+/// What can be done about a failed step, by name. To continue without a call that may have happened
+/// is none of these.
 pub(crate) fn fix_actions(ask: &Ask) -> Vec<(&'static str, FixAction)> {
     let all = [
         ("retry", FixAction::Retry),
@@ -149,8 +149,8 @@ fn blanks(schema: Option<&Value>) -> String {
 /// No one knows whether the call happened.
 const UNKNOWN: Option<&str> = Some("unknown");
 
-/// What can be done about such a call, and when. To go on without it is none of these: it may have
-/// happened.
+/// What can be done about such a call, and when. To continue without it is none of these: it may
+/// have happened.
 const AFTER_UNKNOWN: [(&str, &str); 3] = [
     ("settle --output '..'", "it happened: its result as JSON"),
     ("retry", "it did not happen"),

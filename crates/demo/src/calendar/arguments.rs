@@ -57,7 +57,7 @@ pub(super) fn whole_schema(range: &RangeInclusive<i64>, description: &str) -> Va
     })
 }
 
-/// The schema of what comes of a change.
+/// The schema of the result of a change.
 pub(super) fn details_schema() -> Value {
     let details = texts(&["name", "start", "end", "location", "description", "calendar_id"]);
     object([("event_details", details), ("id", json!({"type": "string"}))])

@@ -149,7 +149,7 @@ impl Event {
         })
     }
 
-    /// The event with all that we know of it, and its id: what came of a change.
+    /// The event with all that we know of it, and its id: the result of a change.
     pub(super) fn details(&self, calendar: &str) -> Value {
         json!({
             "event_details": {

@@ -317,7 +317,7 @@ fallback: {say: 'no event in {{ text }}'}
         "stop": false, "reasoning": "It must be 12 letters long.",
     });
     assert_eq!(command(&answer(&rules, vec![asked()])), looked);
-    // A command may name what cannot be called: whoever reads it says so.
+    // A command may name what cannot be called: its reader says so.
     let sent = json!({"intent": "CALL_TOOL", "tool": "send.mail", "args": {}, "stop": true});
     let found = [call("1", "find", json!({})), result("1", "{\"way\": \"mail\"}", false)];
     let messages = [vec![asked()], found.to_vec()].concat();

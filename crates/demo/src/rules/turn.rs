@@ -348,8 +348,9 @@ impl<'a> Stage<'a> {
         list.try_iter().into_iter().flatten().take(CALLS_MAX).map(Some).collect()
     }
 
-    /// The call, if the tool can be called and was not called like this already: what came of that
-    /// is known, and asking again would never end. What was done in this run is not done twice.
+    /// The call, if the tool can be called and was not called like this already: the outcome of
+    /// that is known, and asking again would never end. What was done in this run is not done
+    /// twice.
     fn call(&self, choice: &Choice, scope: &Scope) -> Option<(String, Json)> {
         let tool = self.grown(&choice.tool, scope);
         let tool = tool.as_str()?;

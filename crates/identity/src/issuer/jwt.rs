@@ -142,7 +142,7 @@ impl<'t> Jwt<'t> {
         self.text("iss")
     }
 
-    /// What it says, if all of it fits. What is cheap is looked at first: a token that is wrong
+    /// What it says, if all of it fits. What is cheap is checked first: a token that is wrong
     /// anyway must not have a key looked for.
     pub(crate) fn verify(
         &self,

@@ -395,7 +395,7 @@ async fn reached<T>(sender: &watch::Sender<T>, is_so: impl FnMut(&T) -> bool) {
     assert!(values.wait_for(is_so).await.is_ok());
 }
 
-/// Chance that is none.
+/// Randomness that is fixed.
 #[derive(Default)]
 struct Counted(AtomicU64);
 

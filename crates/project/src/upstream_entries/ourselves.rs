@@ -83,7 +83,7 @@ impl Ourselves {
         let mut rest = args[serve + 2..].iter();
         while let Some(word) = rest.next() {
             match word.as_str() {
-                // A demo that starts a demo would go on so for ever.
+                // A demo that starts a demo would never end.
                 "--demo" => return self.folder.is_none(),
                 "--server" => return rest.next().is_some_and(|url| self.serve_at(url)),
                 "--data" => {

@@ -120,7 +120,7 @@ impl Line {
         self.bar.inc(1);
     }
 
-    /// Does the work; the line comes after a while and goes with its end. Beside what came of the
+    /// Does the work; the line comes after a while and goes with its end. Beside the outcome of the
     /// work, the steady line that stands for it: only if it was seen and all went well.
     async fn along<T, E>(
         &self,

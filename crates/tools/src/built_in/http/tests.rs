@@ -264,7 +264,7 @@ async fn patient_peer(
         let half = vec![b'x'; bytes / 2];
         stream.write_all(&half).await.unwrap();
         came.wait_for(|came| *came >= bytes / 2).await.unwrap();
-        // Whoever has heard enough may have gone.
+        // The client may have read enough and gone.
         let _ = stream.write_all(&half).await;
     });
     (address, handle)

@@ -125,7 +125,7 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What came of storing an agent.
+/// The outcome of storing an agent.
 struct Stored {
     result: &'static str,
     /// The one that holds now; none where a file has it.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// It stands for a tool that books a sum.
 const CALL: &str = "/api/v1/tools/math%3A%3Aadd/call";
-/// The team whose audit is looked at.
+/// The team whose audit is shown.
 const TEAM: &[(&str, &str)] = &[("X-Realm", "sales")];
 
 pub(super) async fn tell(stage: &Stage) -> Result<()> {

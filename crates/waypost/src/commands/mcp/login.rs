@@ -1,5 +1,5 @@
 //! `waypost mcp login`: someone logs in at an upstream, for all callers or for themselves. The
-//! server that runs begins it and keeps what comes of it; here the page is shown, and waited for.
+//! server that runs begins it and keeps the result; here the page is shown, and waited for.
 //! Who logs in for themselves proves with the code that the page shows that it was them.
 
 use super::browser;

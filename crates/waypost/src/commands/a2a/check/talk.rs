@@ -1,5 +1,5 @@
 //! A conversation with an agent over one interface, held against the specification: what must be
-//! refused is asked for, a message is sent, and its task is looked at from all sides.
+//! refused is asked for, a message is sent, and its task is read in every way.
 
 use super::finding::{Report, none_of};
 use super::task_rules;

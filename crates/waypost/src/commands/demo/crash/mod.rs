@@ -1,6 +1,6 @@
 //! A payment and a crash: the server is killed while the bank has the payment and has not answered.
 //! Where the bank knows idempotency keys the run completes by itself, paid once. Where it does not,
-//! no one can know whether it paid, and a person is asked.
+//! the outcome is unknown, and a person is asked.
 
 mod waiting;
 mod bank;

@@ -31,7 +31,7 @@ const LINES_WAITING_MAX: usize = 64;
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a message without an answer may take to be delivered.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
-/// How long requests may go on after the client closed its side.
+/// How long requests may continue after the client closed its side.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 /// How long the last lines and the end of the session may take.
 const END_LIMIT: Duration = Duration::from_secs(2);

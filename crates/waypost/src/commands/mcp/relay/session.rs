@@ -39,7 +39,7 @@ impl Session {
     }
 }
 
-/// What came of a handshake.
+/// The outcome of a handshake.
 pub(super) struct Greeted {
     /// What is to be passed on: the answer last.
     pub(super) lines: Vec<String>,

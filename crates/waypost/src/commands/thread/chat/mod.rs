@@ -98,7 +98,7 @@ struct Chat {
     decided: Vec<Approval>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// An answer.

@@ -39,7 +39,7 @@ impl Chat {
         Ok(asks.into_iter().find_map(proposing))
     }
 
-    /// Shows what is proposed. Where the person takes it, what came of the thread then.
+    /// Shows what is proposed. Where the person takes it, the state of the thread after that.
     pub(super) async fn take(
         &mut self,
         ask: &Ask,
