@@ -44,7 +44,7 @@ impl Exit {
         (Exit::Unreachable, "the server does not answer"),
         (Exit::Denied, "policy says no"),
         (Exit::Unwell, "`waypost doctor` found something that does not work"),
-        (Exit::Timeout, "it took longer than it may; it may still be going on"),
+        (Exit::Timeout, "it took longer than it may; it may still be running"),
         (Exit::Interrupted, "interrupted"),
     ];
 

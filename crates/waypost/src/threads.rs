@@ -72,7 +72,7 @@ pub(crate) fn tell(
         Some(action) => {
             let shown = serde_json::to_value(action).unwrap_or_default();
             output.text(&printable(&outcome::pretty(&shown)))?;
-            output.talk(&format!("thread {thread} waits; go on with"));
+            output.talk(&format!("thread {thread} waits; continue with"));
             for command in commands(thread, action) {
                 output.talk(&format!("  {}", context.command(&command)));
             }

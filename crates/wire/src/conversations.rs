@@ -36,7 +36,7 @@ pub struct ResumeThread {
     /// Decisions about calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<Vec<Approval>>,
-    /// What came of forms and pages.
+    /// The answers to forms and pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_responses: Option<Vec<ElicitationResponse>>,
 }
@@ -67,7 +67,7 @@ pub struct Approval {
     pub arguments: Option<Value>,
 }
 
-/// What came of one form or page.
+/// The answer to one form or page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElicitationResponse {

@@ -73,13 +73,13 @@ pub struct RequestState {
     pub pending_action: Option<PendingAction>,
     /// The answer to the last request, once it is done.
     pub final_response: Option<String>,
-    /// What came of the last approval.
+    /// The outcome of the last approval.
     pub approval_outcome: Option<ApprovalOutcome>,
     /// The page that someone has to open.
     pub auth_url: Option<String>,
 }
 
-/// What came of an approval.
+/// The outcome of an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalOutcome {
     /// Whether all calls may run.

@@ -132,7 +132,7 @@ pub enum Fact {
         /// Who.
         by: Arc<str>,
     },
-    /// Someone let it go on.
+    /// Someone continued it.
     #[serde(rename = "run.continued")]
     RunContinued {
         /// The run.

@@ -39,7 +39,7 @@ pub(super) const AGENTS: &[Route] = &[
     Route::delete("/api/v1/agents/{refName}", || delete(agents::remove), Engine(Act::Define))
         .says(
             "removeAgent",
-            "Removes a stored agent; runs that began go on with it; for administrators",
+            "Removes a stored agent; runs that began continue with it; for administrators",
         )
         .parameters(&["agentName"])
         .answers(&[answer(204, Content::None, "it is gone")])

@@ -43,7 +43,7 @@ pub(super) const RUNS: &[Route] = &[
         .answers(&[json_answer(200, of::<RunAnswer>, "the run")])
         .refusals(&[&[400, 404, 409], WRITE]),
     Route::post("/api/v1/runs/{id}/continue", || post(runs::go_on), Engine(Act::Answer))
-        .says("continueRun", "Lets a paused run go on")
+        .says("continueRun", "Continues a paused run")
         .parameters(&["runId"])
         .answers(&[json_answer(200, of::<RunAnswer>, "the run")])
         .refusals(&[&[400, 404, 409], WRITE]),

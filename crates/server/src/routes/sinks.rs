@@ -37,7 +37,7 @@ pub(super) const SINKS: &[Route] = &[
     Route::post("/api/v1/sinks/{name}/resume", || post(sinks::resume), Engine(Act::Operate))
         .says(
             "resumeSink",
-            "Lets a sink go on whose receiver said that it is gone; for administrators",
+            "Resumes a sink whose receiver said that it is gone; for administrators",
         )
         .parameters(&["sinkName"])
         .answers(&[json_answer(200, of::<Sink>, "how it stands")])

@@ -67,7 +67,7 @@ enum EventsCommand {
         /// The event's id, as `waypost events deliveries` lists it
         event: String,
     },
-    /// Let a sink go on that is gone; with WAYPOST_ADMIN_KEY where the server has one
+    /// Resume a sink that is gone; with WAYPOST_ADMIN_KEY where the server has one
     Resume {
         /// The sink's name
         sink: String,

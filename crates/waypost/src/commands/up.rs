@@ -149,7 +149,7 @@ impl ServedArgs {
 const STOP_LIMIT: Duration = Duration::from_secs(9);
 
 /// Printed once, for a user at a terminal.
-const STARTING: &str = "still starting: it goes through what the data folder holds";
+const STARTING: &str = "still starting: it reads the data folder";
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(

@@ -272,7 +272,7 @@ pub enum FixAction {
     Retry,
     /// Once more, with other arguments.
     Edit,
-    /// Go on without it.
+    /// Continue without it.
     Skip,
     /// End the run as failed.
     Abort,

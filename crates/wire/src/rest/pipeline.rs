@@ -70,7 +70,7 @@ pub struct PipelineAddresses {
     pub events: String,
 }
 
-/// Which roads a pipeline's cases took.
+/// Which paths a pipeline's cases took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineStats {

@@ -33,7 +33,7 @@ pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 pub(crate) fn case_answer(generator: &mut SchemaGenerator) -> Schema {
     let schema = json!({
         "type": "object",
-        "description": "What came of a case; the agent's answers have the case's id too, under \
+        "description": "The outcome of a case; the agent's answers have the case's id too, under \
                         the name of `caseIdField`.",
         "properties": {
             "status": {"type": "string", "enum": ["ok", "error"]},

@@ -30,7 +30,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let wrong = Asked::post(&path, json!({"action": "accept", "content": {"name": 7}}));
     stage.ask(wrong.refused().showing(&["/detail", "/errors", "/hint"])).await?;
 
-    stage.say("One that fits lets the run go on to its end.").await?;
+    stage.say("One that fits lets the run continue to its end.").await?;
     let right = json!({"action": "accept", "content": {"name": "Ada"}});
     let right = Asked::post(&path, right).showing(&["/run/status", "/run/answer"]);
     stage.ask(right).await?;

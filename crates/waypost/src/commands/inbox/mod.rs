@@ -169,7 +169,7 @@ enum Action {
     Retry,
     /// A failed step: once more, with --arguments
     Edit,
-    /// A failed step: go on without it
+    /// A failed step: continue without it
     Skip,
     /// A failed step: end the run as failed
     Abort,

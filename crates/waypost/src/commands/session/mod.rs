@@ -70,7 +70,7 @@ enum SessionCommand {
     },
     /// Hold a session's active run: what is under way ends, no new step begins
     Pause(Named),
-    /// Let a paused run go on
+    /// Continue a paused run
     Continue(Named),
     /// Try the failed step of a session's run again
     Retry {
