@@ -9,7 +9,7 @@ use kernel::contracts::{FeedRow, OpenSessions};
 use kernel::values::ids::{Millis, RealmId};
 use std::sync::atomic::Ordering;
 
-/// How often old sessions are looked for.
+/// How often the server looks for old sessions.
 const PRUNE_INTERVAL_MS: u64 = 60_000;
 /// How soon recovery looks again when there was more to wake than it takes at once.
 const LOOK_AGAIN_MS: u64 = 20;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How many subjects are remembered; one more, and the one whose token is the oldest is forgotten.
 pub(crate) const SUBJECTS_MAX: usize = 50_000;
-/// How often claims are looked for that are too old.
+/// How often the server looks for claims that are too old.
 const FORGET_MS: u64 = 60 * 1_000;
 /// Claims that stay the same are stored again when they are so much newer: their age counts after a
 /// restart, too.

@@ -366,7 +366,7 @@ impl Keys {
         self.replace(|before| before.with_realms(realms));
     }
 
-    /// Lets everyone look again: a credential may have ended of which no one here is told.
+    /// Lets everyone look again: a credential may have ended without a notice to this process.
     pub(crate) fn wake(&self) {
         self.replace(|before| before.with_claims(Vec::new()));
     }

@@ -112,7 +112,7 @@ pub enum IdentityError {
     /// The store could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The principals of the file cannot be told from those that are stored.
+    /// The principals of the file cannot be distinguished from those that are stored.
     #[error("the principals of the file clash with those that are stored")]
     Principals(Vec<Clash>),
 }

@@ -95,7 +95,7 @@ pub(crate) fn act_of(method: &str) -> Option<Act> {
     }
 }
 
-/// What JSON-RPC says of it: whether what is asked for is there is told to nobody without it.
+/// What JSON-RPC says of it: without it a caller does not learn whether what is asked for exists.
 pub(crate) fn out_of_scope(scope: Scope) -> RpcError {
     let message = format!("the credential does not have the scope `{}`", scope.name());
     let data = json!({"code": "forbidden", "scope": scope.name()});

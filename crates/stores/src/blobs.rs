@@ -3,7 +3,7 @@
 //! by piece is hashed while it is written, and never in memory as a whole.
 //!
 //! How old a file is, the database says and not the file: a put is noted there first, by the clock
-//! of the house, and so is what a holder let go of. So the sweep reads a short list instead of
+//! of the server, and so is what a holder let go of. So the sweep reads a short list instead of
 //! the folder, a file whose owner never came to name it is on it too, and whatever else lies in the
 //! folder is left alone.
 

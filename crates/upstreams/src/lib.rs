@@ -109,7 +109,7 @@ pub struct Scope {
     person: Option<Person>,
 }
 
-/// Somebody who logs in for themselves.
+/// A user who logs in for themselves.
 #[derive(Debug, Clone, Copy)]
 struct Person {
     /// Whether they must prove that the login which they began came back to them.
@@ -118,7 +118,7 @@ struct Person {
 
 impl Scope {
     /// The state of a login, with the place where the login is kept: who comes back may find us
-    /// started anew.
+    /// started again.
     fn state(&self, secret: String) -> String {
         match &self.place {
             Some(place) => format!("{secret}.{place}"),
@@ -156,7 +156,7 @@ impl RemoteParts {
         Self { scope, ..self.clone() }
     }
 
-    /// The same, for somebody who logs in for themselves; `proves` if they must prove that the
+    /// The same, for a user who logs in for themselves; `proves` if they must prove that the
     /// login which they began came back to them.
     pub(crate) fn of_person(&self, proves: bool) -> Self {
         let scope = Scope { person: Some(Person { proves }), ..self.scope.clone() };

@@ -1,5 +1,5 @@
 //! What the tools of the family share: the calendars, the clock on the wall, and the login that may
-//! be wanted first. Files are looked at on a thread of their own.
+//! be wanted first. Files are read on a thread of their own.
 
 use super::book::{Book, Held, unusable};
 use super::event::Event;

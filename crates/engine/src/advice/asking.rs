@@ -97,7 +97,7 @@ impl<'a> Asking<'a> {
         Ok(turn)
     }
 
-    /// What it said cannot be used: it is told why, and asked again with the next turn.
+    /// What it said cannot be used: it gets the reason, and is asked again with the next turn.
     pub(crate) fn object(&mut self, turn: &Turn, why: Message) {
         let text = match turn.text.trim() {
             "" => "(no answer)".to_owned(),

@@ -71,7 +71,7 @@ pub(crate) struct Drafting<'a> {
 
 /// What a plan is written for.
 pub(crate) enum Purpose {
-    /// Somebody may keep it: its id must be free.
+    /// A caller may store it: its id must be free.
     ToKeep,
     /// It corrects a failed step, under this id.
     ToCorrect(PlanId),

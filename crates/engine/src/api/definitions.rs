@@ -32,7 +32,7 @@ impl Catalog<'_> {
     }
 
     /// What is not in the catalog changed as well: prompts and resources of another server. Clients
-    /// in the realms that it is there for are told: in one alone, if that has it for itself.
+    /// in the realms that it is there for are notified: in one alone, if that has it for itself.
     pub fn tell_lists(self, own: Option<&RealmId>, upstream: &str, changes: ListChanges) {
         self.shared.catalog.tell_lists(own, upstream, changes);
     }

@@ -97,7 +97,7 @@ struct Opening {
     called: Mutex<BTreeMap<ToolName, Arc<Listed>>>,
 }
 
-/// How many of them are kept; one more, and they begin anew.
+/// How many of them are kept; one more, and the list starts over.
 const CALLED_MAX: usize = 1_000;
 
 impl Opening {

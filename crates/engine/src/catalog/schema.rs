@@ -30,8 +30,8 @@ const PARTS_MAX: usize = 100_000;
 const SWEPT_PARTS: usize = 10_000;
 /// How much of a faulty value a message repeats.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Up to so many steps all misfits are looked for: to describe one takes much longer than to find
-/// out that there is one.
+/// Up to so many steps all mismatches are searched for: to describe one takes much longer than to
+/// find out that there is one.
 const EXPLAINED_STEPS_MAX: u64 = 50_000;
 /// Up to so many parts a schema is built on the worker that needs it: most have far fewer.
 const LIGHT_PARTS_MAX: usize = 200;
@@ -156,7 +156,7 @@ fn build(schema: &Value, weight: &Weight) -> Result<Validator, Misfit> {
     } else {
         options.with_pattern_options(PatternOptions::regex())
     };
-    // Misfits are told in the order of the schema's keywords, however it is written.
+    // Mismatches are reported in the order of the schema's keywords, however it is written.
     options.build(&canonical::sorted(schema)).map_err(|error| misfit(&error))
 }
 

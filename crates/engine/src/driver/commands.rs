@@ -241,8 +241,8 @@ impl Driver {
         })
     }
 
-    /// Refuses a run in a session that somebody else made after its caller was asked about: two may
-    /// choose the same id at the same time. A case is there for all who may submit it.
+    /// Refuses a run in a session that another caller made after its caller was asked about: two
+    /// may choose the same id at the same time. A case is there for all who may submit it.
     fn taken_by_another(&self, start: &StartRun) -> Option<Refusal> {
         let (gate, caller) = (&self.shared.gate, &start.caller);
         let session = self.session.as_ref().filter(|_| start.presence == Presence::MayExist)?;

@@ -1,7 +1,7 @@
 //! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
 //! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
 //! its output's schema and size. Listing and calling use the same filter. Rates, breakers and
-//! places are looked at in `start` alone: a call that a person approved must not be judged away by
+//! places are checked in `start` alone: a call that a person approved must not be judged away by
 //! them.
 
 mod held;
@@ -377,7 +377,7 @@ impl Gate {
         }
         let message = match sending.caller.admin || sending.place.run.is_some() {
             true => format!("policy refuses `{}`: {why}", sending.tool),
-            // The caller itself is told: why policy says so is for administrators.
+            // For the caller itself: why policy says so is for administrators.
             false => format!("policy refuses `{}`", sending.tool),
         };
         Err(ToolError::not_sent(POLICY_DENIED, message))

@@ -127,7 +127,7 @@ mod tests {
     fn a_clock_that_is_set_back_locks_nobody_out() {
         let (rates, ann, tool) = (Rates::new(8), caller("ann"), ToolName::from("t"));
         assert_eq!(rates.take(&ann, &tool, rate(2), Millis(9_000_000)), Ok(()));
-        // Calls are looked at before they are counted, and refused there.
+        // Calls are checked before they are counted, and refused there.
         assert_eq!(rates.look(&ann, &tool, rate(2), Millis(1_000)), Err(30_000));
         assert_eq!(rates.look(&ann, &tool, rate(2), Millis(30_999)), Err(1));
         assert_eq!(rates.take(&ann, &tool, rate(2), Millis(31_000)), Ok(()));

@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The realms as they are now.
 pub type RealmsNow = Arc<dyn Fn() -> Arc<Realms> + Send + Sync>;
 
-/// How many shares are remembered before those that no one uses are looked for.
+/// How many shares are remembered before the unused ones are searched for.
 const UNUSED_MIN: usize = 64;
 
 /// The shares of one limit.
@@ -69,7 +69,7 @@ struct Holder {
 #[derive(Default)]
 struct Used {
     parts: HashMap<Holder, Part>,
-    /// With how many of them those are looked for that no one uses.
+    /// At how many of them the unused ones are searched for.
     unused_at: usize,
 }
 
@@ -119,7 +119,7 @@ impl Shares {
     }
 
     /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.
-    /// None where nothing is shared, so that the whole limit may be told.
+    /// None where nothing is shared, so that the whole limit may be shown.
     pub fn crowded(&self, caller: &Caller) -> Option<Full> {
         self.parts(caller).map(|parts| self.full(parts.portion, false))
     }
@@ -138,8 +138,8 @@ impl Shares {
 }
 
 impl Full {
-    /// Who may have how much, for the caller. Only its own numbers are told: those of its realm and
-    /// of all would tell what others do.
+    /// Who may have how much, for the caller. Only its own numbers are shown: those of its realm
+    /// and of all would tell what others do.
     pub fn message(&self) -> String {
         let things = self.limit.things();
         match self.is_own {

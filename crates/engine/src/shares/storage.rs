@@ -195,7 +195,7 @@ impl Bounds {
         self.all.filter(|max| exceeds(Whose::All, *max)).map(|_| Exceeded::Others)
     }
 
-    /// Only the caller's own numbers are told: others' would tell what they do.
+    /// Only the caller's own numbers are shown: others' would reveal what they do.
     fn refusal(&self, exceeded: Exceeded) -> Refusal {
         let max = self.share.map(|share| wide(share.caller)).or(self.all).unwrap_or(u64::MAX);
         let quota = Quota { of: SharedLimit::StoredBytes.word(), max, window_s: None };

@@ -197,7 +197,7 @@ mod tests {
         let before = SystemClock.elapsed();
         assert!(before > Duration::ZERO);
         SystemClock.sleep_until(SystemClock.now().plus_ms(WAIT_MS)).await;
-        // `now` is told in whole milliseconds.
+        // `now` is given in whole milliseconds.
         let passed = SystemClock.elapsed().saturating_sub(before);
         assert!(passed >= Duration::from_millis(WAIT_MS - 1), "{passed:?}");
     }

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 /// Between a subject and its actor. Neither has it once it is escaped.
 const ACTOR: char = '\u{1f}';
 
-/// Who asked, as keys are told apart: one subject has other keys with each actor. A subject without
-/// an actor stands as it is, as in rows of earlier releases.
+/// Who asked, as keys are distinguished: one subject has other keys with each actor. A subject
+/// without an actor stands as it is, as in rows of earlier releases.
 fn asked_by(caller: &Caller) -> Arc<str> {
     let Caller { subject, actor, .. } = caller;
     match actor {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many addresses are told apart in a minute; all others count together.
+/// How many addresses are counted separately in a minute; all others count together.
 const ADDRESSES_MAX: usize = 1_024;
 const MINUTE_MS: u64 = 60 * 1_000;
 

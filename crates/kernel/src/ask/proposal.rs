@@ -5,7 +5,7 @@ use crate::ask::held::Found;
 use crate::ask::{Ask, AskBody, FixAction, Reply};
 use serde_json::Value;
 
-/// How many differences are told.
+/// How many differences are shown.
 const CHANGES_MAX: usize = 200;
 
 /// One value that a proposal changes.

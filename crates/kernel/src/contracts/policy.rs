@@ -262,7 +262,7 @@ impl fmt::Display for Answerer {
     }
 }
 
-/// Who may do what. The scopes of the caller are no concern of it: they are looked at before.
+/// Who may do what. The scopes of the caller are no concern of it: they are checked before.
 pub trait Policy: Send + Sync {
     /// What it says of one request. What it allows with arguments of unknown sources it shows
     /// without any.

@@ -8,7 +8,7 @@ use crate::values::ids::{Millis, RealmId, SessionId};
 use crate::values::words::named;
 use futures::future::BoxFuture;
 
-/// Takes events out of the house.
+/// Delivers events to a system outside.
 pub trait EventSink: Send + Sync {
     /// What kind of sink it is, in one word: `webhook`.
     fn kind(&self) -> &str;

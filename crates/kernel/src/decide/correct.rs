@@ -77,7 +77,7 @@ impl<'e> At<'e> {
         }))))
     }
 
-    /// What a correction is told of the failure.
+    /// What a correction is given of the failure.
     fn failure(&self, ask: &Ask) -> Value {
         let AskBody::Fix { fault, call, how, .. } = &ask.body else { return Value::Null };
         let retries = self.frame.tried.iter().filter(|tried| tried.does == Does::Retry);

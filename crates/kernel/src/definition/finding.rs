@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many words of a text are looked for.
+/// How many words of a text are searched for.
 const QUERY_WORDS_MAX: usize = 32;
-/// How many different words of one item are looked at.
+/// How many different words of one item are compared.
 const ITEM_WORDS_MAX: usize = 500;
-/// How deep a schema is looked into.
+/// How deep a schema is read.
 const SCHEMA_DEPTH_MAX: usize = 4;
 /// The shortest beginning that two words must share to be related.
 const RELATED_BYTES_MIN: usize = 3;
@@ -21,7 +21,7 @@ const IN_EXAMPLE: u32 = 2;
 const IN_PARAMETER: u32 = 2;
 const IN_PARAMETER_TEXT: u32 = 1;
 
-/// Words that say nothing about what somebody looks for.
+/// Words that say nothing about what a user looks for.
 const FILLERS: &[&str] = &[
     "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has",
     "have", "how", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on",

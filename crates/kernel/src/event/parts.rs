@@ -205,7 +205,7 @@ pub struct CorrectionEntry {
     pub child: FrameId,
     /// The plan.
     pub plan: PlanId,
-    /// What it is told of the failure.
+    /// What it is given of the failure.
     pub input: Arc<Datum>,
     /// Its first step.
     pub start: StepId,

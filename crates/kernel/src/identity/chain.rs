@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How many flaws of one chain are told; that there are more is told by their number.
+/// How many flaws of one chain are reported; the total is reported as a number.
 pub const FLAWS_MAX: usize = 100;
 
 /// The keys of chains. They are made of the server's secret, each for one purpose.

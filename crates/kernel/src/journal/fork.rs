@@ -58,7 +58,7 @@ fn untold(fact: Fact) -> Fact {
 ///
 /// The runs of the copy act for who makes it. Unconsumed decisions about calls are asked again,
 /// calls under way that must not be repeated are of unknown outcome, other calls under way and
-/// calls that want something first are back before their start and judged anew, timers and claims
+/// calls that want something first are back before their start and judged again, timers and claims
 /// are not copied.
 pub struct Fork {
     source: Session,
@@ -78,7 +78,7 @@ pub struct Fork {
     back: BTreeSet<CallId>,
     undone: BTreeSet<u64>,
     unasked: BTreeSet<AskId>,
-    /// Calls that a person is asked about in the copy; all others that wait are judged anew.
+    /// Calls that a person is asked about in the copy; all others that wait are judged again.
     asked: BTreeSet<CallId>,
     /// The pinned spec of each judged call that is not over, for digests.
     specs: BTreeMap<CallId, ContentHash>,

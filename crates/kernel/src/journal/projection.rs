@@ -198,7 +198,7 @@ pub struct PinnedSpec {
 /// A request that came with a key of its client's, and the outcome: a repeat finds this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnceRow {
-    /// Who asked: the subject, with its actor where somebody else really called.
+    /// Who asked: the subject, with its actor where another identity made the call.
     pub subject: Arc<str>,
     /// Of which door: method and path.
     pub route: String,

@@ -248,7 +248,7 @@ impl Task {
         !self.has_called || fault.name.as_str() == TASK_REJECTED
     }
 
-    /// A fault as a client is told it.
+    /// A fault as it is reported to a client.
     fn told(&self, fault: &Fault) -> Fault {
         match &self.proxied {
             Some(proxied) => proxied.failure(fault).fault(),

@@ -1,4 +1,4 @@
-//! What a model is told that is to write a plan, and how its answer is read. Nothing of it is run
+//! The prompt of a model that is to write a plan, and how its answer is read. Nothing of it is run
 //! or kept here. Goals, tools' texts and answers are written by others: they decide nothing but the
 //! text of a plan, which is checked like any other.
 
@@ -16,7 +16,7 @@ const SCHEMA_BYTES_MAX: usize = 8 * 1024;
 const TOOLS_BYTES_MAX: usize = 256 * 1024;
 /// A failure that takes more is not shown.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
-/// How many mistakes are told at once.
+/// How many mistakes are reported at once.
 const MISTAKES_MAX: usize = 40;
 
 const TASK: &str = "You write a plan for a program that runs plans. The user says what the plan is \
@@ -134,7 +134,7 @@ pub fn answered(text: &str, bytes_max: usize) -> Result<Value, Mistake> {
     })
 }
 
-/// What a model is told about a plan that cannot be used.
+/// What a model reads about a plan that cannot be used.
 pub fn correction(mistakes: &[Mistake]) -> Message {
     let mut text = String::from("The plan cannot be used:\n");
     for mistake in mistakes.iter().filter(|mistake| mistake.is_error()).take(MISTAKES_MAX) {

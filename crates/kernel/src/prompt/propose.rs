@@ -1,6 +1,7 @@
-//! What a model is told that is to propose other arguments for a failed call, and how its answer is
-//! read. It calls nothing: what it proposes is checked like any call, and a person takes it unless
-//! it only reads. The texts of tools and faults are written by others; they decide nothing here.
+//! The prompt of a model that is to propose other arguments for a failed call, and how its answer
+//! is read. It calls nothing: what it proposes is checked like any call, and a person takes it
+//! unless it only reads. The texts of tools and faults are written by others; they decide nothing
+//! here.
 
 use crate::ask::AskedCall;
 use crate::conversation::llm::Message;
@@ -77,7 +78,7 @@ pub fn opening(failed: &FailedCall<'_>) -> Option<Vec<Message>> {
     Some(vec![Message::System { text: task }, Message::User { text }])
 }
 
-/// Reads an answer; or what the model is told about it.
+/// Reads an answer; or what the model reads about it.
 pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String> {
     if text.len() > CALL_BYTES_MAX {
         return Err("the answer is too long".to_owned());
@@ -104,7 +105,7 @@ pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String>
     Ok(Proposed { arguments, why })
 }
 
-/// What a model is told about arguments that cannot be used.
+/// What a model reads about arguments that cannot be used.
 pub fn again(failed: &FailedCall<'_>, wrong: &str) -> Message {
     let text = format!(
         "This cannot be used: {}\nAnswer with one JSON object, {{\"arguments\": {{..}}, \"why\": \

@@ -1,6 +1,6 @@
-//! Several active runs of one session: which of them a fact is about, what each agent was told, and
-//! who stands behind whom. A run is decided for by itself: none sees what another one writes before
-//! that one is over.
+//! Several active runs of one session: which of them a fact is about, what each agent was shown,
+//! and who stands behind whom. A run is decided for by itself: none sees what another one writes
+//! before that one is over.
 
 use super::Session;
 use crate::conversation::talk::Talk;

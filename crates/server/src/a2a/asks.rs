@@ -1,4 +1,4 @@
-//! What a task asks, as a client of A2A is told, and what its message says to that. A question is
+//! What a task asks, as a client of A2A sees it, and what its message says to that. A question is
 //! put only to a caller who may answer it; all others learn that someone else is asked.
 
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
@@ -70,7 +70,7 @@ fn state_of(ask: &Ask, is_own: bool) -> TaskState {
     match (&ask.body, is_own) {
         (AskBody::Authorize { .. }, _) => TaskState::AuthRequired,
         (_, true) => TaskState::InputRequired,
-        // No authorization is missing: somebody mends it.
+        // No authorization is missing: a person corrects it.
         (AskBody::Fix { .. }, false) => TaskState::Working,
         (_, false) => TaskState::AuthRequired,
     }

@@ -14,7 +14,7 @@ pub(super) fn invalid(field: &str, why: impl Into<String>) -> A2aError {
     A2aError::new(ErrorKind::InvalidParams, why.clone()).violation(field, &why)
 }
 
-/// A member that must be there.
+/// A required member.
 pub(super) fn required<'a>(field: &str, value: &'a str) -> Result<&'a str> {
     match value.is_empty() {
         true => Err(invalid(field, format!("`{field}` is required"))),
@@ -70,7 +70,7 @@ pub(super) fn refused(refusal: Refusal, field: &str) -> A2aError {
     })
 }
 
-/// The same about a task: one that is not there is like one of somebody else.
+/// The same about a task: one that is not there is like one of another caller.
 pub(super) fn refused_task(refusal: Refusal, id: &str) -> A2aError {
     match refusal.kind() {
         RefusalKind::NotFound => no_task(id),

@@ -16,7 +16,7 @@ use wire::a2a::task::TaskState;
 
 const PAGE_DEFAULT: i32 = 50;
 const PAGE_MAX: i32 = 100;
-/// How many runs are looked at in one step where a state is counted.
+/// How many runs are read in one step where a state is counted.
 const COUNT_STEP: usize = 200;
 
 /// What is asked for, once it is checked.

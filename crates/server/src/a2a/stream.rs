@@ -129,7 +129,7 @@ impl<W: Writes> Source for Followed<W> {
 }
 
 impl Client {
-    /// `SendStreamingMessage`. What is wrong with it is told before the stream begins.
+    /// `SendStreamingMessage`. Its mistakes are reported before the stream begins.
     pub(super) async fn stream(
         &self,
         request: SendMessageRequest,

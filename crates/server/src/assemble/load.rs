@@ -139,7 +139,7 @@ impl Loading<'_> {
     /// Loads all of a realm beside the one that every server has. Gives warnings.
     async fn beside(&self, realm: &RealmId) -> Result<Vec<Mistake>, AssembleError> {
         let warnings = self.agents(realm, &self.files.of(realm)).await?;
-        // What the files say is told once, for the realm that every server has.
+        // What the files say is reported once, for the realm that every server has.
         let of_store = warnings.into_iter().filter(|warning| warning.file.is_none());
         let mut warnings: Vec<Mistake> =
             of_store.map(|warning| beside::said_of(realm, "in", warning)).collect();

@@ -1,4 +1,4 @@
-//! What the engine is told when it starts: which tools and models there are and which are still to
+//! What the engine is given when it starts: which tools and models there are and which are still to
 //! come, who decides and who observes, and what the audit keeps.
 
 use super::ground::Ground;
@@ -23,7 +23,7 @@ use stores::Opened;
 use telemetry::Telemetry;
 use tools::BuiltInSettings;
 
-/// What the engine is told beside what the settings say and what it stands on.
+/// What the engine is given beside what the settings say and what it stands on.
 pub(super) struct Told {
     /// The tools that code brings.
     pub(super) tools: Vec<Arc<dyn Tool>>,

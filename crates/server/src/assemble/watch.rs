@@ -28,7 +28,7 @@ const LOOK_MS: u64 = 500;
 /// A file that changed so lately may change again within the same tick of the system's clock, so
 /// its time says nothing yet.
 const FRESH_MS: i64 = 2_000;
-/// How deep below the watched folders files are looked for.
+/// How deep below the watched folders files are searched for.
 const DEPTH_MAX: usize = 3;
 /// The same below the folder of realms, each of which has such folders.
 const REALMS_DEPTH_MAX: usize = DEPTH_MAX + 2;
@@ -217,7 +217,7 @@ impl Watcher {
         }
     }
 
-    /// All files that are looked at, those that are not there included.
+    /// All files that are checked, those that are not there included.
     fn watched(&self) -> BTreeSet<PathBuf> {
         let mut paths = BTreeSet::new();
         paths.extend(SETTINGS.iter().map(|file| self.source.folder.join(file)));

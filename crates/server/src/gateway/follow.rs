@@ -1,4 +1,4 @@
-//! Keeps the catalog as an upstream is: its tools, what clients are told of its other lists, and
+//! Keeps the catalog as an upstream is: its tools, which news of its other lists clients get, and
 //! the pages that were opened for its calls.
 
 use super::GatewayParts;
@@ -92,7 +92,7 @@ pub(super) fn follow(
     (listed, gone)
 }
 
-/// What clients are told of the other lists of an upstream; of its tools the catalog tells them.
+/// The changes of the other lists of an upstream; the catalog notifies clients of its tools.
 fn since(now: Changed, before: Changed) -> ListChanges {
     ListChanges {
         tools: 0,

@@ -27,7 +27,7 @@ use wire::jsonrpc::{INTERNAL_ERROR, Id, RpcError, notification, request};
 const STREAMS_MAX: usize = 16;
 /// How many resources one client watches.
 pub(crate) const WATCHED_MAX: usize = 64;
-/// How many wishes of one client wait until they are looked at.
+/// How many wishes of one client wait until they are read.
 const WISHES_MAX: usize = 16;
 
 /// The sessions of one server.
@@ -300,7 +300,7 @@ impl Session {
     }
 
     /// Why it cannot begin: all sessions that could make room are in use. Where there are shares,
-    /// only the caller's own number is told.
+    /// only the caller's own number is shown.
     fn no_room(&self, full: Full) -> RpcError {
         let (message, hint) = match (full, self.portion) {
             (Full::Own, Some(Portion { caller, .. })) => (

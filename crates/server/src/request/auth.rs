@@ -195,7 +195,7 @@ impl Entrance {
         }
     }
 
-    /// What a browser is told that asks what a page may send, where the entrance answers that. A
+    /// The answer to a browser that asks what a page may send, where the entrance answers that. A
     /// browser sends no credential with it, so no handler could.
     pub(crate) fn preflight(&self, arrival: &Arrival<'_>) -> Option<Response> {
         let Arrival { method, uri, headers, .. } = *arrival;
@@ -242,7 +242,7 @@ impl Entrance {
         }
     }
 
-    /// What a client is told whose credential ended before the answer was there.
+    /// The answer to a client whose credential ended before the answer was there.
     pub(crate) fn lapsed(&self, path: &str) -> Failure {
         let message = "the credential ended before the answer was there";
         match &self.rule {
@@ -253,8 +253,8 @@ impl Entrance {
         }
     }
 
-    /// What a client of `/mcp` is told that needs a credential with this scope as well: clients ask
-    /// for exactly what they are told, so what theirs has is named too.
+    /// The answer to a client of `/mcp` that needs a credential with this scope as well: clients
+    /// ask for exactly what the answer names, so what theirs has is named too.
     pub(crate) fn step_up(&self, scope: Scope, has: Option<Scopes>) -> Option<HeaderValue> {
         let base = self.base()?;
         let all: Scopes = has.into_iter().flat_map(Scopes::iter).chain([scope]).collect();

@@ -103,7 +103,8 @@ async fn checked<F: Future<Output = Response>>(
         peer: request.extensions().get::<Peer>().copied(),
     };
     if let Some(allowed) = entrance.preflight(&arrival) {
-        // A page of our own names is told so as well: it is another origin than the one it calls.
+        // A page of our own names gets the header as well: it is another origin than the one it
+        // calls.
         let page = request.headers().get(ORIGIN).cloned();
         return sent(doors, page, allowed);
     }
@@ -186,7 +187,7 @@ async fn within(
     answered: impl Future<Output = Response>,
 ) -> Option<Response> {
     let lapse = doors.lapse_of_answer(verified, realm);
-    // The handler goes first: who ends its own credential is told so.
+    // The handler goes first: a caller that ends its own credential gets the answer.
     let mut response = match select(pin!(answered), pin!(lapse)).await {
         Either::Left((response, _)) => response,
         Either::Right(((), _)) => return None,

@@ -43,9 +43,9 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 const DRAIN_MS: u64 = 3_000;
 /// How long to wait when the system gives no more sockets.
 const ACCEPT_PAUSE_MS: u64 = 50;
-/// How often connections are looked at that have waited too long.
+/// How often the server checks for connections that have waited too long.
 const TICK_MS: u64 = 1_000;
-/// How often the files of a certificate are looked at.
+/// How often the files of a certificate are checked.
 const CERTIFICATE_LOOK_MS: u64 = 2_000;
 /// Where most requests go.
 const MCP_PATH: &str = "/mcp";

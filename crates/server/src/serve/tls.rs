@@ -1,5 +1,5 @@
 //! TLS that the server handles itself: the certificate and its key, as their files have them. The
-//! files are looked at now and then, so that a certificate is renewed without a restart; a new pair
+//! files are checked now and then, so that a certificate is renewed without a restart; a new pair
 //! that cannot be used leaves the old one in use.
 
 use project::folder::Project;

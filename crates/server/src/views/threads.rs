@@ -73,7 +73,7 @@ fn page(ask: &Ask) -> Option<PendingAction> {
 }
 
 /// The outcome of a run, or why it has none. What the caller may not answer it is not asked: it
-/// learns that somebody else is.
+/// learns that another caller is.
 pub(crate) fn answer(
     report: &RunReport,
     may_answer: impl Fn(&SessionAsk) -> bool,

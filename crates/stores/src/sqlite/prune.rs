@@ -46,7 +46,7 @@ pub(crate) struct OldKey {
     key: String,
 }
 
-/// Whose sessions are looked at, as a condition on `realm`.
+/// Whose sessions are read, as a condition on `realm`.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     within: &'static str,

@@ -24,7 +24,7 @@ const LOOK_MS_MAX: u64 = 5_000;
 const STALE_MS_MAX: u64 = 1_600;
 /// How often in a row looking at a task may fail before it is given up: several minutes.
 const MISSES_MAX: u32 = 20;
-/// How much of what an agent says is told.
+/// How much of what an agent says is reported.
 const TOLD_CHARS_MAX: usize = 2_000;
 
 /// What a call hands out with what it wants, and gets back with it.

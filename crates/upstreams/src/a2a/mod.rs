@@ -1,6 +1,6 @@
 //! Agents of others that speak A2A: each skill of an agent is a tool, and one more sends any
 //! message. The card says where the agent is and in which words it is spoken to; it is read again
-//! now and then, and a change is reported. Tasks are looked at, not streamed.
+//! now and then, and a change is reported. Tasks are polled, not streamed.
 //!
 //! The order of the modules below is the order of reading and of import.
 

@@ -11,7 +11,7 @@ use wire::a2a::card::{AgentCard, AgentCardSignature};
 
 /// The only algorithm that is taken.
 const ALGORITHM: &str = "ES256";
-/// How many signatures of one card are looked at.
+/// How many signatures of one card are checked.
 const SIGNATURES_MAX: usize = 16;
 
 /// Whether one of these keys signed this card; else why not.

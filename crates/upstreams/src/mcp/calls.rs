@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 /// How many messages wait for the reader of a call's replies; the line before it has its own queue.
 const REPLIES_MAX: usize = 16;
 
-/// For how long a server may still ask for a call that was left: it was told so, and may not have
+/// For how long a server may still ask for a call that was left: it was notified, and may not have
 /// read it yet. What it asks meanwhile may belong to that call. Not much longer: no other call that
 /// shares the connection can be asked anything outside of its answer until then.
 pub(super) const LEFT_MS: u64 = 3_000;

@@ -26,7 +26,7 @@ const LOCAL: &str = "local";
 pub(crate) struct Users {
     config: UpstreamConfig,
     parts: RemoteParts,
-    /// Tells that somebody has logged in.
+    /// Notifies that a user has logged in.
     opened: broadcast::Sender<String>,
     all: Mutex<Known>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Users {
 struct Known {
     /// By where what their logins bring is kept.
     users: BTreeMap<String, User>,
-    /// How often somebody was looked for.
+    /// How often a user was looked for.
     looks: u64,
 }
 
@@ -109,13 +109,13 @@ impl Users {
         Ok(())
     }
 
-    /// Forgets a question that a call of somebody kept open; whether one was there.
+    /// Forgets a question that a call of a user kept open; whether one was there.
     pub(crate) fn forget(&self, token: &str) -> bool {
         let known = lock(&self.all);
         known.users.values().any(|user| user.server.link.pending.forget(token))
     }
 
-    /// Lets go of the connections of somebody whose logins are removed.
+    /// Lets go of the connections of a user whose logins are removed.
     pub(crate) async fn let_go(&self, subject: &str) {
         let mark = subject_mark(subject);
         let is_theirs = |place: &String| place.rsplit('/').next() == Some(mark.as_str());

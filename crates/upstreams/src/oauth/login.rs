@@ -22,7 +22,7 @@ use kernel::values::ids::Millis;
 use reqwest::Url;
 use std::sync::Arc;
 
-/// How long somebody may take for a login.
+/// How long a user may take for a login.
 const LOGIN_MS: u64 = 3_600_000;
 /// How many logins at one server are under way; of more, the oldest cannot be finished.
 const LOGINS_MAX: usize = 8;

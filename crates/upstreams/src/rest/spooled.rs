@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 /// How an output is written while its body comes; none where all of it must be known first:
-/// JSON is parsed, what may be text must be seen to be one, and credentials are looked for.
+/// JSON is parsed, what may be text must be seen to be one, and credentials are searched for.
 pub(super) fn spooled(headers: &HeaderMap, hidden: &Hidden) -> Option<Spooled> {
     let media = media_type(headers);
     let spooled = |before: &str, inside: Inside, after: String| {

@@ -1,4 +1,4 @@
-//! A server whose methods nobody lists: each is a tool once somebody calls it. Nobody knows what it
+//! A server whose methods nobody lists: each is a tool once a caller uses it. Nobody knows what it
 //! does, so that it counts as one that writes.
 
 use super::super::config::UpstreamConfig;

@@ -12,7 +12,7 @@ pub(crate) struct Ids {
     list: &'static str,
     noun: &'static str,
     command: &'static str,
-    /// What is looked through, one after the other: the server lists some only if asked.
+    /// What is searched, one after the other: the server lists some only if asked.
     statuses: &'static [Option<&'static str>],
     is_newest_first: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) const SESSIONS: Ids = Ids {
 
 /// An id has so many digits after its prefix.
 const DIGITS: usize = 32;
-/// So many items are looked through.
+/// So many items are searched.
 const LOOKED_AT: usize = 10_000;
 /// So many are named if several fit.
 const NAMED_MAX: usize = 5;

@@ -1,5 +1,5 @@
-//! Rows under heads, in aligned columns. At a terminal a table fits: ids are as short as they can
-//! be told apart, times are relative, long texts are cut. In a pipe all of it is written out.
+//! Rows under heads, in aligned columns. At a terminal a table fits: ids are cut as far as they
+//! stay distinct, times are relative, long texts are cut. In a pipe all of it is written out.
 
 use crate::terminal::output::one_line;
 use crate::terminal::screen::{Screen, Tone};

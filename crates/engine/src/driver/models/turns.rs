@@ -88,7 +88,7 @@ impl Driver {
     }
 
     /// A turn that is not begun because who started the run may not run it any more, or because its
-    /// realm does not have the agent: a model costs money, and is asked for somebody.
+    /// realm does not have the agent: a model costs money, and is asked on behalf of a caller.
     fn denied_turn(&self, frame: FrameId) -> Option<Fact> {
         let session = self.session.as_ref()?;
         let run = session.runs.get(&session.frames.get(&frame)?.run)?;

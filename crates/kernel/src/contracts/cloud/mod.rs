@@ -274,7 +274,7 @@ struct Called {
 }
 
 impl Opened {
-    /// What a rule holds is told to programs, and to people only once it is theirs.
+    /// What a rule holds is reported to programs, and to people only once it is theirs.
     fn kinds(&self) -> Vec<String> {
         let words: &[&str] = match (&self.held, self.tried.is_empty()) {
             (Some(_), _) => &["held"],

@@ -42,8 +42,8 @@ pub trait Feed: Send + Sync {
     fn forget_consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool>;
 }
 
-/// What the names of consumers begin with that take events out of the house: rows of the feed that
-/// one of them has not passed stay.
+/// What the names of consumers begin with that deliver events to systems outside: rows of the feed
+/// that one of them has not passed stay.
 pub const SINKS: &str = "sink/";
 
 /// Where a consumer begins that has no place yet.

@@ -29,9 +29,9 @@ pub trait Lists: Send + Sync {
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
 
     /// Runs of contexts, the one that changed last first, and how many fit. A run that changes
-    /// while pages are read moves to the front: none is told twice after its last change, and none
-    /// is missed that does not change. Runs of other spaces are not in this list: nobody asks for
-    /// them in this order, and each would pay for it with every append.
+    /// while pages are read moves to the front: none is listed twice after its last change, and
+    /// none is missed that does not change. Runs of other spaces are not in this list: nobody asks
+    /// for them in this order, and each would pay for it with every append.
     fn runs<'a>(
         &'a self,
         realm: &'a RealmId,
@@ -58,7 +58,7 @@ pub trait Lists: Send + Sync {
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
     /// About how many bytes the runs of every realm store that are there, by realm and owner. All
-    /// runs are looked at: a frequent caller keeps what it learned.
+    /// runs are read: a frequent caller keeps what it learned.
     fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>>;
 
     /// How often cases of a pipeline took which path, the most frequent first. Removing sessions

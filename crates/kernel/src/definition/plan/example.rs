@@ -14,7 +14,7 @@ pub struct Example {
     /// The run's input.
     #[serde(default)]
     pub input: Value,
-    /// For a correction, instead of an input: the failure that it is told of.
+    /// For a correction, instead of an input: the failure that it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExampleError>,
     /// What people answer, in order of asking.
@@ -90,7 +90,7 @@ impl Example {
 }
 
 impl ExampleError {
-    /// What a correction of this failure is told.
+    /// What a correction of this failure is given.
     pub fn input(&self) -> Value {
         json!({
             "planId": self.plan_id.as_deref().unwrap_or("example/plan"),

@@ -297,7 +297,7 @@ impl Found<'_> {
     }
 }
 
-/// How many keys are looked through: the whole context is put together for each pointer.
+/// How many keys are searched: the whole context is put together for each pointer.
 fn width(datum: &Datum) -> usize {
     match &datum.held {
         Held::Object(fields) => fields.len(),

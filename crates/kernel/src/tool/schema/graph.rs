@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A validator builds a resource anew for each way that leads there, because a dynamic
+    /// A validator builds a resource again for each way that leads there, because a dynamic
     /// reference may mean something else each time. Nothing if that is too much.
     fn build(&self, home: usize, on_path: &mut [bool], left: &mut usize) -> Option<()> {
         *left = left.checked_sub(self.parts[home].max(1))?;

@@ -8,7 +8,7 @@ use super::size::Size;
 use super::{Misfit, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, SCHEMA_WAYS_MAX, refused};
 use serde_json::Value;
 
-/// How deep values are looked at before it is said that their depth decides.
+/// How deep values are read before their depth counts as decisive.
 const LEVELS: usize = 64;
 /// How many schemas may be applied one inside the other, at all levels of a value together: each
 /// takes some of the stack.

@@ -1,4 +1,4 @@
-//! In which words a webhook is told: those of the version that its maker speaks, or AgentVault's.
+//! The form of what a webhook gets: that of the version that its maker speaks, or AgentVault's.
 
 use crate::a2a::operations::Dialect;
 

@@ -1,5 +1,5 @@
 //! Webhooks of tasks: what happens to a task is posted to an address that its client gave, at least
-//! once and in order. `configs` has the operations on them, `form` in which words they are told,
+//! once and in order. `configs` has the operations on them, `form` how what they get is written,
 //! `target` what is sealed, `turn` what one webhook gets, `agenda` which of them are due, and
 //! `keeper` reads the feed and posts.
 

@@ -37,7 +37,7 @@ impl Course {
         Self { task, state: state_word(TaskState::Submitted) }
     }
 
-    /// Of a task that was told until it was in this state.
+    /// Of a task that was reported until it was in this state.
     pub(super) fn at(task: String, state: TaskState) -> Self {
         Self { task, state: state_word(state) }
     }

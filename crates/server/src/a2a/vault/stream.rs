@@ -65,7 +65,7 @@ impl Source for Followed {
 }
 
 impl Client {
-    /// `tasks/sendSubscribe`. A task that is over is told from its start to its end.
+    /// `tasks/sendSubscribe`. A task that is over is reported from its start to its end.
     pub(super) async fn vault_subscribe(&self, id: &str) -> Result<Response> {
         let room = self.room()?;
         let report = self.own(id).await?;

@@ -25,7 +25,7 @@ impl Teller {
         Self { course, numbers: Numbers::default(), first }
     }
 
-    /// Of a task that was told so far.
+    /// Of a task that was reported so far.
     async fn behind(viewer: &Viewer, task: &Task) -> Self {
         let course = Course::at(viewer.id(), viewer.state(&task.state));
         let mut numbers = Numbers::default();

@@ -1,6 +1,6 @@
 //! `/oauth/token`: an API key is exchanged for a token that is valid for minutes (RFC 6749, client
-//! credentials). The client's id is the key's id, its secret the key's whole text. Errors are told
-//! in the words of the standard.
+//! credentials). The client's id is the key's id, its secret the key's whole text. Errors are
+//! reported as the standard says.
 
 use super::not_stored;
 use crate::problem::{Failure, Result};

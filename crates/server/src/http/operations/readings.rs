@@ -27,7 +27,7 @@ const ASK_KINDS: [&str; 5] = ["clarify", "approve", "fill", "authorize", "fix"];
 /// The counters at one moment.
 #[derive(Debug)]
 pub(in crate::http) struct Reading {
-    /// Whether what is counted over all realms is told.
+    /// Whether counts over all realms are shown.
     is_whole: bool,
     counts: Counts,
     streams_open: u64,

@@ -199,7 +199,7 @@ impl Road {
     }
 }
 
-/// Whether it asks somebody: what a rule holds is no one's to answer yet.
+/// Whether it asks a person: what a rule holds is no one's to answer yet.
 fn is_asking(report: &RunReport) -> bool {
     report.asks.iter().any(|asked| asked.row.ask.held.is_none())
 }

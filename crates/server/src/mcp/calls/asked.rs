@@ -142,8 +142,8 @@ async fn ask(
         return Box::pin(wanted::ask(calling, report, wanted)).await;
     }
     let shown = |asked: &SessionAsk| {
-        // Who may not answer is told of the ask, and not asked; nor is anyone while a rule holds
-        // it.
+        // A caller who may not answer learns of the ask, and is not asked; nor is anyone while a
+        // rule holds it.
         if asked.row.ask.held.is_some() {
             return None;
         }

@@ -138,7 +138,7 @@ fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
             let (code, message) = (error["code"].as_i64()?, error["message"].as_str()?);
             Some(Err(RpcError { code, message: message.to_owned(), data }))
         }
-        // A lack that has no name in the protocol is told in words.
+        // A lack that has no name in the protocol is explained in words.
         OwnWords::Lacks(lacks) => (!lacks.is_none()).then(|| Err(lacking(lacks))),
         OwnWords::Reply(_) => None,
     }

@@ -81,8 +81,8 @@ pub(crate) async fn ask(
     let possible = match possible(&exchange.client, wants) {
         Ok(possible) => possible,
         Err(lacking) => {
-            // Its tool asked for what it was told that no one has; without the run, too, that
-            // would be the end of the call.
+            // Its tool asked for what no one has, although it knew that; without the run, too,
+            // that would be the end of the call.
             if let Err(refusal) = engine.runs().cancel(calling.caller(), report.run.id).await {
                 tracing::debug!(run = %report.run.id, "it stays as it is: {}", refusal.message);
             }

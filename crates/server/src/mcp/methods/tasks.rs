@@ -38,7 +38,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
     let engine = &exchange.door.doors.engine;
     let requests = requests(&exchange, &report);
     let said = engine.runs().own_words(&report).await.map_err(trouble)?;
-    // A task runs without its client: what it could not be asked for is told in words.
+    // A task runs without its client: what it could not be asked for is explained in words.
     let said = said.filter(|said| !matches!(said, OwnWords::Lacks(_)));
     let status = match &said {
         // An error of the protocol is no result.

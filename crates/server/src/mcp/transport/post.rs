@@ -171,7 +171,7 @@ impl Arrival<'_> {
         self.in_session(asked, &meta).await
     }
 
-    /// Refuses a method that the scopes of the credential do not cover: a client that is told which
+    /// Refuses a method that the scopes of the credential do not cover: a client that learns which
     /// one is missing can get another credential.
     fn within_scopes(&self, method: &str) -> Result<(), Refused> {
         let doors = &self.door.doors;

@@ -12,7 +12,7 @@ use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
 use std::sync::{Arc, OnceLock};
 
-/// How many entries are looked at for one page: a filter that passes few must not hold up others.
+/// How many entries are read for one page: a filter that passes few must not hold up others.
 const LOOKED_AT_MAX: usize = 20_000;
 
 const HEAD: &str = "SELECT seq, mac FROM audit_heads WHERE chain = ?1";

@@ -1,7 +1,7 @@
 //! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
 //! a holder or a part of one. A session holds what its journal names; others hold what they say.
-//! What holds a value of the journal is told from what a text mentions: only that can be read with
-//! the session.
+//! What holds a value of the journal is distinguished from what a text mentions: only that can be
+//! read with the session.
 
 use super::columns::{execute, integer, limit_of, many};
 use crate::sqlite::trouble::Result;

@@ -25,7 +25,7 @@ const OPEN: &str = "notifications/subscriptions/acknowledged";
 const DEBOUNCE_MS: u64 = 250;
 /// A server that says that its lists are stale at once is still not asked more often than this.
 const TTL_MIN_MS: u64 = 10_000;
-/// Lists are looked at once a day, whatever a server says.
+/// Lists are read once a day, whatever a server says.
 const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 /// We check a server that may be another one by now, but not more often than this.
 const DOUBT_MS: u64 = 10_000;

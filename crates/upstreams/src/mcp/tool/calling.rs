@@ -95,7 +95,7 @@ impl<'a> Calling<'a> {
         if modern {
             param_headers = self.tool.mirrored.headers(&self.call.arguments);
         } else {
-            // It may be kept until somebody answers what the server asks.
+            // It may be kept until a person answers what the server asks.
             timeout_ms = timeout_ms.saturating_add(KEPT_MS);
         }
         let request = Request {

@@ -103,7 +103,7 @@ impl Tool for RemoteTool {
             Some(users) => users.forget(token),
             None => self.link.pending.forget(token),
         });
-        // Whose task it was is not known: one of somebody's own ends by itself some day.
+        // Whose task it was is not known: a user's own ends by itself some day.
         let is_ours = self.link.users.is_none();
         if let Some(id) = carried.task.filter(|_| !was_kept && is_ours) {
             task::cancel(&self.link, id);

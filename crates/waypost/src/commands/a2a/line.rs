@@ -214,7 +214,7 @@ impl Line {
     pub(super) fn result(&self, answer: &Answer) -> Result<Value, A2aError> {
         let error = answer.body.get("error").filter(|error| error.is_object());
         match (self.binding, error) {
-            // Who is not let in is told so by the status.
+            // A caller that is refused learns it by the status.
             (Binding::Rpc, _) if matches!(answer.status, 401 | 403) => {
                 Err(A2aError::of_rest(answer.status, &answer.body))
             }

@@ -11,7 +11,7 @@ use wire::rest::{Ask, Run, Status};
 
 /// How many seconds a run may take after an answer before the next ask is shown.
 const WAIT_SECONDS: u64 = 30;
-/// So many asks are looked at.
+/// So many asks are read.
 const ASKS_MAX: usize = 1_000;
 
 /// Walks through the open asks, oldest first, also through those that answers lead to.

@@ -129,7 +129,7 @@ const LOOK: Look = Look { line, with_cursor: false, only: None };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
-/// Among how many decided asks those are looked for that rules decided.
+/// Among how many decided asks to search for those that rules decided.
 const ACTS_ITEMS: usize = 200;
 
 /// Runs `waypost session`.

@@ -1,5 +1,5 @@
-//! Messages in their frames, and how long a client waits. Nothing is compressed: clients are told
-//! so, and send messages as they are.
+//! Messages in their frames, and how long a client waits. Nothing is compressed: clients learn
+//! so from a header, and send messages as they are.
 
 use crate::a2a::error::{Result, invalid};
 use axum::body::Bytes;

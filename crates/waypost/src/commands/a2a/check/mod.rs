@@ -67,7 +67,7 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
     let document = upstreams::read_card(config, &parts()).await.map_err(failed)?;
     let mut report = Report::default();
     card_rules::check(&document, &mut report);
-    // What cannot be read as a card was told with its section.
+    // What cannot be read as a card was reported with its section.
     let card: AgentCard = serde_json::from_value(document).unwrap_or_default();
     if args.card_only {
         return Ok(report);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use upstreams::Upstream;
 
-/// How many resources are looked at.
+/// How many resources are read.
 const RESOURCES_MAX: usize = 10_000;
 
 /// Items of one list, by name or URI.

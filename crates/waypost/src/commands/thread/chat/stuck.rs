@@ -14,7 +14,7 @@ use wire::rest::{Ask, Proposal};
 const CHOICE: &str = "take the proposal? [t]ake [l]ater> ";
 /// How many seconds the run may take after that before we look for its outcome ourselves.
 const WAIT_SECONDS: u64 = 30;
-/// So many open asks of a thread are looked at.
+/// So many open asks of a thread are read.
 const ASKS_MAX: usize = 100;
 
 /// Whether the thread waits for what someone does about a failed step.
