@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_works_is_not_closed_and_whoever_comes_waits() {
+    fn a_connection_that_works_is_not_closed_and_a_new_one_waits() {
         let connections = Connections::new(1);
         let line = opened(&connections);
         let work = line.work();

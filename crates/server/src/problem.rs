@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_too_soon_learns_when_to_come_back() {
+    fn a_caller_that_comes_too_soon_learns_when_to_come_back() {
         let later = |retry_ms| {
             let later = Box::new(TryLater::after(retry_ms));
             Refusal::new(RefusalCode::RateLimited(later), "too soon")

@@ -103,7 +103,7 @@ fn realms_share_a_machine_and_nothing_else_while_policies_change_and_subjects_va
 }
 
 #[test]
-fn rules_act_once_in_their_time_whoever_answers_and_dies_beside_them() {
+fn rules_act_once_in_their_time_despite_answers_and_crashes() {
     hunt(|seed| mixed(seed).healing(), HEALING_SEEDS_MIN, &Seen::HEAL);
 }
 

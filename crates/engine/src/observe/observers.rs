@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callers_trace_goes_on_whoever_observes() {
+    fn a_callers_trace_continues_for_any_observer() {
         for sampled in [false, true] {
             let caller = TraceParent { trace: 7, span: 8, sampled };
             let cases: [&[Option<bool>]; 3] = [&[], &[None], &[None, Some(false)]];

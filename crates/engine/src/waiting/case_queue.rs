@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_is_passed_over() {
+    fn a_request_that_goes_away_is_passed_over() {
         let lines = Arc::new(Lines::default());
         let first = at_once(&lines, "a");
         let (second, third) = (waiting(&lines, "a"), waiting(&lines, "a"));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_a_page_is_found_once() {
+    fn a_waiter_for_a_page_is_found_once() {
         let (pages, source) = (Pages::default(), Arc::from("upstream `a`"));
         let keys = ["e1".to_owned(), "e2".to_owned()];
         pages.await_opening(&source, keys.iter(), &session("s"), AskId(1));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_given_a_page_hears_of_it_once_and_of_no_other() {
+    fn a_client_that_was_given_a_page_hears_of_it_once_and_of_no_other() {
         let (pages, source) = (Pages::default(), Arc::<str>::from("upstream `a`"));
         let told = Arc::new(Mutex::new(Vec::new()));
         let hear = |page: &str, who: usize| {

@@ -154,7 +154,7 @@ async fn a_task_is_followed_from_any_of_its_places_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_one_of_several_runs_gets_that_one() {
+async fn a_wait_for_one_of_several_runs_gets_that_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let waiting = [1, 2, 3].map(|n| {

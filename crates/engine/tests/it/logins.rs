@@ -160,7 +160,7 @@ async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_says_that_it_is_done_is_believed() {
+async fn a_user_who_says_that_it_is_done_is_believed() {
     let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
     let engine = engine(folder.path(), &door);
     let waiting = booked(&engine, thread()).await;

@@ -386,7 +386,7 @@ async fn a_hidden_plan_is_like_one_that_is_not_there_also_inside_a_plan_of_ones_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_of_the_catalog_runs_the_plans_that_it_names_for_whoever_may_start_it() {
+async fn a_plan_of_the_catalog_runs_the_plans_that_it_names_for_who_may_start_it() {
     let outer = "planId: outer\nsteps: [{id: inner, type: plan, planId: read, nextStepId: end}, \
         {id: end, type: final_response, message: ok}]";
     let folder = tempfile::tempdir().unwrap();

@@ -149,7 +149,7 @@ async fn who_names_a_tool_that_is_off_is_told_what_to_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_calls_too_often_is_told_when_to_come_back() {
+async fn a_caller_that_calls_too_often_learns_when_to_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits { per_minute: NonZeroU32::new(1), ..ToolLimits::default() };
     let rules = limited("*", limits);

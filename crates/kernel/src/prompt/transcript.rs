@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_speaks_in_commands_is_told_how_and_asks_nobody() {
+    fn an_agent_of_commands_gets_instructions_and_asks_no_one() {
         let talks = asked_in("talk", json!("hello"));
         assert_eq!(talks.tools[0].name, CLARIFY);
         assert!(!first(&talks).contains("CALL_TOOL"));

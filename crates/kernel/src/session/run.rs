@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_its_makers_whoever_runs_in_it() {
+    fn a_session_is_its_makers_for_runs_of_any_caller() {
         let made = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s"},"owner":"eve"}"#);
         assert_eq!(replayed(&made).owner.as_deref(), Some("eve"));
         let owned = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);

@@ -208,7 +208,7 @@ async fn a_login_that_cannot_be_finished_is_told_as_text() {
 }
 
 #[tokio::test]
-async fn whoever_administers_logs_in() {
+async fn an_administrator_logs_in() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
@@ -297,7 +297,7 @@ async fn strangers_keep_nobody_out_whom_we_sent() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_administer_is_told_who_logs_in() {
+async fn others_learn_that_an_administrator_logs_in() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;

@@ -14,7 +14,7 @@ fn ruled(settings: &str) -> Project {
 }
 
 #[tokio::test]
-async fn whoever_calls_too_often_is_answered_429() {
+async fn a_caller_that_calls_too_often_gets_429() {
     let settings = "[tools.limits.\"math::*\"]\nper_minute = 2\n";
     let house = House::build(ruled(settings), None).await;
     let path = "/api/v1/tools/math::add/call";

@@ -186,7 +186,7 @@ async fn what_an_mcp_call_says_itself_goes_before_the_header() {
 }
 
 #[tokio::test]
-async fn a_run_keeps_its_trace_whoever_answers_it() {
+async fn a_run_keeps_its_trace_for_any_answerer() {
     let (house, called) = house().await;
     let mut plan = plan(&json!({"url": called.url()}));
     let ask = json!({"id": "ask", "type": "human_in_the_loop", "message": "go on?",
@@ -204,7 +204,7 @@ async fn a_run_keeps_its_trace_whoever_answers_it() {
 }
 
 #[tokio::test]
-async fn a_model_is_asked_in_the_trace_of_whoever_talks() {
+async fn a_model_is_asked_in_the_trace_of_the_caller() {
     let fake = FakeModels::start();
     let settings = format!(
         "[models.fake]\nprovider = \"openai\"\nmodel = \"m--says\"\nbase_url = \"{}\"\n\
@@ -233,7 +233,7 @@ async fn a_model_is_asked_in_the_trace_of_whoever_talks() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_trace_of_whoever_is_refused() {
+async fn a_refusal_names_the_trace_of_its_caller() {
     let (house, _called) = house().await;
     let body = json!({"planId": "it/nowhere"});
     let refused = house.post_with("/api/v1/runs", &[("traceparent", PARENT)], body.clone()).await;

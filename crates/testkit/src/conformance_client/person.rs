@@ -104,7 +104,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn whoever_comes_back_says_what_the_redirect_says() {
+    fn a_returning_user_says_what_the_redirect_says() {
         let place = format!(
             "{CALLBACK}?code=test-auth-code&state=a%2Bb&iss=http%3A%2F%2Flocalhost%3A1&more=x"
         );

@@ -87,7 +87,7 @@ fn every_story_is_told_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn whoever_ends_it_in_the_middle_finds_nothing_left() {
+fn a_demo_that_is_ended_in_the_middle_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();

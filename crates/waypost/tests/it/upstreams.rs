@@ -250,7 +250,7 @@ fn not_every_server_has_logins() {
 }
 
 #[test]
-fn a_test_leaves_logins_to_whoever_holds_the_data_folder() {
+fn a_test_leaves_logins_to_the_holder_of_the_data_folder() {
     let behind = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();

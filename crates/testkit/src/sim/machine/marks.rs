@@ -125,7 +125,7 @@ mod tests {
     use crate::sim::machine::executor::Executor;
 
     #[test]
-    fn a_mark_is_left_by_who_dies_in_between_and_by_nobody_else() {
+    fn a_mark_is_left_only_by_a_process_that_dies_in_between() {
         let power = Arc::new(Power::default());
         let executor = Executor::new(1, power.clone());
         let marks = Marks::new(power.clone(), Arc::new(SimClock(executor)));

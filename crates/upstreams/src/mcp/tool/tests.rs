@@ -220,7 +220,7 @@ fn what_is_told_on_the_way_is_heard() {
 }
 
 #[test]
-fn whoever_leaves_cancels() {
+fn a_caller_that_leaves_cancels() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;

@@ -44,7 +44,7 @@ async fn a_call_waits_for_the_login_and_goes_on() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_open_the_page_declines_the_call() {
+async fn a_user_who_does_not_open_the_page_declines_the_call() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     scene.rule(|rules| (rules.good, rules.refresh) = (Default::default(), None));

@@ -126,7 +126,7 @@ async fn a_login_that_took_too_long_begins_again() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_let_in_can_try_again() {
+async fn a_user_who_is_refused_can_try_again() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     let denied = Returned {
@@ -211,7 +211,7 @@ async fn a_login_can_begin_before_the_server_was_heard() {
 }
 
 #[tokio::test]
-async fn whoever_logs_out_is_forgotten() {
+async fn a_user_who_logs_out_is_forgotten() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     let far = upstream(&remote);

@@ -140,7 +140,7 @@ async fn what_is_renewed_is_kept_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_renewal_goes_on_when_whoever_wanted_it_has_gone() {
+async fn a_renewal_continues_when_its_caller_has_gone() {
     let (scene, remote) = hourly().await;
     remote.stop().await;
     scene.clock.set(HOUR_MS);
@@ -319,7 +319,7 @@ async fn of_two_who_share_a_vault_one_renews_the_token() {
 }
 
 #[tokio::test]
-async fn whoever_dies_while_it_renews_a_token_holds_it_up_for_a_while_only() {
+async fn a_process_killed_while_it_renews_a_token_delays_others_for_a_while_only() {
     const HOLD_MS: u64 = 5_000;
     let (scene, remote) = hourly().await;
     remote.stop().await;

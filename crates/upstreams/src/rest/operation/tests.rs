@@ -85,7 +85,7 @@ fn names_come_from_ids_or_paths() {
 }
 
 #[test]
-fn a_name_is_the_same_whoever_else_is_wanted() {
+fn a_name_is_the_same_whatever_else_is_wanted() {
     let document = json!({"openapi": "3.0.3", "paths": {
         "/a": {"get": {"operationId": "x"}}, "/b": {"get": {"operationId": "x"}}}});
     let document = OpenApi::parse(document.to_string()).unwrap();

@@ -193,7 +193,7 @@ async fn an_answer_on_the_general_stream_finds_its_request() {
 }
 
 #[tokio::test]
-async fn whoever_lets_go_cancels_with_a_message() {
+async fn dropping_a_call_cancels_it_with_a_message() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);

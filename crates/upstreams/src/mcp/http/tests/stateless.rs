@@ -73,7 +73,7 @@ async fn a_stream_brings_what_is_told_and_then_the_answer() {
 }
 
 #[tokio::test]
-async fn whoever_lets_go_of_the_replies_closes_the_stream() {
+async fn dropping_the_replies_closes_the_stream() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let (mut replies, arrival) = streaming(&mut peer, &line, call(1)).await;
@@ -84,7 +84,7 @@ async fn whoever_lets_go_of_the_replies_closes_the_stream() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_wait_for_the_answer_closes_the_connection() {
+async fn dropping_the_answer_closes_the_connection() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let asking = asked(&line, call(1));
