@@ -88,7 +88,7 @@ fn done(answer: &http::Answer<'_>) -> Result<()> {
     if answer.status == 200 { Ok(()) } else { Err(load::unexpected("200", answer)) }
 }
 
-/// What came of a load, by kind.
+/// The outcome of a load, by kind.
 #[derive(Debug)]
 pub struct Taken {
     times: [Vec<Duration>; KINDS.len()],

@@ -91,7 +91,7 @@ struct Failed {
     tool: &'static str,
 }
 
-/// What comes of a failed call.
+/// The outcome of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It is made once more, and works.
@@ -224,7 +224,7 @@ impl Failed {
         vec![found.to_string()]
     }
 
-    /// What people reply: they take what is proposed, and say what came of all else.
+    /// What people reply: they take what is proposed, and say the outcome of all else.
     fn replies(self) -> Vec<String> {
         let by_hand = json!({"action": "settle", "output": "by hand"});
         let first = match self.does {
@@ -310,7 +310,7 @@ fn as_file(source: &Value) -> String {
     text.replace("pipeline/trades", "trades")
 }
 
-/// What came of the call, by the journal.
+/// The outcome of the call, by the journal.
 fn end_of(lines: &[&str]) -> End {
     let has = |begins: &str| lines.iter().any(|line| line.starts_with(begins));
     if has("=> failed Boom: it broke") {

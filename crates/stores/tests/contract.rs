@@ -223,7 +223,7 @@ fn a_holder_whose_lock_is_removed_or_replaced_ends() {
     assert_eq!((claim(), why.try_recv().is_ok()), (Ok(Vec::new()), false));
     let lock = folder.path().join("lock");
     std::fs::remove_file(&lock).unwrap();
-    // One look is not enough: whoever removes the folder removes its files one by one.
+    // One look is not enough: a removal of the folder removes its files one by one.
     assert_eq!((claim(), why.try_recv().is_ok()), (Ok(Vec::new()), false));
     assert_eq!((claim(), why.try_recv().is_ok()), (Err(StoreError::Closed), true));
     std::fs::write(&lock, "").unwrap();
@@ -482,7 +482,7 @@ fn what_breaks_off_or_is_too_large_leaves_no_file() {
         assert_eq!(put_pieces(&scene, pieces, bytes_max, bytes), Err(refusal));
         assert_eq!(files_below(&scene.folder.path().join("data/blobs")), [] as [PathBuf; 0]);
     }
-    // Whoever gives up midway leaves nothing either.
+    // A writer that gives up midway leaves nothing either.
     let pieces = futures::stream::iter([piece()]).chain(futures::stream::pending()).boxed();
     let incoming = Incoming { pieces, bytes_max: 9_999, bytes: None };
     let realm = realm();

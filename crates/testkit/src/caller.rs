@@ -21,7 +21,7 @@ pub enum Era {
     Modern,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// A result.

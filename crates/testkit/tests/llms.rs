@@ -208,7 +208,7 @@ async fn a_model_calls_tools_and_gets_their_results() {
             let turn = model.turn(&prompt, &Unheard).await;
             let turn = turn.unwrap_or_else(|error| panic!("{} {act}: {error}", wire.name));
             assert_eq!(turn.text, "It said: mild, mild.", "{} {act}", wire.name);
-            // The conversation goes on, with the same ids once more and another set of tools.
+            // The conversation continues, with the same ids once more and another set of tools.
             prompt.messages.push(Message::Assistant {
                 text: turn.text,
                 calls: turn.calls,

@@ -62,7 +62,7 @@ fn of_two_nodes_that_decided_on_one_state_one_is_refused() {
     done(two.append(other.next()));
     let conflict = || Err(StoreError::Conflict("r/session/a".into()));
     assert_eq!(block_on(one.append(a.clone().next())), conflict());
-    // Whoever loads it again knows what the other did.
+    // A later load knows what the other did.
     let Loaded::Found(stored) = got(one.load(a.key(), Some(a.row.known()))) else {
         panic!("it has changed")
     };

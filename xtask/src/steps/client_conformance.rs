@@ -147,7 +147,7 @@ impl Scenario {
     }
 }
 
-/// Prints what came of a set and what was expected, and says whether it is good enough: the suite
+/// Prints the outcome of a set and what was expected, and says whether it is good enough: the suite
 /// scores only a part of it, and nothing of how the client ended.
 fn judge(set: &str, expected: &[Entry], told: &Told) -> Result<(), Failure> {
     let Told { scenarios, conformant, results } = told;

@@ -126,7 +126,7 @@ fn check_reach(url: &str, kind: &Kind) -> Result<(), Failure> {
     Err(Failure::new(format!("`{TOOL}` was to be one that writes, but here it is {known}")))
 }
 
-/// Prints what came of a set and what was expected, and says whether it is good enough.
+/// Prints the outcome of a set and what was expected, and says whether it is good enough.
 fn judge(title: &str, baseline: &Path, told: &Told) -> Result<(), Failure> {
     print!("{}", conformance::table(title, &told.scenarios));
     let expected = baseline::read(baseline)?;

@@ -25,7 +25,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
 const CALENDAR: &[&str] = &["list_calendars", "list_events", "create_event", "update_event"];
 const MAPS: &[&str] = &["search_places", "get_directions"];
 const CLARIFY: &str = "request_clarification";
-/// More turns than any request needs: whoever takes more goes round in circles.
+/// More turns than any request needs: one that takes more repeats itself.
 const TURNS_MAX: usize = 8;
 
 /// Where a run stops.

@@ -265,7 +265,7 @@ async fn a_cancelled_run_gives_its_turn_up() {
     let report = world.engine.runs().cancel(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
     world.until("the turn to be dropped", |_| model.dropped() == 1).await;
-    // The thread goes on, with what was said.
+    // The thread continues, with what was said.
     let done = say(&world, "still there?").await;
     assert_eq!(done.run.answer, Some(json!("Hello again.")));
     assert_eq!(told(&model.last()), ["user: hello", "user: still there?"]);
@@ -283,7 +283,7 @@ async fn a_turn_that_takes_too_long_is_tried_again() {
     assert_eq!(model.dropped(), 1);
     let failed = events(&world, "turn.failed").await;
     assert_eq!(failed[0]["data"]["fault"]["name"], "ModelTimeout");
-    // What was heard of the first attempt is void, and whoever listens is told so.
+    // What was heard of the first attempt is void, and its listeners are notified.
     let mut stream = listening.follow(done.run.id);
     let mut heard = Vec::new();
     while let Some(update) = stream.next().await.unwrap() {

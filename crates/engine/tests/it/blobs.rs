@@ -25,7 +25,7 @@ const LOOK_INSIDE: &str = "planId: look\nsteps: [{id: make, type: tool_call, too
     arguments: {pieces: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, \
     message: {jsonPath: $.context.out.a, default: opaque}}]";
 
-/// Puts a blob of as many pieces as it is told, or reads one.
+/// Puts a blob of as many pieces as its argument says, or reads one.
 struct Maker {
     spec: Arc<ToolSpec>,
     folder: PathBuf,
@@ -132,7 +132,7 @@ impl House {
         Self { engine, put, may_fail }
     }
 
-    /// What comes of a call.
+    /// The outcome of a call.
     async fn call(&self, arguments: Value) -> String {
         let tool = "blob::make".into();
         let called = self.engine.tools().call(&caller(), &tool, arguments, WAIT_MS).await;

@@ -229,7 +229,7 @@ async fn a_line_has_an_end() {
     let second = begun!(submit(&world, slow("T-1", 2), WAIT_MS));
     let busy = submit(&world, slow("T-1", 3), WAIT_MS).await.unwrap_err();
     assert_eq!((busy.code.name(), busy.kind()), ("case_busy", RefusalKind::TooMany));
-    // Whoever goes away makes room.
+    // A client that goes away makes room.
     drop(second);
     let third = begun!(submit(&world, slow("T-1", 3), WAIT_MS));
     world.permits.add_permits(2);
@@ -280,7 +280,7 @@ async fn a_case_that_waits_for_a_person_answers_at_once() {
     let ask = report.asks[0].row.ask.id;
     assert_eq!((report.run.id, ask), (asking.run.id, asking.asks[0].row.ask.id));
 
-    // Whose time is up before it is told so learns that nothing was begun.
+    // A client whose time is up first learns that nothing was begun.
     let late = submit(&world, known(), 0).await.unwrap();
     assert!(matches!(late, CaseReport::Late(None) | CaseReport::Waits { .. }), "{late:?}");
     assert_eq!(world.engine.cases().tallies(&caller(), &"cases".into()).await.unwrap().len(), 1);

@@ -163,7 +163,7 @@ async fn a_wait_for_one_of_several_runs_gets_that_one() {
         tokio::spawn(async move { engine.runs().start(&caller(), request, WAIT_MS).await })
     });
     world.until("all calls to be sent", |world| world.sent() == 3).await;
-    // They come back at once, so that several runs end before anyone is told.
+    // They come back at once, so that several runs end before anyone is notified.
     world.permits.add_permits(3);
     for (n, waiting) in (1..).zip(waiting) {
         let report = waiting.await.unwrap().unwrap();
@@ -300,7 +300,7 @@ async fn a_follower_of_one_run_gets_its_events_and_no_others() {
     let rest = ["ask.decided", "input.given", "answer.given", "run.ended"];
     let rest = rest.map(str::to_owned).to_vec();
     assert_eq!(followed(&mut early).await, (rest.clone(), "completed"));
-    // One who was cut off goes on after the last event that it has.
+    // One who was cut off continues after the last event that it has.
     let mut again = of(asking.run.id, Some(asking.session.seq)).await;
     assert_eq!(followed(&mut again).await, (rest.clone(), "completed"));
     let mut late = of(asking.run.id, None).await;

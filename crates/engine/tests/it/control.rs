@@ -41,7 +41,7 @@ const ITEMS: usize = 400;
 /// are slow on a busy one, so that no time is measured.
 const MEANWHILE_MAX: usize = ITEMS * ITEMS / 4;
 
-/// What comes of work beside a run that never waits: it waits neither for its end nor for long.
+/// The outcome of work beside a run that never waits: it waits neither for its end nor for long.
 async fn meanwhile<T>(world: &World, what: &str, work: impl Future<Output = T>) -> T {
     let before = world.sent();
     let done = tokio::time::timeout(Duration::from_millis(WAIT_MS), work).await;

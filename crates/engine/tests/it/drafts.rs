@@ -234,7 +234,7 @@ fn deep(levels: usize) -> String {
     format!("{{\"steps\": {}{}}}", "[".repeat(levels), "]".repeat(levels))
 }
 
-/// Answers of which no plan can come, and what is told about each.
+/// Answers of which no plan can come, and what is reported about each.
 fn unusable() -> Vec<(String, &'static str)> {
     let hidden = json!({"id": "in", "type": "tool_call", "toolId": "secret::write"});
     let looping = |plan: Value| {
@@ -380,7 +380,7 @@ async fn a_model_that_obeys_hidden_orders_has_nothing_called_and_hides_nothing()
     let draft = desk.draft(wanted(&goal)).await;
     let drafted = draft.plan.unwrap();
     assert_eq!((draft.turns, desk.world.sent()), (4, 0));
-    // Each of its tricks is told, and what is left asks a person.
+    // Each of its tricks is reported, and what is left asks a person.
     assert!(desk.last_said(1).contains("no JSON object"), "{}", desk.last_said(1));
     assert!(desk.last_said(2).contains("no tool `secret::write`"), "{}", desk.last_said(2));
     assert!(desk.last_said(3).contains("unknown key `approve`"), "{}", desk.last_said(3));

@@ -113,7 +113,7 @@ async fn all_of_it_is_taken_or_none() {
         let Err(mistakes) = read else { panic!("they were taken") };
         mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n")
     };
-    // Every mistake of both kinds is told, each with its file.
+    // Every mistake of both kinds is reported, each with its file.
     let told_all =
         refused(&[OTHER, "planId: x\nsteps: [{id: a, type: nonsense}]", THINKS], &["refName: 3"]);
     for file in ["plan1.yaml", "plan2.yaml", "agent0.yaml"] {
@@ -158,7 +158,7 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
     assert!(version.has_changed().unwrap(), "there is one more plan");
     assert_eq!(engine.catalog().pipelines(&caller()).len(), 1);
 
-    // Plans that say the same are the same, and nobody is told of a pipeline.
+    // Plans that say the same are the same, and no one is notified of a pipeline.
     let version = engine.catalog().version(&realm());
     let plan = || engine.catalog().plan(&caller(), &PlanId::from("greet")).unwrap();
     let before = plan();

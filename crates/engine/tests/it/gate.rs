@@ -52,7 +52,7 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
     assert!(matches!(done, CallReport::Done(_)));
 }
 
-/// Keeps where the arguments of calls came from, as policy is told.
+/// Keeps where the arguments of calls came from, as policy sees it.
 #[derive(Default)]
 struct Told(Mutex<Vec<Vec<&'static str>>>);
 

@@ -298,7 +298,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     assert_eq!(export["history"], json!([]), "the newest run has called nothing");
     world.crash().await;
 
-    // The session goes on after a restart: same context, the next number, its own asks.
+    // The session continues after a restart: same context, the next number, its own asks.
     let world = World::open(folder.path(), &[WRITE]).await;
     world.permits.add_permits(1);
     let open = waiting.asks[0].row.ask.id;

@@ -1,4 +1,4 @@
-//! Requests with a key: a repeat gets what came of the first, and nothing happens twice.
+//! Requests with a key: a repeat gets the outcome of the first, and nothing happens twice.
 
 use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};

@@ -25,7 +25,7 @@ const PLAN: &str = "planId: book\nsteps: [{id: call, type: tool_call, toolId: 'r
 #[derive(Default)]
 struct Door {
     open: AtomicBool,
-    /// Whoever knocks has to wait.
+    /// Every caller has to wait.
     held: AtomicBool,
     knocks: AtomicUsize,
     entered: AtomicUsize,

@@ -308,7 +308,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let elsewhere = SessionRef::Key { key, space: Some(kernel::values::ids::Space::session()) };
     let refusal = world.engine.sessions().get(&caller(), &elsewhere).await.unwrap_err();
     assert_eq!(refusal.code.name(), "not_found");
-    // Whoever calls learns of a failure; only what nobody knows is for a person.
+    // The caller learns of a failure; only an unknown outcome is for a person.
     let failed = call("slow::write", json!({"fail": true})).await.unwrap();
     let engine::CallReport::Failed(report) = failed else { panic!("{failed:?}") };
     assert_eq!(report.run.last_error.unwrap().name, "Boom");

@@ -145,7 +145,7 @@ async fn a_run_is_one_trace_across_a_restart() {
     }
     assert!(agent.began <= early[1].began, "an agent begins before its first turn");
 
-    // Whoever is called or asked next is told the span that waits for it.
+    // The next callee or person gets the span that waits for it.
     assert_eq!((sent, first.prompt(0).trace), (vec![early[0].trace], early[1].trace));
     assert_eq!(second.prompt(0).trace, late[2].trace);
     let What::Run { turns, agent_step, .. } = run.what else { panic!("{run:?}") };

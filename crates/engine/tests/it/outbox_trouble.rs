@@ -16,7 +16,7 @@ use kernel::tool::rules::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whoever fails waits for longer than any test.
+/// After a failure the sink waits for longer than any test.
 fn patient() -> Limits {
     Limits { delivery_backoff_ms: 600_000, delivery_backoff_ms_max: 600_000, ..Limits::default() }
 }
@@ -93,7 +93,7 @@ async fn a_session_goes_on_when_a_person_has_sent_what_held_it_up() {
     let resend = || async { world.engine.feed().resend(&caller(), "a", &waits.event).await };
     let failed = resend().await.unwrap();
     assert_eq!((failed.status, failed.next_at), (DeliveryStatus::Retrying, waits.next_at));
-    // Whoever tries it again by itself tells the log.
+    // A retry by itself is logged.
     assert_eq!(logged(&world, "a", DeliveryStatus::Retrying).await, waits);
     assert_eq!(resend().await.unwrap().status, DeliveryStatus::Delivered);
     let state = caught_up(&world, "a").await;

@@ -1,4 +1,5 @@
-//! What models propose about failed steps: a read goes on with it, for all else a person takes it.
+//! What models propose about failed steps: a read continues with it, for all else a person takes
+//! it.
 
 use crate::model::{Says, Scripted, text, told};
 use crate::world::{WAIT_MS, World, caller};

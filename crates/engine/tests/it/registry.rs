@@ -1,5 +1,5 @@
-//! What is taken in at the start: names that clash and schemas that cannot be used are told then,
-//! with the tool and who brought it.
+//! What is taken in at the start: names that clash and schemas that cannot be used are reported
+//! then, with the tool and who brought it.
 
 use crate::world::{WAIT_MS, World, caller, files, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
@@ -56,7 +56,7 @@ fn plain(name: &str) -> Arc<dyn Tool> {
     echo(name, json!({"type": "object"}), None)
 }
 
-/// What is told of these tools at the start.
+/// What is reported of these tools at the start.
 fn told(sources: Vec<ToolSource>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let started = Engine::start(parts(folder.path(), Limits::default(), sources));

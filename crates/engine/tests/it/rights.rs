@@ -310,7 +310,7 @@ async fn definitions_are_judged_again_only_after_one_of_them_or_the_policy_chang
     catalog.register_plan(me, says_ok(), None).await.unwrap();
     assert_eq!(count(me), [3, 1, 1]);
     assert_eq!(policy.judged(), judged([3, 1, 1]));
-    // Nobody is told of a change of pipelines alone; their list follows it all the same.
+    // No one is notified of a change of pipelines alone; their list follows it all the same.
     catalog.set_pipelines(&me.realm, Vec::new()).unwrap();
     assert_eq!(count(me), [3, 1, 0]);
     policy.deny(&[Act::Read]);

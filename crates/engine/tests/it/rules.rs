@@ -234,7 +234,7 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
     assert_eq!((crowded.kind(), crowded.code.name()), (RefusalKind::TooMany, "too_many_calls"));
     assert!(crowded.code.detail().unwrap()["run"].is_string());
     assert_eq!(world.sent(), 1);
-    // Other tools do not wait for it, and whoever waits gets the place that becomes free.
+    // Other tools do not wait for it, and a waiting call gets the place that becomes free.
     world.permits.add_permits(3);
     let read =
         engine.tools().call(&caller(), &"slow::read".into(), json!({}), WAIT_MS).await.unwrap();

@@ -183,7 +183,7 @@ async fn one_caller_cannot_take_the_room_of_another() {
     let request = world.request("fat", json!({}), "of bob");
     let report = world.engine.runs().start(&bob(), request, WAIT_MS).await.unwrap();
     assert_eq!(report.run.status.name(), "completed", "another caller has room of its own");
-    // What was begun goes on.
+    // What was begun continues.
     let (ask, reply) = (waiting.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
     let replied = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(replied.run.run.status.name(), "completed");

@@ -151,7 +151,7 @@ async fn old_runs_go_and_what_was_said_stays() {
     let second = say(&first, "was it long?").await.unwrap();
     let waiting = say(&first, "write it").await.unwrap();
     let prompt = told(&before.last());
-    // Whoever drives a session lets go of it a moment after it answered.
+    // The driver of a session releases it a moment after it answered.
     first.at_rest().await;
     let pruned = first.engine.admin().prune(&caller(), 0).await.unwrap();
     assert_eq!((pruned.sessions, pruned.runs), (0, 2));

@@ -327,7 +327,7 @@ async fn the_same_conversation_over_all_bindings_gives_equal_tasks() {
     }
     for task in &done {
         assert_eq!(bare(task), bare(&done[0]));
-        // And each is the same, whoever reads it.
+        // And each is the same for every reader.
         let asked = json!({"id": task["id"]});
         let by_rpc = served.rpc("GetTask", asked.clone()).await;
         let path = format!("/a2a/v1/tasks/{}", task["id"].as_str().unwrap());

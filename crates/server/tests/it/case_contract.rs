@@ -153,7 +153,7 @@ async fn what_the_runner_cannot_follow_is_left_to_a_person() {
         let ask = text(&stuck.body["asks"][0]["askId"]);
         assert!(text(&stuck.body["hint"]).contains(&ask), "{stuck:?}");
 
-        // Whoever comes next for this case is told at once what it waits for.
+        // The next request for this case learns at once what it waits for.
         let waits = post(&house, id, "Missing ISIN").await;
         assert_eq!(waits.status, 202, "{waits:?}");
         assert_eq!(waits.header("location"), location);
@@ -184,7 +184,7 @@ async fn a_person_says_how_a_stuck_case_goes_on() {
         assert!(answer["result"].to_string().contains(expected), "{run}");
         assert_eq!(post(&house, id, "Missing ISIN").await.body["path"], "deterministic");
     }
-    // Whoever retries meets the same again, under another ask.
+    // A retry meets the same again, under another ask.
     let stuck = post(&house, "T-412", "dance").await.body;
     let run = house.post(&ask_of(&stuck), json!({"action": "retry"})).await.body["run"].clone();
     assert_eq!(run["status"], "stuck", "{run}");
@@ -284,7 +284,7 @@ async fn a_key_takes_a_case_once() {
     let other = send_with(&house, ROUTE, &key, &case("T-900", "even").to_string()).await;
     assert_eq!(other.status, 422, "{other:?}");
 
-    // What went wrong is told again, too, and not done again.
+    // What went wrong is reported again, too, and not done again.
     let (key, body) = ([("idempotency-key", "k2")], case("T-901", "dance").to_string());
     let first = send_with(&house, ROUTE, &key, &body).await;
     let again = send_with(&house, ROUTE, &key, &body).await;

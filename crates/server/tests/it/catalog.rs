@@ -257,7 +257,7 @@ async fn a_model_writes_a_plan_that_somebody_starts() {
     let run = house.run(json!({"plan": made["plan"], "input": {"a": 1, "b": 2, "c": 4}})).await;
     assert_eq!(run["run"]["answer"].as_f64(), Some(7.0), "{run}");
 
-    // What the model cannot do is told with what is wrong, after so many rounds.
+    // What the model cannot do is reported with what is wrong, after so many rounds.
     let wrong = draft("fly to the moon").await.body["draft"].clone();
     assert_eq!((&wrong["valid"], &wrong["turns"]), (&json!(false), &json!(4)), "{wrong}");
     assert!(text(&wrong["errors"][0]["detail"]).contains("no JSON object"), "{wrong}");

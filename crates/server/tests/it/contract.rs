@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// These may carry more than is told: the state of a conflict, who won; what others keep beside an
-/// agent; the id of a case, under the name that its pipeline gives it.
+/// These may carry more than is listed: the state of a conflict, who won; what others keep beside
+/// an agent; the id of a case, under the name that its pipeline gives it.
 const OPEN: [&str; 6] =
     ["Problem", "PlainError", "ThreadError", "Agent", "CaseAnswer", "PendingCase"];
 

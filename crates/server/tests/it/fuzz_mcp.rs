@@ -39,7 +39,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What came of one message.
+/// The outcome of one message.
 struct Heard {
     status: u16,
     said: Vec<Said>,

@@ -1,5 +1,5 @@
 //! Rules for failed steps, as they are seen from outside: where mistakes in them are, which realm
-//! has which, and what is told while one of them holds a step.
+//! has which, and what is shown while one of them holds a step.
 
 use crate::api_keys::{ADMIN, get, send};
 use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, assembled, demo_with, setup, text};

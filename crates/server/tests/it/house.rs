@@ -185,7 +185,7 @@ impl House {
         answer.body
     }
 
-    /// Removes what is over until so many sessions are gone: whoever drives one may not have let
+    /// Removes what is over until so many sessions are gone: the driver of one may not have let
     /// go of it yet.
     pub async fn prune(&self, sessions: u64) {
         let mut gone = 0;

@@ -226,7 +226,7 @@ async fn an_administrator_logs_in() {
     let mut asked = request(Method::GET, HUB, Body::empty());
     asked.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
     assert_eq!(house.send(asked).await.body["loginUrl"], page);
-    // Whoever comes back has no key, and a page of the other server behind them.
+    // The user who comes back has no key, and a page of the other server behind them.
     let back = login.agree(page);
     let back: Uri = back.parse().unwrap();
     let path = back.path_and_query().unwrap().as_str();

@@ -252,7 +252,7 @@ enum Kind {
     Roots,
     /// Wants to see an argument in a header.
     Routed,
-    /// Wants a page opened, and goes on where it was.
+    /// Wants a page opened, and continues where it was.
     Page,
     /// The same in a run.
     RecordedPage,

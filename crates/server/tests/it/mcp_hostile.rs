@@ -1,4 +1,4 @@
-//! `/mcp` and `/rpc` before clients that mean no good: each is told what is wrong, learns nothing
+//! `/mcp` and `/rpc` before clients that mean no good: each learns what is wrong, learns nothing
 //! else, and takes nothing away from the others.
 
 use crate::house::{Answer, House, question, text};
@@ -172,7 +172,7 @@ async fn slow_and_broken_bodies_hold_nobody_up() {
     alive(&house).await;
 }
 
-/// Status and error number of `math__add` whose name is told like this in the headers.
+/// Status and error number of `math__add` whose name is written like this in the headers.
 async fn named(house: &House, values: &[&[u8]]) -> (u16, i64) {
     let params = json!({"name": "math__add", "arguments": {"a": 2, "b": 3}});
     let mut request = modern("tools/call", params);
@@ -391,7 +391,7 @@ async fn an_old_state_is_no_state() {
         house.send(call("interaction__greeting", json!({}), given(&state, &key, "Ann"))).await;
     assert_eq!(refusal(&answer).1, -32602);
     assert!(text(&answer.body["error"]["message"]).contains("expired"), "{answer:?}");
-    // What the state stood for is still there for whoever answers in the inbox.
+    // What the state stood for is still there for a person who answers in the inbox.
     assert_eq!(open_asks(&house).await, 1);
 }
 

@@ -396,7 +396,7 @@ async fn there_are_only_so_many_sessions_and_streams() {
     let two = Client::hello(&house, "2025-06-18", json!({})).await;
     assert_eq!(one.ask("ping", json!({})).await.status, 200);
     let _busy = Events::of(house.open(two.get(None)).await);
-    // The one that nobody uses makes room, whoever came first.
+    // The one that nobody uses makes room, in any order of arrival.
     let three = Client::hello(&house, "2025-06-18", json!({})).await;
     assert_eq!(one.ask("ping", json!({})).await.status, 404);
     let _open = Events::of(house.open(three.get(None)).await);

@@ -1,5 +1,5 @@
 //! Access tokens of an issuer at the doors: who calls is what the token says, and clients of `/mcp`
-//! are told where to log in.
+//! learn where to log in.
 
 use crate::api_keys::{asking, get, send};
 use crate::house::{House, refused};

@@ -1,5 +1,5 @@
 //! `login = "user"`: each caller logs in at an upstream for themselves. A login is of who began it,
-//! whoever follows its link, and nobody's is used for another.
+//! even if another follows its link, and nobody's is used for another.
 
 use crate::api_keys::{ADMIN, Key, get, send};
 use crate::house::{Answer, House, LOOKS_MAX, refused, text};

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Whoever listens at `PORT` wants nothing, and nothing is tried again.
+/// The listener at `PORT` wants nothing, and nothing is tried again.
 const SETTINGS: &str = "[limits]\ndelivery_attempts_max = 1\ndelivery_backoff_ms = 1\n\
      [events.sinks.lines]\ntype = \"file\"\npath = \"events.jsonl\"\n\
      [events.sinks.hook]\ntype = \"webhook\"\n\

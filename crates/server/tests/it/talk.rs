@@ -126,7 +126,7 @@ impl Office {
                 if self.logged_in.load(Ordering::SeqCst) {
                     return self.note(call);
                 }
-                // Another page each time: whoever is asked must not notice.
+                // Another page each time: the person who is asked must not notice.
                 let url = format!("https://login.test/{knocks}");
                 wants("login", Want::Url { message: "log in first".to_owned(), url })
             }

@@ -212,7 +212,7 @@ async fn a_login_is_asked_for_once_and_the_run_goes_on_by_itself() {
     let state = until(&house, "o", "waiting").await["requestState"].clone();
     assert_eq!((&state["auth_url"], &state["pending_action"]), (&url, action));
 
-    // It is looked at a few times in vain, and whoever is asked notices nothing of it.
+    // It is polled a few times in vain, and the person who is asked does not notice.
     for _ in 0..LOOKS_MAX {
         if office.knocks.load(Ordering::SeqCst) >= 4 {
             break;

@@ -240,7 +240,7 @@ async fn messages(response: Response<Body>) -> Vec<Value> {
     vec![crate::house::read(response).await.body]
 }
 
-/// A call of 2026-07-28 to its end: all that the client is told and asked.
+/// A call of 2026-07-28 to its end: all that the client gets and is asked.
 async fn stateless(house: &House, name: &str, can: &Value) -> Vec<Value> {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": can,

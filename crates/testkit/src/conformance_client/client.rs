@@ -267,7 +267,7 @@ fn shows(wants: &Wants, page: &str) -> bool {
     inputs.any(|want| matches!(want, Want::Url { url, .. } if url == page))
 }
 
-/// What came of all that was wanted so far.
+/// The outcome of all that was wanted so far.
 fn answered(before: Given, wants: Wants) -> Given {
     let mut inputs = before.inputs;
     inputs.extend(wants.inputs.iter().map(|(key, want)| (key.clone(), person::answer(want))));

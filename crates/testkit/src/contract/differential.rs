@@ -29,7 +29,7 @@ const KEYS: u64 = 300;
 /// How long before now what is old was over.
 const OLD_MS: u64 = 120;
 
-/// What came of a comparison.
+/// The outcome of a comparison.
 #[derive(Debug)]
 pub struct Told {
     /// How many operations were refused by both.

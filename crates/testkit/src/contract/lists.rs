@@ -1,4 +1,4 @@
-//! Lists, counts, and what came of keyed requests.
+//! Lists, counts, and the outcome of keyed requests.
 
 use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;

@@ -6,7 +6,7 @@ use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolS
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What comes of a call.
+/// The outcome of a call.
 pub(crate) type Called = Result<ToolOutput, ToolError>;
 
 type Act = Box<dyn Fn(Caller, Call) -> BoxFuture<'static, Called> + Send + Sync>;

@@ -276,7 +276,7 @@ impl Tables {
         rows
     }
 
-    /// What came of a keyed request.
+    /// The outcome of a keyed request.
     pub(super) fn once(&self, name: &KeyName) -> Option<OnceRow> {
         self.keys.get(name).cloned()
     }

@@ -48,7 +48,7 @@ pub(super) struct Tables {
     pub(super) spec_pins: BTreeSet<(RealmId, ContentHash, ContentHash)>,
     /// How far consumers have read.
     pub(super) consumers: BTreeMap<(RealmId, String), u64>,
-    /// What came of keyed requests.
+    /// The outcome of keyed requests.
     pub(super) keys: BTreeMap<KeyName, OnceRow>,
     /// How often which path was taken, and when last.
     pub(super) tallies: BTreeMap<(RealmId, PipelineName, bool, String), (u64, Millis)>,

@@ -87,7 +87,7 @@ struct Kept {
     faults: Vec<String>,
 }
 
-/// What came of one login: pairs of tokens, each in the place of the one before.
+/// The outcome of one login: pairs of tokens, each in the place of the one before.
 struct Login {
     pairs: Vec<Pair>,
     is_over: bool,

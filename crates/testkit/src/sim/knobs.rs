@@ -121,7 +121,7 @@ impl Knobs {
     }
 }
 
-/// What came of a simulation.
+/// The outcome of a simulation.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// What it was made of.

@@ -1,4 +1,4 @@
-//! How what comes of a request goes back to the client, whatever the transport.
+//! How the outcome of a request goes back to the client, whatever the transport.
 
 use serde_json::Value;
 use std::io;

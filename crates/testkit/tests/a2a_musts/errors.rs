@@ -1,4 +1,4 @@
-//! Sections 3.3.2, 3.3.4, 5.4, 9.3, 9.5 and 11.6: what is refused, and how that is told.
+//! Sections 3.3.2, 3.3.4, 5.4, 9.3, 9.5 and 11.6: what is refused, and how that is reported.
 
 use crate::talk::{BINDINGS, Binding, Fault, Talk, reply, said};
 use serde_json::{Value, json};

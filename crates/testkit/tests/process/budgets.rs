@@ -1,5 +1,5 @@
 //! SIGTERM: a server that is in the middle of something ends in good order and soon, and what it
-//! was doing goes on after the next start.
+//! was doing continues after the next start.
 
 use crate::api;
 use serde_json::json;
@@ -60,7 +60,7 @@ fn a_busy_server_ends_at_sigterm_and_its_run_goes_on_after_a_restart() {
     });
     assert!(ended.status.success(), "not in good order: {ended:?}");
     assert!(ended.took <= END_LIMIT, "{ended:?}");
-    // The client that waited for the run hears that it goes on, or nothing: never that it failed.
+    // The client that waited for the run hears that it continues, or nothing: never that it failed.
     match told {
         Ok(answer) => assert!([202, 503].contains(&answer.status), "{answer:?}"),
         Err(NoAnswer::Broken(_)) => {}

@@ -147,7 +147,7 @@ fn garbage(address: SocketAddr) {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = [0; 12];
         if stream.read_exact(&mut answer).is_ok() {
-            // A client of HTTP/2 that says no more is told our settings, and is left then.
+            // A client of HTTP/2 that says no more gets our settings, and is left then.
             let is_settings = bytes.starts_with(b"PRI ") && answer[3] == SETTINGS;
             let is_refused = is_settings || answer.starts_with(b"HTTP/1.1 4");
             assert!(is_refused, "{shown}: {}", answer.escape_ascii());

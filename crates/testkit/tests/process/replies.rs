@@ -1,5 +1,5 @@
 //! Two replies to one ask at the same moment, a thousand times: exactly one is accepted, and the
-//! other is told which decision won.
+//! other learns which decision won.
 
 use crate::api;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn race(address: SocketAddr, lane: usize) -> usize {
     })
 }
 
-/// One race; every rule is checked, whoever wins.
+/// One race; every rule is checked, whichever wins.
 fn first_wins(client: &mut Client, rival: &Rival<'_>, rng: &mut Rng, key: &str) -> bool {
     let run = started(client, key);
     let [ask] = run.asks.as_slice() else {

@@ -30,7 +30,7 @@ const ALL_BYTES_MAX: u64 = 24 * 1024;
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// A client that hears nothing for so long hangs up by itself; that is no cut.
 const IDLE: Duration = Duration::from_secs(5);
-/// Whoever reads a stream in one go is not so impatient.
+/// A client that reads a stream in one go is not so impatient.
 const UNCUT_IDLE: Duration = Duration::from_secs(120);
 const LIMIT: Duration = Duration::from_secs(600);
 

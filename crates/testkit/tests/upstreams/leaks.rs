@@ -47,7 +47,7 @@ fn nothing_is_left_of_many_bad_calls() {
         }
         let mut caller = house.caller(Era::Modern).limit(LIMIT);
         for _ in 0..LARGE {
-            // What comes of them is told elsewhere; here only what stays.
+            // Other tests check their outcome; here only what stays counts.
             let _ = caller.call("bad.huge", json!({})).unwrap();
             let _ = caller.call("bad.half", json!({})).unwrap();
         }

@@ -64,7 +64,7 @@ fn a_folder_that_nobody_holds_is_backed_up_by_the_command_itself() {
     let data = around.path().join("data");
     waypost(&shop, &["restore", "../copy", "--data", data.to_str().unwrap()]).code(0);
     waits(&over(&shop, &data));
-    // The first one goes on as if nothing had been.
+    // The first one continues as if nothing had been.
     waits(&Server::of_project(&shop));
 }
 

@@ -1,5 +1,5 @@
 //! `waypost example calendar-server`: a real MCP server over both ways and in both eras, as itself
-//! and behind the demo, whoever is killed.
+//! and behind the demo, whichever process is killed.
 
 use crate::peer::{MODERN, Peer};
 use crate::process::{Listening, Server, waypost};

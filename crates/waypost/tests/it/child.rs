@@ -1,4 +1,5 @@
-//! `waypost child`: a command that ends with whoever started it, and all that it started with it.
+//! `waypost child`: a command that ends with the process that started it, and all that it started
+//! with it.
 
 use crate::process::{binary_folder, waypost};
 use std::path::PathBuf;

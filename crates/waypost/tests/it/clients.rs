@@ -1,4 +1,4 @@
-//! Servers that are taken out of the settings, and clients that are told where we are.
+//! Servers that are taken out of the settings, and clients that learn where the server is.
 
 use crate::process::waypost;
 use serde_json::{Value, json};

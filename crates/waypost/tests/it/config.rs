@@ -146,7 +146,7 @@ fn the_file_of_variables_lies_below_the_environment() {
     assert_eq!(setting(&shown, "client.server")["value"], "http://127.0.0.1:1");
     let shown = waypost_with(folder.path(), &show, &[("WAYPOST_PORT", "9003")]).code(0).json();
     assert_eq!(setting(&shown, "server.port")["value"], 9003);
-    // Whoever talks to a server reads it too, from below as well.
+    // A command that talks to a server reads it too, from below as well.
     waypost(&folder.path().join("deep/er"), &["tool", "ls"]).code(6).says("http://127.0.0.1:1");
 
     write(folder.path(), &[(".env", "A='hunter2\n")]);

@@ -1,5 +1,5 @@
 //! What continues on the server after its command, and writes of which nobody knows whether they
-//! happened: both are told to whoever sits at the terminal.
+//! happened: both are shown to the user at the terminal.
 
 use crate::process::{Running, Server, waypost, write};
 use std::io::Read;

@@ -1,5 +1,5 @@
 //! `waypost demo crash`, again and again: a payment whose server is killed is never made twice and
-//! never lost, and where no one can know whether it was made, a person gets the right question. The
+//! never lost, and where it is unknown whether it was made, a person gets the right question. The
 //! guide shows what it prints.
 
 use crate::process::{waypost, waypost_with};

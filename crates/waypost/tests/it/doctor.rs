@@ -19,7 +19,7 @@ fn level<'a>(report: &'a Value, name: &str) -> &'a str {
 fn a_new_project_is_well() {
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["init"]).code(0);
-    // Whoever listens on the usual port of this machine is not ours.
+    // A program that listens on the usual port of this machine is not ours.
     write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n[tools]\ndemo = true\n")]);
     let ended = waypost(folder.path(), &["doctor"]).code(0).says("0 failed");
     let checks = [
@@ -114,7 +114,7 @@ fn where_events_go_is_looked_at() {
     let ended = waypost(folder.path(), &["doctor"]).code(0);
     assert!(ended.stdout.contains("2 sinks of events: hook (webhook), lines (file)"), "{ended:#?}");
     assert!(!folder.path().join(".waypost").exists());
-    // A file where the folder should be: whoever runs this as root may write everywhere else.
+    // A file where the folder should be: a test that runs as root may write everywhere else.
     write(folder.path(), &[("data/out/events.jsonl/x", "")]);
     let report = waypost(folder.path(), &["--json", "doctor", "--data", "data"]).code(8).json();
     let told = report.to_string();

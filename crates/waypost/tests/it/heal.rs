@@ -10,7 +10,7 @@ use testkit::harness::wait_for;
 /// How long the demo takes at most until it has its calendar.
 const CALENDAR_LIMIT: Duration = Duration::from_secs(120);
 
-/// A model that writes one correction: it goes on without the failed step.
+/// A model that writes one correction: it continues without the failed step.
 const MODEL: &str = "version: 1\nabout: Writes one correction.\nrules:\n  \
     - rule: go on without it\n    \
     when: { turn: executor, said: '\"tool\":\"test::always_fail\"' }\n    say: |\n      \

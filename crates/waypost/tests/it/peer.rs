@@ -1,5 +1,5 @@
 //! An MCP client of a test: starts a server over standard input and output, `waypost mcp serve
-//! --stdio` unless it is told otherwise, and speaks with it, line by line.
+//! --stdio` by default, and speaks with it, line by line.
 
 use crate::process::{Ended, command, terminate};
 use serde_json::{Value, json};

@@ -68,8 +68,8 @@ pub fn waypost_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)
 /// What the names of settings begin with.
 const PREFIXES: [&str; 3] = ["WAYPOST_", "OTEL_", "LANGFUSE_"];
 
-/// Settings of whoever runs the tests are not ours: neither their variables nor their own file,
-/// which is looked for in this empty folder.
+/// Settings of the user who runs the tests are not ours: neither their variables nor their own
+/// file, which is looked for in this empty folder.
 pub fn without_settings<'c>(command: &'c mut Command, empty: &Path) -> &'c mut Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();

@@ -178,7 +178,7 @@ fn old_sessions_are_removed() {
     server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
     let young = server.run(&["session", "prune", "--older-than", "30d"]).code(0);
     assert_eq!(young.stdout, "0 sessions removed, 0 runs of others, 0 rows in all\n");
-    // Whoever drove the session may not have let go of it yet.
+    // The driver of the session may not have released it yet.
     wait_for("the session to be removed", Duration::from_secs(60), || {
         let pruned = server.json(&["session", "prune", "--older-than", "0s"]).code(0).json();
         (pruned["sessions"] == 1).then_some(())

@@ -1,4 +1,4 @@
-//! A demo killed while a run of it waits for a person: whoever goes on with the run goes on with
+//! A demo killed while a run of it waits for a person: the process that continues the run continues
 //! its trace.
 
 use crate::thread_contract_said::House;
@@ -46,7 +46,7 @@ fn a_run_has_one_trace_before_and_after_a_kill() {
             assert_eq!(span.trace, before.trace, "{span:#?}");
         }
     }
-    // What began after the restart is told as well.
+    // What began after the restart is reported as well.
     spend_a_day(&mut house);
     Trace::of(&collector, PLAN, &["invoke_workflow it/sum"]).root(PLAN);
     house.stop();

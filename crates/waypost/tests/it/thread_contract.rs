@@ -130,7 +130,7 @@ fn the_flows_of_the_seed_do_what_was_approved_and_no_more() {
     for flow in [complex, clarification, approval, rejection, partial] {
         flow(&mut house);
     }
-    // All of it is there for whoever asks, each once.
+    // All of it is there for any caller, each once.
     let shown = house.run("shown", "show me what is on my calendar");
     let shown = shown.success();
     for name in ["Standup", "Dentist Appointment", "Team Meeting"] {

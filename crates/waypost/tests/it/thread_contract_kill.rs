@@ -73,7 +73,7 @@ fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when
 }
 
 /// With the call on its way to a calendar that stands still: the demo stands still before the
-/// calendar goes on, so that it cannot hear the answer.
+/// calendar continues, so that it cannot hear the answer.
 fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), calendars: &[Seen]) {
     assert!(!calendars.is_empty(), "the demo has a calendar");
     wait_for("the approved call to be under way", LIMIT, || {

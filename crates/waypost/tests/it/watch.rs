@@ -41,8 +41,8 @@ fn pipeline(reasons: &[&str]) -> String {
     )
 }
 
-/// A pipeline whose agent calls a host that is not listed, and goes on once it is told what came of
-/// it.
+/// A pipeline whose agent calls a host that is not listed, and continues once it gets the
+/// outcome.
 const STUCK: &str = r#"
 http: {route: /desk/cases}
 schema: {caseIdField: tradeId, allowedFields: [tradeId, reason], requiredFields: [tradeId, reason]}

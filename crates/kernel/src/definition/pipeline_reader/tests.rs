@@ -1,4 +1,4 @@
-//! Pipelines as people write them: what is read, what is told, and what it comes down to.
+//! Pipelines as people write them: what is read, what is reported, and the result.
 
 use super::*;
 use crate::definition::agent_reader::read_pinned;

@@ -1,4 +1,4 @@
-//! Principals are read as they are written, and mistakes are told with their line.
+//! Principals are read as they are written, and mistakes are reported with their line.
 
 use super::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Who calls goes with the request: callers of one server are told apart by what each carries.
+//! Who calls goes with the request: callers of one server are distinguished by what each carries.
 
 use super::*;
 use crate::assemble::assembled_in;

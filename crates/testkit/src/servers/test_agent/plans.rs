@@ -115,7 +115,7 @@ const INPUT_REQUIRED: &str = r#"
   - {id: end, type: final_response, message: "Thank you for the answer."}
 "#;
 
-/// Asks until it is told that this is all.
+/// Asks until an answer says that this is all.
 const MULTI_TURN: &str = r#"
   - id: ask
     type: human_in_the_loop

@@ -253,7 +253,7 @@ impl Story {
         }
     }
 
-    /// What came of an ask is for the call that wants it, if one does.
+    /// The outcome of an ask is for the call that wants it, if one does.
     fn answered(&mut self, id: AskId, reply: Option<&Reply>) {
         let Some(wanted) = self.asks.get(&id).and_then(|story| story.ask.wanted.as_ref()) else {
             return;

@@ -52,7 +52,7 @@ impl Recovery {
                 *self = Self { held: std::mem::take(&mut self.held), ..Self::default() };
             }
             Fact::RunClaimed { run, died, .. } => {
-                // Runs of a context are claimed together: one death is told of each of them.
+                // Runs of a context are claimed together: one death is recorded for each of them.
                 if before.is_none_or(|before| before == *run) {
                     self.claims.push((event.at, *died));
                 }

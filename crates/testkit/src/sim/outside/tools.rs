@@ -34,7 +34,7 @@ pub struct Ledger {
     calm: AtomicBool,
 }
 
-/// What came of a call that may not be repeated.
+/// The outcome of a call that may not be repeated.
 #[derive(Debug, Clone)]
 struct Effect {
     realm: RealmId,

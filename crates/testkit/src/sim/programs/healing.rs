@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Looks, writes, and has the step tried again.
 const MEND: &str = "sim/mend";
-/// Looks, and goes on without the step.
+/// Looks, and continues without the step.
 const LOOK: &str = "sim/look";
 /// Looks twice, and says that the step did happen.
 const FIND: &str = "sim/find";

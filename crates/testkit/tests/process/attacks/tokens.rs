@@ -68,7 +68,7 @@ fn check_refused(why: &str, door: Asking<'_>, answer: &Answer) {
     assert!(challenge.contains("error=\"invalid_token\""), "{place}");
 }
 
-/// No signature, or one that whoever knows the public key can make.
+/// No signature, or one that anyone with the public key can make.
 fn unsigned_ones(corp: &Issuer) -> Vec<Forged> {
     let claims = corp.claims("ann");
     let good = corp.token(&claims);

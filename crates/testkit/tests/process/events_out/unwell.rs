@@ -15,7 +15,7 @@ const RUNS: u64 = 8;
 const TRIES: u64 = 3;
 const TIMEOUT_MS: u64 = 500;
 
-/// Runs in turn in a few sessions, and what came of each.
+/// Runs in turn in a few sessions, and the outcome of each.
 struct Runs<'c> {
     client: &'c mut Client,
     made: Vec<(u64, String)>,

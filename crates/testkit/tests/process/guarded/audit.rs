@@ -84,7 +84,7 @@ fn whatever_is_done_to_the_audit_is_found() {
     let server = started(&site, &older);
     is_as_written(&site.command(&server, &["audit", "verify"]));
     is_found(&site.command(&server, &against), "an older copy", "older copy");
-    // It goes on, and gets as many rows as there were.
+    // It continues, and gets as many rows as there were.
     for _ in 0..RUNS {
         decide(&site, &server);
     }

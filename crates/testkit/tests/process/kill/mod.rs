@@ -2,7 +2,7 @@
 //! oracle is the receiver: a process that is never killed and forgets nothing.
 //!
 //! Nothing acknowledged may be lost (runs, answers, replies, what an agent was told), no write may
-//! happen twice, and every write whose outcome nobody can know must be asked about. What retention
+//! happen twice, and every write of unknown outcome must be asked about. What retention
 //! removes meanwhile is over, and the sink knows its end. A login at an upstream lasts, unless the
 //! kill took its newest token. No run is given up because of kills that did not hit it. A rule
 //! corrects every write of unknown outcome first: that happens once for each, however often its

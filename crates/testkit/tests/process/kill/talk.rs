@@ -67,7 +67,7 @@ struct Heard {
     answer: Option<Value>,
 }
 
-/// What came of a message.
+/// The outcome of a message.
 enum Came {
     Run(Box<Run>),
     /// Its run is over and removed.

@@ -229,7 +229,7 @@ impl Site {
         Said { answer, call }
     }
 
-    /// The same, whoever may answer what it asks.
+    /// The same, for any person who may answer what it asks.
     pub(super) fn say(&mut self, key: &Key, thread: &str, words: &str) -> Answer {
         let body = json!({"thread_id": thread, "user_request": format!("add {words}"),
             "agent": "clerk"});
@@ -478,7 +478,7 @@ pub(super) struct Stopped {
     pub(super) folder: TempDir,
 }
 
-/// What came of something that was said.
+/// The outcome of something that was said.
 pub(super) struct Said {
     pub(super) answer: Answer,
     /// The call that waits to be approved.

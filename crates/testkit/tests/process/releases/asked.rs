@@ -1,4 +1,4 @@
-//! Answers everything that people were asked before the folder was killed: each run goes on from
+//! Answers everything that people were asked before the folder was killed: each run continues from
 //! where it was, with the plan that it began with, to its end.
 
 use super::site::Site;

@@ -1,5 +1,5 @@
-//! A recorded folder behind credentials: what was begun without any goes on, for a subject that no
-//! credential has, and all of it is of the realm that the folder had.
+//! A recorded folder behind credentials: what was begun without any continues, for a subject that
+//! no credential has, and all of it is of the realm that the folder had.
 
 use super::post;
 use super::site::Site;

@@ -30,7 +30,7 @@ pub(super) fn check_blobs(site: &Site, client: &mut Client) {
     }
 }
 
-/// The same request under the same key does nothing and is told what came of the first.
+/// The same request under the same key does nothing and gets the outcome of the first.
 fn check_key(site: &Site, client: &mut Client) {
     let noted = &site.noted.keyed;
     let mut again = |body: &str| {
@@ -95,8 +95,8 @@ fn counts(client: &mut Client) -> (Value, Value) {
     (stats["deterministic"].clone(), stats["agent"].clone())
 }
 
-/// The sink went on from its place: all that it had not taken came, in order and once, and nothing
-/// that it had.
+/// The sink continued from its place: all that it had not taken came, in order and once, and
+/// nothing that it had.
 pub(super) fn check_sink(site: &Site, client: &mut Client) {
     wait_for_sinks(client, &["hook"]);
     let all: Vec<Value> = site.hook.taken().into_iter().map(|taken| taken.event).collect();

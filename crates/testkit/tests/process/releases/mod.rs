@@ -1,6 +1,6 @@
 //! Data folders of every release, killed in the middle of work and kept as data (`data/` of this
 //! crate; its README says how they are recorded): the program that is built now opens each of them,
-//! finds what was stored, and goes on with everything that had not come to its end.
+//! finds what was stored, and continues with everything that had not come to its end.
 
 mod noted;
 mod site;
@@ -67,7 +67,7 @@ fn opens_and_goes_on(release: &Path) {
     let over = statuses(&mut client);
     stop(server);
 
-    // What went on stays as it is: at the next start, and in a backup that is restored.
+    // What continued stays as it is: at the next start, and in a backup that is restored.
     let effects = site.shop.effects().len();
     site.waypost(&["backup", "backup", "--data", "data"]);
     site.waypost(&["restore", "backup", "--data", "restored"]);

@@ -77,7 +77,7 @@ fn check_effects(site: &Site) {
     assert_eq!(models, ["busy--says", "silent--says"]);
 }
 
-/// Whoever was asked is asked still, and about each write of unknown outcome somebody is.
+/// Every open ask is still open, and each write of unknown outcome has one.
 fn check_asks(noted: &Noted, client: &mut Client) {
     for ask in &noted.asks {
         let now = api::get(client, &format!("/api/v1/asks/{}", ask.id));

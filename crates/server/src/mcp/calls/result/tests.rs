@@ -161,7 +161,7 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
         assert_eq!(told[key], own[key], "{key}");
     }
     assert_eq!(told["_meta"]["own"], 1);
-    // What is no result is told in words.
+    // What is no result is explained in words.
     let words = failed(&json!({"content": "x"}));
     assert_eq!(words["content"][0]["text"], "ToolFailed: no");
     assert_eq!(words["isError"], true);

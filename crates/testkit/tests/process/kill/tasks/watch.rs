@@ -81,7 +81,7 @@ pub(super) fn state_in(task: &Value) -> &str {
     state.unwrap_or_else(|| panic!("no state: {task}"))
 }
 
-/// What came of a request for a stream.
+/// The outcome of a request for a stream.
 enum Heard {
     /// No server is there, or it is not ready yet.
     Nothing,
