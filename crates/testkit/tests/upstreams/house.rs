@@ -17,8 +17,8 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// How long a list may take, and a call of who behaves well, on a busy machine: no upstream is
 /// asked for a list, and none waits for another.
 pub const PROMPT: Duration = Duration::from_secs(20);
-/// How long the server tries to make sense of the bad one: a client that waited for that would not
-/// be prompt.
+/// How long the server tries to make sense of the bad one: whoever waited for that would not be
+/// prompt.
 const CONNECT_TIMEOUT_MS: u64 = 120_000;
 /// Tools of the bad one that may never be answered, and how long the server waits for them.
 const LIMITED: [&str; 8] =
@@ -173,7 +173,7 @@ impl House {
     }
 }
 
-/// The outcome of a call that must not take long.
+/// What came of a call that must not take long.
 pub fn promptly(what: &str, call: impl FnOnce() -> Result<Outcome, NoAnswer>) -> Outcome {
     let begun = Instant::now();
     let outcome = call().unwrap_or_else(|error| panic!("{what}: {error}"));
