@@ -18,6 +18,7 @@ use server::A2A_OPERATIONS;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::http::grpc::{self, Shapes, framed, read_as, shapes, status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -25,15 +26,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use wire::a2a::card::AgentCard;
 use wire::a2a::message::{Part, Role as Sender};
-use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto::schema;
 use wire::a2a::proto::status::Status;
-use wire::a2a::proto::{to_json, write};
+use wire::a2a::proto::write;
 use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{GRPC_SERVICE, SKILLS_EXTENSION};
 
 /// No answer and no stream takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
-const DEPTH_MAX: usize = 100;
 const VERSION: [(&str, &str); 1] = [("a2a-version", "1.0")];
 
 /// A server on a socket of its own, and a connection to it.
@@ -53,60 +53,16 @@ struct Told {
     status: Status,
 }
 
-/// What a call takes and gives.
-struct Shapes {
-    request: &'static Shape,
-    answer: &'static Shape,
-}
-
-fn shapes(method: &str) -> Shapes {
-    let (request, answer) = match method {
-        "SendMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
-        "SendStreamingMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE),
-        "GetTask" => (&schema::GET_TASK_REQUEST, &schema::TASK),
-        "ListTasks" => (&schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE),
-        "CancelTask" => (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
-        "SubscribeToTask" => (&schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE),
-        "CreateTaskPushNotificationConfig" => (&schema::PUSH_CONFIG, &schema::PUSH_CONFIG),
-        "GetTaskPushNotificationConfig" => (&schema::GET_PUSH_CONFIG_REQUEST, &schema::PUSH_CONFIG),
-        "ListTaskPushNotificationConfigs" => {
-            (&schema::LIST_PUSH_CONFIGS_REQUEST, &schema::LIST_PUSH_CONFIGS_RESPONSE)
-        }
-        "DeleteTaskPushNotificationConfig" => (&schema::DELETE_PUSH_CONFIG_REQUEST, &schema::EMPTY),
-        "GetExtendedAgentCard" => (&schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD),
-        other => panic!("no operation `{other}`"),
-    };
-    Shapes { request, answer }
-}
-
-/// A message in its frame.
-fn framed(message: &[u8]) -> Vec<u8> {
-    let length = (message.len() as u32).to_be_bytes();
-    [&[0][..], &length, message].concat()
-}
-
-fn unframed(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut messages = Vec::new();
-    while let Some(([0, length @ ..], rest)) = bytes.split_first_chunk::<5>() {
-        let (message, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
-        messages.push(message.to_vec());
-        bytes = rest;
-    }
-    assert!(bytes.is_empty(), "a part of a frame, or a compressed one: {bytes:?}");
+/// The messages of a body, which has nothing else.
+fn unframed(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let (messages, rest) = grpc::unframed(bytes);
+    assert!(rest.is_empty(), "a part of a frame, or a compressed one: {rest:?}");
     messages
-}
-
-fn status(headers: &HeaderMap) -> Status {
-    Status::of_headers(|name| headers.get(name).and_then(|value| value.to_str().ok())).unwrap()
 }
 
 fn reason(status: &Status) -> &str {
     let info = status.details.iter().find_map(|detail| detail["reason"].as_str());
     info.unwrap_or_default()
-}
-
-fn read_as(shape: &Shape, message: &[u8]) -> Value {
-    Value::Object(to_json(shape, message, DEPTH_MAX).unwrap())
 }
 
 /// What came; none where the server only says that it wants no more of a request that it answered.

@@ -1,4 +1,4 @@
-//! The operations of A2A in both bindings, the methods of AgentVault's profile, and the cards. One
+//! The operations of A2A in all bindings, the methods of AgentVault's profile, and the cards. One
 //! without a row fails the test.
 
 use super::doors::{Door, Kind, PROXY, Thing, get, post, row};
@@ -8,15 +8,16 @@ use kernel::values::caller::Act;
 use serde_json::{Value, json};
 use server::{A2A_OPERATIONS, A2aOperation, Right, VAULT_METHODS, VAULT_ROUTES};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::a2a::{HEADER_VERSION, SKILLS_EXTENSION, VERSION};
+use wire::a2a::{GRPC_SERVICE, HEADER_VERSION, SKILLS_EXTENSION, VERSION};
 
 const ADDRESS: &str = "/a2a/v1";
 /// That of AgentVault's profile.
 const VAULT: &str = "/a2a";
 /// Tasks that wait: each group of doors has one of its own.
-pub(super) const TASKS: [&str; 3] = ["<task>", "<spare-task>", "<vault-task>"];
+pub(super) const TASKS: [&str; 4] = ["<task>", "<spare-task>", "<grpc-task>", "<vault-task>"];
 
-/// An operation, with requests that it takes in both bindings. Each has a task of its own.
+/// An operation, with requests that it takes in JSON-RPC and over HTTP; over gRPC it takes those of
+/// JSON-RPC. Each binding has a task of its own.
 struct Operation {
     method: &'static str,
     thing: Thing,
@@ -235,7 +236,19 @@ pub(super) fn doors() -> Vec<Door> {
         let A2aOperation { verb, right, .. } = *served_as(operation);
         Door { kind: Kind::A2aHttp, right, ..row(verb, route, path, thing, body) }
     });
-    cards.into_iter().chain(rpc).chain(http).chain(vault_doors()).collect()
+    let grpc = OPERATIONS.iter().map(|operation| Door {
+        kind: Kind::A2aGrpc(operation.method),
+        right: served_as(operation).right,
+        ..post(GRPC_SERVICE, GRPC_SERVICE, operation.thing, grpc_params(operation))
+    });
+    cards.into_iter().chain(rpc).chain(http).chain(grpc).chain(vault_doors()).collect()
+}
+
+/// The parameters of JSON-RPC with a task and ids of its own: a message that came before is not
+/// done again. They live as long as the test.
+fn grpc_params(operation: &Operation) -> &'static str {
+    let own = operation.params.replace("<task>", "<grpc-task>").replace("\"rpc-", "\"grpc-");
+    own.leak()
 }
 
 fn served_as(operation: &Operation) -> &'static A2aOperation {

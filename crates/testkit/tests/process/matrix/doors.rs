@@ -50,6 +50,8 @@ pub(super) enum Kind {
     A2aRpc(&'static str),
     /// By A2A over HTTP.
     A2aHttp,
+    /// By this method of A2A, over gRPC.
+    A2aGrpc(&'static str),
 }
 
 /// One door. In path and body a word in angle brackets stands for an id of something that is there.
@@ -60,7 +62,7 @@ pub(super) struct Door {
     pub(super) route: &'static str,
     /// What is asked for.
     pub(super) path: &'static str,
-    /// What is sent, empty for nothing; of a method of MCP the parameters.
+    /// What is sent, empty for nothing; of a method of MCP or A2A the parameters.
     pub(super) body: &'static str,
     pub(super) thing: Thing,
     pub(super) kind: Kind,
@@ -83,6 +85,7 @@ impl Door {
             self.kind,
             Kind::Mcp(_, "subscriptions/listen")
                 | Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe")
+                | Kind::A2aGrpc("SubscribeToTask")
         );
         by_name || routes.contains(&self.route) || self.route.ends_with(":subscribe")
     }
@@ -95,6 +98,7 @@ impl Door {
             Kind::Mcp(Era::Modern, method) => format!("`/mcp` `{method}` (2026-07-28)"),
             Kind::OwnPort => format!("`{method} {route}` at a pipeline's own port"),
             Kind::A2aRpc(called) => format!("`{method} {route}` `{called}`"),
+            Kind::A2aGrpc(called) => format!("`{method} {route}/{called}`"),
             Kind::Rest | Kind::Token | Kind::Rpc | Kind::A2aHttp => format!("`{method} {route}`"),
         }
     }

@@ -217,7 +217,8 @@ fn attempted(site: &mut Site, door: &Door, attempt: Attempt<'_>) -> Answer {
             format!("grant_type=client_credentials&client_id={id}&client_secret={secret}")
         }
         Kind::Mcp(era, method) => site.message(era, method, &params, session_of, &mut headers),
-        Kind::Rest | Kind::Rpc | Kind::OwnPort | Kind::A2aRpc(_) | Kind::A2aHttp => params,
+        Kind::Rest | Kind::Rpc | Kind::OwnPort => params,
+        Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => params,
     };
     let key = Some(&own.key).filter(|_| door.kind != Kind::Token);
     let is_served = !door.path.contains('<') && realm == own.name && session_of.id == own.key.id;

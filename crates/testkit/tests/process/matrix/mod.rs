@@ -1,5 +1,5 @@
 //! Who gets what at which door, over the real program: every route, every method of MCP in both
-//! eras, every operation of A2A in both bindings, every method of AgentVault's profile, `/rpc`, a
+//! eras, every operation of A2A in all bindings, every method of AgentVault's profile, `/rpc`, a
 //! pipeline's route and its own port, and the pipe, each without a credential, with wrong ones, and
 //! with good ones that do not do. One rule says what is expected, the page of the reference is what
 //! was observed, and a door without a row fails.
@@ -24,6 +24,7 @@ use rules::{Case, Expected, expected, is_served};
 use serde_json::Value;
 use site::{CANARY, Site};
 use testkit::http::Answer;
+use wire::a2a::GRPC_SERVICE;
 
 /// An address whose failures are not answered any more.
 const FLOODED: &str = "198.51.100.1";
@@ -52,7 +53,8 @@ fn every_door_answers_by_the_rule() {
     // So it was not for what was asked that all of these were refused.
     for door in &doors {
         let answer = site.ask_allowed(door);
-        let speaks_rpc = matches!(door.kind, Kind::Mcp(..) | Kind::Rpc | Kind::A2aRpc(_));
+        let speaks_rpc =
+            matches!(door.kind, Kind::Mcp(..) | Kind::Rpc | Kind::A2aRpc(_) | Kind::A2aGrpc(_));
         let is_error = speaks_rpc && told(&answer).contains(' ');
         if is_error || !is_served(door, answer.status) {
             mistakes.push(format!("{}, allowed: {answer:?}", door.name()));
@@ -63,7 +65,7 @@ fn every_door_answers_by_the_rule() {
     let lines = page::lines(&doors, &cells);
     let is_mcp = |line: &Line| line.name.starts_with("`/mcp`");
     let (mcp, rest): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_mcp);
-    let words = ["/a2a", "agent-card", "jwks"];
+    let words = ["/a2a", "agent-card", "jwks", GRPC_SERVICE];
     let is_a2a = |line: &Line| words.iter().any(|word| line.name.contains(word));
     let (a2a, http): (Vec<Line>, Vec<Line>) = rest.into_iter().partition(is_a2a);
     page::check(&[
@@ -95,7 +97,8 @@ fn tried(
         Expected::Served if door.thing == Thing::Open => is_served(door, answer.status),
         Expected::Served | Expected::NoCase => found == "200",
     };
-    let wants_quota = case == Case::Over && answer.status == 429;
+    let is_exhausted = answer.status == 429 || found == "200 RESOURCE_EXHAUSTED";
+    let wants_quota = case == Case::Over && is_exhausted;
     let has_quota = ["ratelimit-policy", "ratelimit", "retry-after"]
         .iter()
         .all(|name| answer.header(name).is_some());

@@ -19,7 +19,8 @@ requests to the real program and compares this page with what came back.
 
 An answer is its HTTP status and its `code`: a member of the problem or of the error object, for
 JSON-RPC `error.data.code`, or the number of the error where it has no such word. At `/oauth/token`
-it is `error`, and `error.status` where A2A is spoken over HTTP.
+it is `error`, and `error.status` where A2A is spoken over HTTP. Calls of gRPC always have the HTTP
+status 200; their answer is the name of the status in their trailers.
 
 These hold at every door, also at those that are open:
 

@@ -85,7 +85,7 @@ pub(super) fn expected(door: &Door, case: Case) -> Expected {
         Case::Over => over(door),
     };
     match door.kind {
-        kind @ (Kind::A2aRpc(_) | Kind::A2aHttp) => in_a2a(kind, expected),
+        kind @ (Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_)) => in_a2a(kind, expected),
         _ => expected,
     }
 }
@@ -171,10 +171,12 @@ fn over(door: &Door) -> Expected {
     let told = match (door.kind, door.route) {
         (Kind::Token | Kind::OwnPort, _) => return NoCase,
         (Kind::A2aRpc("SendMessage" | "SendStreamingMessage" | "tasks/send"), _)
+        | (Kind::A2aGrpc("SendMessage" | "SendStreamingMessage"), _)
         | (Kind::A2aHttp, "/a2a/v1/message:send" | "/a2a/v1/message:stream") => {
             "429 stored_bytes_max"
         }
         (Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe"), _)
+        | (Kind::A2aGrpc("SubscribeToTask"), _)
         | (Kind::A2aHttp, "/a2a/v1/tasks/{id}:subscribe")
         | (Kind::Rest, "/api/v1/events" | "/api/v1/sessions/{id}/events") => "429 too_many_streams",
         (Kind::Mcp(_, "subscriptions/listen"), _) => "429 -32603",
@@ -194,20 +196,29 @@ fn over(door: &Door) -> Expected {
 /// there: its message is wrong.
 fn in_a2a(kind: Kind, expected: Expected) -> Expected {
     let Told(told) = expected else { return expected };
-    let (in_rpc, in_http) = match told {
-        "400 bad_credential" => ("400 -32602", "400 INVALID_ARGUMENT"),
-        "401 unauthorized" => ("401 -32000", "401 UNAUTHENTICATED"),
-        "403 realm_not_allowed" => ("403 -32000", "403 PERMISSION_DENIED"),
-        "403 forbidden" => ("200 -32602", "400 INVALID_ARGUMENT"),
-        "403 call_forbidden" => ("403 -32000", "403 PERMISSION_DENIED"),
-        "404 no_method" => ("200 -32601", "404 NOT_FOUND"),
-        "404 not_found" => ("200 -32001", "404 NOT_FOUND"),
-        "429 too_many_failures" => ("429 -32000", "429 RESOURCE_EXHAUSTED"),
+    let (in_rpc, in_http, in_grpc) = match told {
+        "400 bad_credential" => ("400 -32602", "400 INVALID_ARGUMENT", "200 INVALID_ARGUMENT"),
+        "401 unauthorized" => ("401 -32000", "401 UNAUTHENTICATED", "200 UNAUTHENTICATED"),
+        "403 realm_not_allowed" => ("403 -32000", "403 PERMISSION_DENIED", "200 PERMISSION_DENIED"),
+        "403 forbidden" => ("200 -32602", "400 INVALID_ARGUMENT", "200 INVALID_ARGUMENT"),
+        "403 call_forbidden" => ("403 -32000", "403 PERMISSION_DENIED", "200 PERMISSION_DENIED"),
+        "404 no_method" => ("200 -32601", "404 NOT_FOUND", "200 UNIMPLEMENTED"),
+        "404 not_found" => ("200 -32001", "404 NOT_FOUND", "200 NOT_FOUND"),
+        "429 too_many_failures" => {
+            ("429 -32000", "429 RESOURCE_EXHAUSTED", "200 RESOURCE_EXHAUSTED")
+        }
         // What an operation refuses has the status 200 in JSON-RPC.
-        "429 stored_bytes_max" | "429 too_many_streams" => ("200 -32000", "429 RESOURCE_EXHAUSTED"),
+        "429 stored_bytes_max" | "429 too_many_streams" => {
+            ("200 -32000", "429 RESOURCE_EXHAUSTED", "200 RESOURCE_EXHAUSTED")
+        }
         other => panic!("A2A has no words for `{other}`"),
     };
-    Told(if kind == Kind::A2aHttp { in_http } else { in_rpc })
+    Told(match kind {
+        Kind::A2aHttp => in_http,
+        // There every call has the status 200 of HTTP.
+        Kind::A2aGrpc(_) => in_grpc,
+        _ => in_rpc,
+    })
 }
 
 /// Whether this status is what an administrator gets: all that is left is where things stand.

@@ -1,9 +1,11 @@
 //! How requests are sent: with a key, from an address that the proxy names, over a kept connection
 //! or, where an answer does not end, over one of their own.
 
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use testkit::http::grpc::{self, Call, Until};
 use testkit::http::{Answer, Client, Request};
 
 /// How long anything may take on a busy machine.
@@ -47,6 +49,32 @@ pub(super) fn answered(client: &mut Client, sending: &Sending<'_>) -> Answer {
     let body = Some(body).filter(|body| !body.is_empty());
     let answer = client.send(&Request { method, path, headers: &headers, body });
     answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+}
+
+/// The answer to a call of gRPC, as one of HTTP that names its status where it is an error. Of a
+/// stream that begins nothing else is read: it does not end.
+pub(super) fn called(
+    address: SocketAddr,
+    method: &str,
+    until: Until,
+    sending: &Sending<'_>,
+) -> Answer {
+    let params: Value = serde_json::from_str(sending.body).unwrap();
+    let headers = headers_of(sending);
+    let call = Call { method, headers: &headers, params: &params, until };
+    let told = grpc::called(address, &call, LIMIT);
+    let told = told.unwrap_or_else(|error| panic!("{method} of gRPC: {error}"));
+    let has_ended = told.status.is_some();
+    assert!(has_ended || until == Until::Begun, "{method} of gRPC has no status: {told:?}");
+    let mut body = json!({"messages": told.messages});
+    if let Some(status) = told.status.filter(|status| status.code != 0) {
+        body["error"] = json!({"status": status.name(), "message": status.message,
+            "details": status.details});
+    }
+    let texts = told.head.iter().filter_map(|(name, value)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    Answer { status: 200, headers: texts.collect(), body: body.to_string() }
 }
 
 /// The status of an answer that does not end.

@@ -7,7 +7,7 @@ use super::doors::{Door, INITIALIZE, Kind, Thing};
 use super::files;
 use super::over::{self, Busy};
 use super::rules::{Case, Expected, expected};
-use super::sending::{Key, LIMIT, Sending, answered, head, heard};
+use super::sending::{Key, LIMIT, Sending, answered, called, head, heard};
 use kernel::values::caller::{Act, Scope};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::caller::Era;
 use testkit::harness::{Project, Server, StartOptions, wait_for, waypost};
+use testkit::http::grpc::Until;
 use testkit::http::{Answer, Client};
 use wire::mcp::{LEGACY, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, TASKS};
 
@@ -284,7 +285,7 @@ impl Site {
                 };
                 self.message(era, method, &body, &of, &mut headers)
             }
-            Kind::A2aRpc(_) | Kind::A2aHttp => {
+            Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => {
                 // Its usual realm is not that of every key.
                 let realm = (case == Case::Over).then_some(over::REALM);
                 headers.extend(a2a::headers(realm));
@@ -310,7 +311,7 @@ impl Site {
         let body = match door.kind {
             Kind::Token => form(Some(&key), None),
             Kind::Mcp(era, method) => self.message(era, method, &body, &key, &mut headers),
-            Kind::A2aRpc(_) | Kind::A2aHttp => {
+            Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => {
                 headers.extend(a2a::headers(None));
                 a2a_body(door, body)
             }
@@ -329,6 +330,10 @@ impl Site {
     ) -> Answer {
         match door.kind {
             Kind::OwnPort => answered(&mut self.own, sending),
+            Kind::A2aGrpc(method) => {
+                let until = if door.is_stream() { Until::Begun } else { Until::Ended };
+                called(self.server.address(), method, until, sending)
+            }
             // A stream that begins does not end; one that is refused is a whole answer.
             _ if door.is_stream() && is_served => head(self.server.address(), sending),
             _ => answered(&mut self.client, sending),

@@ -1,6 +1,8 @@
 //! HTTP/1.1 over one blocking socket: a client that keeps its connection, and the reading and
 //! writing of messages that the receiver's side needs too. It is strict about one thing: whether an
-//! answer came, or only silence.
+//! answer came, or only silence. `grpc` speaks HTTP/2, for the one service there is.
+
+pub mod grpc;
 
 use serde_json::Value;
 use std::fmt;

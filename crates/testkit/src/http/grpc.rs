@@ -1,0 +1,181 @@
+//! A2A over gRPC: messages in their frames, and a blocking call over a connection of its own, by
+//! HTTP/2 without TLS. A call is told as far as it came: a server may be killed in the middle.
+
+use super::NoAnswer;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use serde_json::Value;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use wire::a2a::GRPC_SERVICE;
+use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto::status::{HEADER_STATUS, Status};
+use wire::a2a::proto::{to_json, write};
+
+/// How deep messages nest at most.
+const DEPTH_MAX: usize = 100;
+
+/// What an operation takes and gives.
+#[derive(Debug, Clone, Copy)]
+pub struct Shapes {
+    /// Its request.
+    pub request: &'static Shape,
+    /// Each of its answers.
+    pub answer: &'static Shape,
+}
+
+/// The shapes of an operation; panics if there is no such.
+pub fn shapes(method: &str) -> Shapes {
+    let (request, answer) = match method {
+        "SendMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
+        "SendStreamingMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE),
+        "GetTask" => (&schema::GET_TASK_REQUEST, &schema::TASK),
+        "ListTasks" => (&schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE),
+        "CancelTask" => (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
+        "SubscribeToTask" => (&schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE),
+        "CreateTaskPushNotificationConfig" => (&schema::PUSH_CONFIG, &schema::PUSH_CONFIG),
+        "GetTaskPushNotificationConfig" => (&schema::GET_PUSH_CONFIG_REQUEST, &schema::PUSH_CONFIG),
+        "ListTaskPushNotificationConfigs" => {
+            (&schema::LIST_PUSH_CONFIGS_REQUEST, &schema::LIST_PUSH_CONFIGS_RESPONSE)
+        }
+        "DeleteTaskPushNotificationConfig" => (&schema::DELETE_PUSH_CONFIG_REQUEST, &schema::EMPTY),
+        "GetExtendedAgentCard" => (&schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD),
+        other => panic!("no operation `{other}`"),
+    };
+    Shapes { request, answer }
+}
+
+/// A message in its frame.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    let length = (message.len() as u32).to_be_bytes();
+    [&[0][..], &length, message].concat()
+}
+
+/// The messages that came whole, and what is behind them: a part of a frame, or a compressed one.
+pub fn unframed(mut bytes: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
+    let mut messages = Vec::new();
+    while let Some(([0, length @ ..], rest)) = bytes.split_first_chunk::<5>() {
+        let length = u32::from_be_bytes(*length) as usize;
+        let Some((message, rest)) = rest.split_at_checked(length) else { break };
+        messages.push(message.to_vec());
+        bytes = rest;
+    }
+    (messages, bytes)
+}
+
+/// A message as JSON.
+pub fn read_as(shape: &Shape, message: &[u8]) -> Value {
+    Value::Object(to_json(shape, message, DEPTH_MAX).unwrap())
+}
+
+/// The status that headers or trailers say.
+pub fn status(headers: &HeaderMap) -> Status {
+    Status::of_headers(|name| headers.get(name).and_then(|value| value.to_str().ok())).unwrap()
+}
+
+/// How much of an answer is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Its head: a stream that begins does not end.
+    Begun,
+    /// All of it.
+    Ended,
+}
+
+/// A call of the service.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The name of the operation.
+    pub method: &'a str,
+    /// Headers beside those that every call has.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// The request as JSON.
+    pub params: &'a Value,
+    /// How much of the answer is waited for.
+    pub until: Until,
+}
+
+/// What came of an answer.
+#[derive(Debug)]
+pub struct Told {
+    /// The headers before the first message.
+    pub head: HeaderMap,
+    /// The messages that came whole.
+    pub messages: Vec<Value>,
+    /// How the call ended; nothing where it has not, or its connection ended first.
+    pub status: Option<Status>,
+}
+
+/// Calls once, over a connection of its own, and waits at most this long.
+pub fn called(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<Told, NoAnswer> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let answer = timeout(limit, answered(address, call)).await;
+        answer.unwrap_or(Err(NoAnswer::Late(limit)))
+    })
+}
+
+async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer> {
+    let Shapes { request: shape, answer: answer_shape } = shapes(call.method);
+    let stream = TcpStream::connect(address).await.map_err(NoAnswer::Unreachable)?;
+    let (sender, connection) = h2::client::handshake(stream).await.map_err(broken)?;
+    tokio::spawn(connection);
+    let mut sender = sender.ready().await.map_err(broken)?;
+    let request = request(address, call);
+    let (answer, mut sending) = sender.send_request(request, false).map_err(broken)?;
+    sending.send_data(framed(&write(shape, call.params)).into(), true).map_err(broken)?;
+    let answer = answer.await.map_err(broken)?;
+    if answer.status() != StatusCode::OK {
+        return Err(NoAnswer::Malformed(format!("no call of gRPC: {answer:?}")));
+    }
+    let (head, mut body) = answer.into_parts();
+    let head = head.headers;
+    let mut ended = head.contains_key(HEADER_STATUS).then(|| status(&head));
+    let mut bytes = Vec::new();
+    if call.until == Until::Ended {
+        // An error is the end of a server that was killed, or of a request that it need not read.
+        while let Some(Ok(piece)) = body.data().await {
+            body.flow_control().release_capacity(piece.len()).map_err(broken)?;
+            bytes.extend_from_slice(&piece);
+        }
+        let trailers = body.trailers().await.ok().flatten();
+        ended = ended.or_else(|| trailers.as_ref().map(status));
+    }
+    let (messages, _cut_off) = unframed(&bytes);
+    let messages = messages.iter().map(|message| read_as(answer_shape, message)).collect();
+    Ok(Told { head, messages, status: ended })
+}
+
+fn request(address: SocketAddr, call: &Call<'_>) -> Request<()> {
+    let uri = format!("http://{address}{GRPC_SERVICE}/{}", call.method);
+    let mut request = Request::builder().method(Method::POST).uri(uri);
+    request = request.header("content-type", "application/grpc").header("te", "trailers");
+    for (name, value) in call.headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+fn broken(error: h2::Error) -> NoAnswer {
+    NoAnswer::Broken(io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_was_cut_off_is_no_message() {
+        let two = [framed(b"one"), framed(b"")].concat();
+        assert_eq!(unframed(&two), (vec![b"one".to_vec(), Vec::new()], &b""[..]));
+        for length in 1..framed(b"one").len() {
+            let cut = &framed(b"one")[..length];
+            let bytes = [&two[..], cut].concat();
+            assert_eq!(unframed(&bytes), (vec![b"one".to_vec(), Vec::new()], cut), "{length}");
+        }
+        let compressed = [1, 0, 0, 0, 0];
+        assert_eq!(unframed(&compressed), (Vec::new(), &compressed[..]));
+    }
+}
