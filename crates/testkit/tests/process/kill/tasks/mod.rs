@@ -1,5 +1,5 @@
 //! Tasks of A2A while the server is killed again and again. Each task asks an agent on another
-//! server three times, is followed by two subscribers over both kinds of streams, and notifies a
+//! server three times, is followed by three subscribers, one in each binding, and notifies a
 //! webhook.
 //!
 //! Every subscriber that comes back sees the rest in order and nothing twice after its snapshot,

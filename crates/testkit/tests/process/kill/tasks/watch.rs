@@ -7,6 +7,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::http::NoAnswer;
+use testkit::http::grpc::{self, Call, Told, Until};
+use wire::a2a::task::StreamResponse;
 
 /// No subscriber takes longer for its task, over all kills.
 pub(super) const LIMIT: Duration = Duration::from_secs(240);
@@ -35,9 +38,10 @@ impl Place {
 pub(super) enum Binding {
     Rpc,
     Rest,
+    Grpc,
 }
 
-pub(super) const BINDINGS: [Binding; 2] = [Binding::Rpc, Binding::Rest];
+pub(super) const BINDINGS: [Binding; 3] = [Binding::Rpc, Binding::Rest, Binding::Grpc];
 
 /// A task, and the message that begins it.
 pub(super) struct Story {
@@ -96,13 +100,16 @@ pub(super) fn follow(place: &Place, story: &Story, binding: Binding) -> Vec<Segm
     let mut segments = Vec::new();
     loop {
         assert!(begun.elapsed() < LIMIT, "no end of {:?} within {LIMIT:?}", story.task);
-        let request = match story.task.get() {
-            Some(task) => Some(subscription(binding, task)),
-            None if story.sender == binding => Some(sending(binding, &story.params)),
+        let wanted = match story.task.get() {
+            Some(task) => Some(Wanted::Followed(task)),
+            None if story.sender == binding => Some(Wanted::Begun(&story.params)),
             None => None,
         };
-        let asked = request.zip(place.address());
-        let heard = asked.map(|(request, address)| heard(binding, address, &request));
+        let asked = wanted.zip(place.address());
+        let heard = asked.map(|(wanted, address)| match binding {
+            Binding::Rpc | Binding::Rest => heard(binding, address, &request(binding, &wanted)),
+            Binding::Grpc => called(address, &wanted),
+        });
         match heard.unwrap_or(Heard::Nothing) {
             Heard::Nothing => thread::sleep(PAUSE),
             Heard::Over => return segments,
@@ -120,33 +127,78 @@ pub(super) fn follow(place: &Place, story: &Story, binding: Binding) -> Vec<Segm
     }
 }
 
+/// What a subscriber asks for.
+enum Wanted<'a> {
+    /// A task that this message begins.
+    Begun(&'a Value),
+    /// The task of this id.
+    Followed(&'a str),
+}
+
+impl Wanted<'_> {
+    /// The operation with its parameters.
+    fn operation(&self) -> (&'static str, Value) {
+        match self {
+            Wanted::Begun(params) => ("SendStreamingMessage", (*params).clone()),
+            Wanted::Followed(task) => ("SubscribeToTask", json!({"id": task})),
+        }
+    }
+}
+
 /// A request: its line without the version of HTTP, and its body.
 struct Asked {
     line: String,
     body: String,
 }
 
-fn sending(binding: Binding, params: &Value) -> Asked {
-    match binding {
-        Binding::Rpc => rpc("SendStreamingMessage", params),
-        Binding::Rest => {
-            Asked { line: format!("POST {ADDRESS}/message:stream"), body: params.to_string() }
+fn request(binding: Binding, wanted: &Wanted<'_>) -> Asked {
+    let (line, body) = match (binding, wanted) {
+        (Binding::Rest, Wanted::Begun(params)) => {
+            (format!("POST {ADDRESS}/message:stream"), params.to_string())
         }
-    }
+        (Binding::Rest, Wanted::Followed(task)) => {
+            (format!("POST {ADDRESS}/tasks/{task}:subscribe"), String::new())
+        }
+        (Binding::Rpc | Binding::Grpc, wanted) => {
+            let (method, params) = wanted.operation();
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            (format!("POST {ADDRESS}"), body.to_string())
+        }
+    };
+    Asked { line, body }
 }
 
-fn subscription(binding: Binding, task: &str) -> Asked {
-    match binding {
-        Binding::Rpc => rpc("SubscribeToTask", &json!({"id": task})),
-        Binding::Rest => {
-            Asked { line: format!("POST {ADDRESS}/tasks/{task}:subscribe"), body: String::new() }
-        }
-    }
+/// The same by a call of gRPC.
+fn called(address: SocketAddr, wanted: &Wanted<'_>) -> Heard {
+    let (method, params) = wanted.operation();
+    let headers = [("a2a-version", "1.0")];
+    let call = Call { method, headers: &headers, params: &params, until: Until::Ended };
+    let Told { messages, status, .. } = match grpc::called(address, &call, LIMIT) {
+        Ok(told) => told,
+        Err(NoAnswer::Late(limit)) => panic!("`{method}` does not end within {limit:?}"),
+        Err(_) => return Heard::Nothing,
+    };
+    let mut events = messages.into_iter().map(in_json);
+    let Some(first) = events.next() else {
+        let details = status.map(|status| status.details).unwrap_or_default();
+        let has = |reason: &str| details.iter().any(|detail| detail["reason"] == reason);
+        assert!(!has("TASK_NOT_FOUND"), "a task that was told is gone: {details:?}");
+        return if has("UNSUPPORTED_OPERATION") { Heard::Over } else { Heard::Nothing };
+    };
+    begun_with(&first, events.collect())
 }
 
-fn rpc(method: &str, params: &Value) -> Asked {
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    Asked { line: format!("POST {ADDRESS}"), body: body.to_string() }
+/// An event in the words of the other bindings.
+fn in_json(event: Value) -> Value {
+    let event: StreamResponse = serde_json::from_value(event).unwrap();
+    serde_json::to_value(event).unwrap()
+}
+
+/// A stream of these events.
+fn begun_with(first: &Value, events: Vec<Value>) -> Heard {
+    let snapshot = first["task"].clone();
+    assert!(snapshot.is_object(), "a stream begins with the task: {first}");
+    Heard::Stream(Segment { snapshot, events })
 }
 
 /// Asks, and reads until the stream ends, in whatever way.
@@ -164,9 +216,7 @@ fn heard(binding: Binding, address: SocketAddr, request: &Asked) -> Heard {
     }
     let mut events = events_of(binding, &chunks(body)).into_iter();
     let Some(first) = events.next() else { return Heard::Nothing };
-    let snapshot = first["task"].clone();
-    assert!(snapshot.is_object(), "a stream begins with the task: {first}");
-    Heard::Stream(Segment { snapshot, events: events.collect() })
+    begun_with(&first, events.collect())
 }
 
 /// All that comes over a connection of its own.
@@ -217,7 +267,7 @@ fn events_of(binding: Binding, body: &[u8]) -> Vec<Value> {
     events
         .map(|event| match binding {
             Binding::Rpc => event["result"].clone(),
-            Binding::Rest => event,
+            Binding::Rest | Binding::Grpc => event,
         })
         .collect()
 }
