@@ -156,7 +156,8 @@ impl ClientOptions {
             builder = builder.connect_timeout(limit);
         }
         if let Some(settings) = &self.guard {
-            builder = builder.dns_resolver(Guarded(settings.clone()));
+            let settings = settings.clone();
+            builder = builder.dns_resolver(Guarded { settings, look_up });
         }
         builder
     }
@@ -179,6 +180,22 @@ impl LazyClient {
     /// The client, or why there is none.
     pub fn get(&self) -> Result<&Client, &str> {
         self.client.get_or_init(|| self.options.build()).as_ref().map_err(String::as_str)
+    }
+}
+
+#[cfg(test)]
+impl LazyClient {
+    /// The same, whose names lead to where a test says.
+    pub(crate) fn with_names<L, F>(options: ClientOptions, look_up: L) -> Self
+    where
+        L: Fn(String) -> F + Send + Sync + 'static,
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+    {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let settings = options.guard.clone().unwrap_or_default();
+        let builder = options.builder().tls_certs_only(Vec::new());
+        let made = builder.dns_resolver(Guarded { settings, look_up }).build();
+        Self { options, client: OnceLock::from(made.map_err(|error| error.to_string())) }
     }
 }
 
@@ -263,17 +280,34 @@ pub struct AddressNotAllowed {
 
 /// Looks names up and keeps only permitted addresses. What it returns is what is connected to, so
 /// a name cannot lead elsewhere after it was judged.
-struct Guarded(Arc<HttpSettings>);
+struct Guarded<L> {
+    settings: Arc<HttpSettings>,
+    /// Where a name leads at this moment.
+    look_up: L,
+}
 
-impl Resolve for Guarded {
+impl<L, F> Resolve for Guarded<L>
+where
+    L: Fn(String) -> F + Send + Sync,
+    F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+{
     fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(look_up(self.0.clone(), name))
+        let name = name.as_str().to_owned();
+        let (settings, found) = (self.settings.clone(), (self.look_up)(name.clone()));
+        Box::pin(async move { permitted(&settings, &name, found.await?) })
     }
 }
 
-async fn look_up(settings: Arc<HttpSettings>, name: Name) -> Result<Addrs, BoxError> {
-    let name = name.as_str();
-    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+/// What the system says.
+async fn look_up(name: String) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.collect())
+}
+
+fn permitted(
+    settings: &HttpSettings,
+    name: &str,
+    found: Vec<SocketAddr>,
+) -> Result<Addrs, BoxError> {
     let permits = |address: &SocketAddr| settings.permits_address(name, address.ip());
     let (permitted, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(permits);
     match refused.first() {

@@ -47,8 +47,7 @@ pub struct NotTaken {
 impl Notifier {
     /// To public addresses, and to those that are listed.
     pub fn new(settings: HttpSettings) -> Self {
-        let options = ClientOptions::default().connect_within(CONNECT_WITHIN).idle_max(IDLE_MAX);
-        Self { client: LazyClient::new(options.guarded(settings.clone())), settings }
+        Self { client: LazyClient::new(options(&settings)), settings }
     }
 
     /// Refuses an address that nothing is posted to, however it is resolved, with the reason.
@@ -107,9 +106,116 @@ impl Notifier {
     }
 }
 
+/// Those of a client for whom these settings permit.
+fn options(settings: &HttpSettings) -> ClientOptions {
+    let options = ClientOptions::default().connect_within(CONNECT_WITHIN).idle_max(IDLE_MAX);
+    options.guarded(settings.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::ready;
+    use std::io::{self, ErrorKind};
+    use std::net::{IpAddr, SocketAddr};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// No post takes longer, however slow the machine is.
+    const LIMIT_MS: u64 = 60_000;
+    const BODY: &str = "{}";
+
+    /// One for which every name leads to each of these in turn, and how often it has looked.
+    fn leading_to(allow: &[&str], answers: &[&[&str]]) -> (Notifier, Arc<AtomicUsize>) {
+        let address = |text: &&str| SocketAddr::new(text.parse::<IpAddr>().unwrap(), 0);
+        let answers: Vec<Vec<SocketAddr>> =
+            answers.iter().map(|answer| answer.iter().map(address).collect()).collect();
+        let (settings, looks) = (HttpSettings::new(allow).unwrap(), Arc::new(AtomicUsize::new(0)));
+        let counted = looks.clone();
+        let look_up = move |_name: String| {
+            let found = answers.get(counted.fetch_add(1, Ordering::SeqCst));
+            ready(io::Result::Ok(found.cloned().unwrap_or_default()))
+        };
+        let client = LazyClient::with_names(options(&settings), look_up);
+        (Notifier { settings, client }, looks)
+    }
+
+    /// Posts to the webhook at this address, beside a receiver that takes everything.
+    async fn posted(
+        notifier: &Notifier,
+        receiver: &TcpListener,
+        url: &str,
+    ) -> Result<(), NotTaken> {
+        let (url, media_type) = (url.to_owned(), "application/json");
+        let notice = Notice { url, media_type, headers: Vec::new(), body: BODY.to_owned() };
+        tokio::select! {
+            posted = notifier.post(notice, LIMIT_MS, Millis(0)) => posted,
+            () = take(receiver) => unreachable!("it takes notices for ever"),
+        }
+    }
+
+    async fn take(receiver: &TcpListener) {
+        loop {
+            let (mut stream, _) = receiver.accept().await.unwrap();
+            let (mut bytes, mut some) = (Vec::new(), [0; 1_024]);
+            while !bytes.ends_with(BODY.as_bytes()) {
+                let count = stream.read(&mut some).await.unwrap();
+                assert!(count > 0, "the request broke off");
+                bytes.extend_from_slice(&some[..count]);
+            }
+            let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+        }
+    }
+
+    /// A server at an address that nothing may be posted to, on this port.
+    fn inner_server(port: u16) -> std::net::TcpListener {
+        let listener = std::net::TcpListener::bind(("127.0.0.2", port)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listener
+    }
+
+    fn had_no_visitor(inner: &std::net::TcpListener) -> bool {
+        inner.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_an_address_that_is_not_public_is_not_posted_to() {
+        let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let (inner, url) = (inner_server(port), format!("http://hooks.test:{port}/"));
+        for address in ["127.0.0.2", "::ffff:127.0.0.2", "::1"] {
+            let (notifier, looks) = leading_to(&["127.0.0.1"], &[&[address]]);
+            assert_eq!(notifier.check(&url), Ok(()), "it does not say where it leads");
+            let refused = posted(&notifier, &receiver, &url).await.unwrap_err();
+            let why = "which is not a public address";
+            assert!(refused.message.contains(why), "{address}: {refused:?}");
+            assert!(!refused.is_final, "it may lead elsewhere later: {refused:?}");
+            assert_eq!(looks.load(Ordering::SeqCst), 1, "{address}");
+            assert!(had_no_visitor(&inner), "{address} was connected to");
+        }
+        let (notifier, _) = leading_to(&["127.0.0.1"], &[&["127.0.0.2", "127.0.0.1"]]);
+        assert_eq!(posted(&notifier, &receiver, &url).await, Ok(()), "one of two is permitted");
+        assert!(had_no_visitor(&inner), "the other one was connected to");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_later_is_judged_again_and_not_looked_up_in_between() {
+        let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let (inner, url) = (inner_server(port), format!("http://hooks.test:{port}/"));
+        let (notifier, looks) = leading_to(&["127.0.0.1"], &[&["127.0.0.1"], &["127.0.0.2"]]);
+        assert_eq!(notifier.check(&url), Ok(()));
+        assert_eq!(posted(&notifier, &receiver, &url).await, Ok(()));
+        // A second look between the judgement and the connection would have led to the other one.
+        assert_eq!(looks.load(Ordering::SeqCst), 1);
+        let refused = posted(&notifier, &receiver, &url).await.unwrap_err();
+        assert!(refused.message.contains("`127.0.0.2`"), "{refused:?}");
+        assert_eq!(looks.load(Ordering::SeqCst), 2);
+        assert!(had_no_visitor(&inner), "where it leads by now was connected to");
+    }
 
     fn notifier(allow: &[&str]) -> Notifier {
         Notifier::new(HttpSettings::new(allow).unwrap())
