@@ -99,9 +99,10 @@ fn noted<'p>(page: &'p Page, key: &str, time: usize) -> Option<&'p Note> {
 fn run_page(file: &str) {
     let page = PAGES.iter().find(|page| page.file == file).unwrap();
     let mut terminal = Terminal::open(ROOT);
+    let nothing = Written { line: 0, text: String::new() };
     for setup in page.before {
-        let outcome = terminal.treat(setup);
-        assert!(outcome.is(0), "{file}: before its first command: {outcome:?}");
+        let done = treated(&mut terminal, page, &nothing, setup);
+        assert_eq!(done, Ok(()), "{file}: before its first command");
     }
     let (mut wrong, mut times, mut used) = (Vec::new(), BTreeMap::new(), Vec::new());
     for command in all_commands(page.text) {
@@ -112,7 +113,8 @@ fn run_page(file: &str) {
         if page.afresh.contains(&&*key) {
             terminal.begin_afresh();
         }
-        if let Err(why) = treated(&mut terminal, &command, note) {
+        let how = note.map_or(&Treated::Ends(0), |note| &note.treated);
+        if let Err(why) = treated(&mut terminal, page, &command, how) {
             wrong.push(format!("{file}:{}: `{key}`: {why}", command.line));
         }
     }
@@ -121,20 +123,43 @@ fn run_page(file: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Does with a command what its page's note says; runs it where there is none.
-fn treated(terminal: &mut Terminal, command: &Written, note: Option<&Note>) -> Result<(), String> {
+/// Does this with a command of a page.
+fn treated(
+    terminal: &mut Terminal,
+    page: &Page,
+    command: &Written,
+    how: &Treated,
+) -> Result<(), String> {
     let is = |outcome: &Outcome, code: i32| match outcome.is(code) {
         true => Ok(()),
         false => Err(format!("expected exit code {code}: {outcome:?}")),
     };
-    match note.map(|note| &note.treated) {
-        None => is(&terminal.run(&command.text), 0),
-        Some(Treated::Ends(code)) => is(&terminal.run(&command.text), *code),
-        Some(serving @ (Treated::Serves(_) | Treated::ServesOnce(_))) => {
-            is(&terminal.treat(serving), 0)
+    match how {
+        Treated::Ends(code) => is(&terminal.run(&command.text), *code),
+        Treated::Puts(words, code) => {
+            let mut text = command.text.clone();
+            for (word, instead) in *words {
+                if !text.contains(word) {
+                    return Err(format!("it has no `{word}`"));
+                }
+                text = text.replace(word, instead);
+            }
+            is(&terminal.run(&text), *code)
         }
-        Some(Treated::Runs(text)) => is(&terminal.run(text), 0),
-        Some(Treated::Left(why)) => {
+        Treated::Serves(text) => is(&terminal.serve(text, true), 0),
+        Treated::ServesOnce(text) => is(&terminal.serve(text, false), 0),
+        Treated::Runs(text) => is(&terminal.run(text), 0),
+        Treated::Shown(file, words) => {
+            let blocks = blocks::read(page.text);
+            let block = blocks.iter().find(|block| block.text.contains(words));
+            let block = block.ok_or_else(|| format!("the page shows nothing with `{words}`"))?;
+            terminal.add_to(file, &block.text);
+            Ok(())
+        }
+        Treated::Each(steps) => {
+            steps.iter().try_for_each(|step| treated(terminal, page, command, step))
+        }
+        Treated::Left(why) => {
             assert!(!why.is_empty(), "a command is left out for a reason");
             is_known(terminal, command.key())
         }

@@ -2,20 +2,24 @@
 //! and nothing else, and servers that run in other terminals until the page ends. `curl` fails
 //! where the answer is an error.
 
-use super::pages::Treated;
 use crate::process::{binary_folder, without_settings};
-use std::fs::{self, File};
+use crate::rest::Rest;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testkit::harness::send_signal;
 
 const WRITTEN_ADDRESSES: [&str; 2] = ["127.0.0.1:8420", "localhost:8420"];
+/// The server of others that a page has behind ours; one of the test stands in for it.
+const SHOP: &str = "https://api.shop.example";
 /// Where pages put backups.
 const BACKUPS: &str = "/mnt/backups";
-const BANNER: &str = "waypost listening on http://";
+const BANNER: &str = "waypost listening on ";
 /// How long a command, a start or an end may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
@@ -42,6 +46,8 @@ pub(super) struct Terminal {
     /// The server of commands that would not find it by their folder.
     named: Option<String>,
     folders: usize,
+    /// Answers every request.
+    shop: Rest,
 }
 
 /// A server in another terminal.
@@ -88,7 +94,8 @@ impl Terminal {
         fs::write(state.path().join("home/.curlrc"), "fail\n").unwrap();
         let root = root.to_owned();
         let (servers, address, named) = (Vec::new(), None, None);
-        let mut terminal = Self { state, root, servers, address, named, folders: 0 };
+        let shop = Rest::start(Arc::new(|_: &str| Some((200, "[]".to_owned()))));
+        let mut terminal = Self { state, root, servers, address, named, folders: 0, shop };
         terminal.begin_afresh();
         terminal
     }
@@ -101,14 +108,13 @@ impl Terminal {
         fs::write(self.state.path().join("folder"), folder.to_str().unwrap()).unwrap();
     }
 
-    /// Does what a page needs.
-    pub(super) fn treat(&mut self, treated: &Treated) -> Outcome {
-        match treated {
-            Treated::Serves(text) => self.serve(text, true),
-            Treated::ServesOnce(text) => self.serve(text, false),
-            Treated::Runs(text) => self.run(text),
-            Treated::Ends(_) | Treated::Left(_) => Outcome { code: Some(0), said: String::new() },
-        }
+    /// Adds a text of a page to a file in the folder where the command before left off.
+    pub(super) fn add_to(&self, file: &str, text: &str) {
+        let folder = fs::read_to_string(self.state.path().join("folder")).unwrap();
+        let path = Path::new(folder.trim_end()).join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut opened = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        opened.write_all(self.here(text).as_bytes()).unwrap();
     }
 
     /// Runs a command where the one before left off, with the variables that it left.
@@ -129,7 +135,7 @@ impl Terminal {
     }
 
     /// Starts a server and waits until it listens; it is stopped at once unless it is kept.
-    fn serve(&mut self, text: &str, is_kept: bool) -> Outcome {
+    pub(super) fn serve(&mut self, text: &str, is_kept: bool) -> Outcome {
         let done = |said: String| Outcome { code: Some(0), said };
         if self.servers.iter().any(|served| served.command == text) {
             return done("it runs already".to_owned());
@@ -139,11 +145,12 @@ impl Terminal {
         let child = self.shell(&script, &said);
         let mut served = Served { command: text.to_owned(), child };
         let begun = Instant::now();
-        let address = loop {
+        let (scheme, address) = loop {
             let text = fs::read_to_string(&said).unwrap_or_default();
             let mut whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-            if let Some(address) = whole.find_map(|line| line.strip_prefix(BANNER)) {
-                break address.trim().to_owned();
+            let told = whole.find_map(|line| line.strip_prefix(BANNER)?.trim().split_once("://"));
+            if let Some((scheme, address)) = told {
+                break (scheme.to_owned(), address.to_owned());
             }
             let code = served.child.try_wait().ok().flatten().map(|status| status.code());
             if code.is_some() || begun.elapsed() > LIMIT {
@@ -154,7 +161,8 @@ impl Terminal {
         if is_kept {
             // One that serves this folder is found by it, as everybody's is.
             let is_found = ["waypost up --port 0", "waypost serve --port 0"].contains(&text);
-            self.named = self.named.take().or((!is_found).then(|| format!("http://{address}")));
+            let url = format!("{scheme}://{address}");
+            self.named = self.named.take().or((!is_found).then_some(url));
             self.address = self.address.take().or(Some(address));
             self.servers.push(served);
         }
@@ -175,6 +183,7 @@ impl Terminal {
     fn here(&self, text: &str) -> String {
         let backups = self.state.path().join("backups");
         let text = text.replace(BACKUPS, backups.to_str().unwrap()).replace("@root", &self.root);
+        let text = text.replace(SHOP, &self.shop.url());
         match &self.address {
             Some(address) => {
                 WRITTEN_ADDRESSES.iter().fold(text, |text, written| text.replace(written, address))
