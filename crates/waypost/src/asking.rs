@@ -1,23 +1,25 @@
 //! Asks that a person answers at the terminal, on the spot: what is asked is shown, what was typed
-//! before is dropped, and a paste decides nothing about calls and failed steps.
+//! before is dropped, and a paste decides nothing about calls and failed steps. Arguments begin
+//! with what they are.
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::outcome;
 use crate::proposals;
 use crate::remote::client::{Client, Request, read};
+use crate::terminal::editor::Words;
 use crate::terminal::input;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::Output;
 use crate::terminal::table::relative;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
-use kernel::values::visible::exposed;
+use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use wire::rest::{
-    ApproveReply, Ask, AskKind, AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply,
-    FillAction, FillReply, FixAction, FixReply, Proposal, ReplyAnswer,
+    ApproveReply, Ask, AskKind, AskedCall, AuthorizeAction, AuthorizeReply, CallDecision,
+    ClarifyReply, FillAction, FillReply, FixAction, FixReply, Proposal, ReplyAnswer,
 };
 
 /// What a person said to an ask.
@@ -48,6 +50,17 @@ enum Mending<'a> {
     Act(FixAction),
 }
 
+/// What a person does about calls.
+#[derive(Clone, Copy, PartialEq)]
+enum Deciding {
+    /// They run.
+    Approve,
+    /// They do not.
+    Reject,
+    /// They run with other arguments.
+    Edit,
+}
+
 /// A line of an answer, or what was typed instead of one.
 enum Line {
     Text(String),
@@ -56,6 +69,9 @@ enum Line {
 
 const HELP: &str = "/skip leaves this one for later, /quit leaves";
 const NO_PASTE: &str = "a paste does not answer this: type it";
+/// What can be typed at every prompt.
+const COMMANDS: &[&str] = &["/skip", "/quit", "/exit"];
+const JSON: &str = "JSON or @file> ";
 
 /// Asks the person at the terminal.
 pub(crate) struct Asker {
@@ -68,7 +84,8 @@ impl Asker {
     pub(crate) fn of(context: &Context) -> Option<Self> {
         let is_person = stdin().is_terminal() && stdout().is_terminal() && stderr().is_terminal();
         let output = context.output;
-        (is_person && output.talks()).then(|| Self { output, lines: Lines::of_answers() })
+        let words = Words { commands: COMMANDS, ..Words::default() };
+        (is_person && output.talks()).then(|| Self { output, lines: Lines::of_answers(words) })
     }
 
     /// Asks until the server takes the answer. One that does not fit is asked for again.
@@ -82,7 +99,12 @@ impl Asker {
         self.output.text(&card(ask))?;
         self.lines.drop_typed_ahead().await?;
         loop {
-            let reply = match self.said(ask).await? {
+            // At an editor Ctrl-C is a key: it ends the command as the signal does elsewhere.
+            let said = self.said(ask).await.map_err(|failure| match failure.exit {
+                Exit::Interrupted => context.interrupted(),
+                _ => failure,
+            })?;
+            let reply = match said {
                 Said::Reply(reply) => reply,
                 Said::Later => return Ok(Settled::Later),
                 Said::Leave => return Ok(Settled::Leave),
@@ -105,26 +127,42 @@ impl Asker {
     }
 
     async fn approve(&mut self, ask: &Ask) -> Result<Said> {
-        let choices = [("approve", true), ("reject", false)];
-        let approve = match self.choice("[a]pprove [r]eject [s]kip [q]uit> ", &choices).await? {
-            Ok(approve) => approve,
+        let choices = [
+            ("approve", Deciding::Approve),
+            ("reject", Deciding::Reject),
+            ("edit", Deciding::Edit),
+        ];
+        let prompt = "[a]pprove [r]eject [e]dit [s]kip [q]uit> ";
+        let decided = match self.choice(prompt, &choices).await? {
+            Ok(decided) => decided,
             Err(said) => return Ok(said),
         };
-        let feedback = if approve {
-            None
-        } else {
+        let feedback = if decided == Deciding::Reject {
             match self.line("why not> ").await? {
                 Line::Text(why) => Some(why),
                 Line::Said(said) => return Ok(said),
             }
+        } else {
+            None
         };
-        let decision = |call_id: &String| CallDecision {
-            call_id: call_id.clone(),
-            approve,
-            feedback: feedback.clone(),
-            arguments: None,
-        };
-        let decisions = ask.calls.iter().map(|call| decision(&call.call_id)).collect();
+        let mut decisions = Vec::new();
+        for AskedCall { call_id, tool, arguments } in &ask.calls {
+            let edited = if decided == Deciding::Edit {
+                let prompt = format!("arguments of {}, {JSON}", exposed(tool));
+                match self.json(&prompt, exposed_json(&arguments.to_string())).await? {
+                    Ok(edited) => Some(edited),
+                    Err(said) => return Ok(said),
+                }
+            } else {
+                None
+            };
+            decisions.push(CallDecision {
+                call_id: call_id.clone(),
+                approve: decided != Deciding::Reject,
+                feedback: feedback.clone(),
+                arguments: edited,
+            });
+        }
         Ok(Said::Reply(json!(ApproveReply { decisions })))
     }
 
@@ -203,14 +241,22 @@ impl Asker {
                 Line::Said(said) => Err(said),
             });
         }
+        self.json(JSON, String::new()).await
+    }
+
+    /// JSON, or a file of it, that an editor begins with this. What is neither is asked for again,
+    /// and nothing that was typed is lost.
+    async fn json(&mut self, prompt: &str, mut begin: String) -> Result<Result<Value, Said>> {
         loop {
-            match self.line("JSON or @file> ").await? {
+            let line = match self.line_from(prompt, &begin).await? {
+                Line::Text(line) => line,
                 Line::Said(said) => return Ok(Err(said)),
-                Line::Text(text) => match input::text_or_file(&text) {
-                    Ok(value) => return Ok(Ok(value)),
-                    Err(failure) => self.output.failure(&failure),
-                },
+            };
+            match input::text_or_file(&line) {
+                Ok(value) => return Ok(Ok(value)),
+                Err(failure) => self.output.failure(&failure),
             }
+            begin = line;
         }
     }
 
@@ -243,8 +289,12 @@ impl Asker {
         let wanted = match action {
             // Only rules ask a model: it is not offered.
             FixAction::Retry | FixAction::Skip | FixAction::Abort | FixAction::Propose => None,
-            FixAction::Edit => Some((&mut reply.arguments, "the whole arguments")),
-            FixAction::Settle => Some((&mut reply.output, "what it returned")),
+            FixAction::Edit => {
+                let before =
+                    ask.calls.first().map(|call| exposed_json(&call.arguments.to_string()));
+                Some((&mut reply.arguments, "the whole arguments", before.unwrap_or_default()))
+            }
+            FixAction::Settle => Some((&mut reply.output, "what it returned", String::new())),
             FixAction::Correct => {
                 match self.line("the plan's id> ").await? {
                     Line::Text(id) => reply.plan_id = Some(id),
@@ -253,9 +303,9 @@ impl Asker {
                 None
             }
         };
-        if let Some((place, what)) = wanted {
+        if let Some((place, what, before)) = wanted {
             self.output.talk(what);
-            match self.whole(&Value::Null).await? {
+            match self.json(JSON, before).await? {
                 Ok(value) => *place = Some(value),
                 Err(said) => return Ok(said),
             }
@@ -290,8 +340,13 @@ impl Asker {
 
     /// A line that says something.
     async fn line(&mut self, prompt: &str) -> Result<Line> {
+        self.line_from(prompt, "").await
+    }
+
+    /// The same, where an editor begins with this text.
+    async fn line_from(&mut self, prompt: &str, initial: &str) -> Result<Line> {
         loop {
-            let Some(typed) = self.lines.ask(prompt).await? else {
+            let Some(typed) = self.lines.ask_from(prompt, initial).await? else {
                 return Ok(Line::Said(Said::Leave));
             };
             match (command(typed.text.trim()), typed.text.trim()) {

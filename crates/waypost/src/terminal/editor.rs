@@ -1,5 +1,5 @@
-//! The line editor of a conversation: arrows, what was said before and a search in it, several
-//! lines, completion. It knows what was pasted from what was typed.
+//! The line editor of conversations and answers: arrows, what was said before and a search in it,
+//! several lines, completion. It knows what was pasted from what was typed.
 
 use crate::terminal::paste::{Heard, Typed};
 use rustyline::completion::Completer;

@@ -1,9 +1,9 @@
 //! What a person types, line by line, and what they typed before. What a terminal marks as pasted
 //! is distinguished from what is typed, and what was typed before a question was shown is no answer
-//! to it. Conversations have a line editor where there is a terminal for it.
+//! to it. There is a line editor where there is a terminal for it.
 
 use crate::environment::place::state_folder;
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::terminal::editor::{LineEditor, Words};
 use crate::terminal::paste::{Heard, Paste, PasteMode, Typed};
 use std::fs::{self, OpenOptions};
@@ -23,7 +23,7 @@ pub(crate) struct Lines {
     typed: tokio::io::Lines<BufReader<Stdin>>,
     /// Whether a person sits there; else it is a program that has written all of it.
     pub(crate) is_person: bool,
-    /// What Ctrl-C says instead of ending the command.
+    /// What Ctrl-C says instead of ending the command; an editor hears it as a key.
     leaves: Option<&'static str>,
     past: Vec<String>,
     file: Option<PathBuf>,
@@ -49,9 +49,11 @@ impl Lines {
         Self { past, file, leaves, ..Self::open(is_person, editor) }
     }
 
-    /// Reads what comes from now on, for answers: nothing is remembered.
-    pub(crate) fn of_answers() -> Self {
-        Self::open(io::stdin().is_terminal(), None)
+    /// Reads what comes from now on, for answers: nothing is remembered, these words are completed,
+    /// and Ctrl-C ends the command.
+    pub(crate) fn of_answers(words: Words) -> Self {
+        let editor = LineEditor::open(words, KEPT_MAX).map(Box::new);
+        Self::open(io::stdin().is_terminal(), editor)
     }
 
     fn open(is_person: bool, editor: Option<Box<LineEditor>>) -> Self {
@@ -63,13 +65,21 @@ impl Lines {
     }
 
     /// The next line; none at the end. A person is shown what is asked for, and Ctrl-C says how to
-    /// leave.
+    /// leave, or ends the command.
     pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
+        self.ask_from(prompt, "").await
+    }
+
+    /// The same, where an editor begins with the text `initial`.
+    pub(crate) async fn ask_from(&mut self, prompt: &str, initial: &str) -> Result<Option<Typed>> {
         loop {
-            match self.hear(prompt, "").await? {
-                Heard::Line(typed) => return Ok(Some(typed)),
-                Heard::End => return Ok(None),
-                Heard::Interrupt => show(&format!("{}\n", self.leaves.unwrap_or_default())),
+            match (self.hear(prompt, initial).await?, self.leaves) {
+                (Heard::Line(typed), _) => return Ok(Some(typed)),
+                (Heard::End, _) => return Ok(None),
+                (Heard::Interrupt, Some(how)) => show(&format!("{how}\n")),
+                (Heard::Interrupt, None) => {
+                    return Err(Failure::new(Exit::Interrupted, "interrupted", "interrupted"));
+                }
             }
         }
     }

@@ -4,8 +4,14 @@
 use crate::process::Server;
 use crate::talk;
 use crate::terminal::Terminal;
+use std::path::Path;
 
-const CHOICE: &str = "[a]pprove [r]eject [s]kip [q]uit> ";
+const CHOICE: &str = "[a]pprove [r]eject [e]dit [s]kip [q]uit> ";
+const LEFT: &str = "\u{1b}[D";
+const BACKSPACE: &str = "\u{7f}";
+const CTRL_A: &str = "\u{1}";
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
 
 fn at<'a>(server: &'a Server, words: &[&'a str]) -> Vec<&'a str> {
     [&["--server", server.url.as_str()][..], words].concat()
@@ -23,16 +29,16 @@ fn a_plan_asks_at_the_terminal() {
     let run = at(&server, &["plan", "run", "interaction::greeting"]);
     let mut terminal = Terminal::open(folder.path(), &run);
     terminal.shows("name (string)> ", 1);
-    terminal.types("\n");
+    terminal.at_prompt().types("\n");
     terminal.shows("name (string)> ", 2);
-    terminal.types("Ada\n");
+    terminal.at_prompt().types(&format!("dax{BACKSPACE}{CTRL_A}A\r"));
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("Hello, Ada!"), "{shown}");
 
     let mut terminal = Terminal::open(folder.path(), &run);
     terminal.shows("name (string)> ", 1);
-    terminal.types("/skip\n");
+    terminal.at_prompt().types("/skip\n");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(3), "{shown}");
     assert!(shown.contains("waits for a person"), "{shown}");
@@ -49,20 +55,20 @@ fn the_inbox_is_walked_through() {
     let mut terminal = Terminal::open(folder.path(), &at(&server, &["inbox"]));
     // What was typed before the card, or is pasted, decides nothing.
     terminal.shows(CHOICE, 1);
-    terminal.types("\u{1b}[200~approve\u{1b}[201~\n");
+    terminal.at_prompt().types("\u{1b}[200~approve\u{1b}[201~\n");
     terminal.shows(CHOICE, 2);
     assert_eq!(open_asks(&server), 3, "{}", terminal.screen());
-    terminal.types("perhaps\n");
+    terminal.at_prompt().types("perhaps\n");
     terminal.shows(CHOICE, 3);
-    terminal.types("a\n");
+    terminal.at_prompt().types("a\n");
     terminal.shows("The sum is 5.", 1);
     terminal.shows(CHOICE, 4);
-    terminal.types("r\n");
+    terminal.at_prompt().types("r\n");
     terminal.shows("why not> ", 1);
-    terminal.types("too much\n");
+    terminal.at_prompt().types("too much\n");
     terminal.shows("As you like.", 1);
     terminal.shows("answer> ", 1);
-    terminal.types("/skip\n");
+    terminal.at_prompt().types("/skip\n");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("3 asks to go") && shown.contains("1 ask left for later"), "{shown}");
@@ -79,9 +85,63 @@ fn an_ask_that_someone_else_answers_is_told() {
     let mut terminal = Terminal::open(folder.path(), &at(&server, &["inbox"]));
     terminal.shows(CHOICE, 1);
     server.run(&["inbox", "approve", "--last"]).code(0);
-    terminal.types("a\n");
+    terminal.at_prompt().types("a\n");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("was decided by"), "{shown}");
     assert!(shown.contains("no asks are open"), "{shown}");
+}
+
+/// A terminal in front of one approval.
+fn inbox(folder: &Path, server: &Server, variables: &[(&str, &str)]) -> Terminal {
+    let terminal = Terminal::open_with(folder, &at(server, &["inbox"]), 100, variables);
+    terminal.shows(CHOICE, 1);
+    terminal
+}
+
+#[test]
+fn arguments_are_edited_in_the_inbox() {
+    let (folder, server) = talk::served();
+    server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
+    let mut terminal = inbox(folder.path(), &server, &[]);
+    terminal.at_prompt().types("e\r");
+    let prompt = "arguments of math::add, JSON or @file> ";
+    terminal.shows(&format!("{prompt}{{\"a\":2,\"b\":3}}"), 1);
+    // Not JSON: it is asked for again, and nothing that was typed is lost.
+    terminal.at_prompt().types(&format!("{BACKSPACE}0\r"));
+    terminal.shows("is not JSON", 1);
+    terminal.shows(&format!("{prompt}{{\"a\":2,\"b\":30\n"), 2);
+    terminal.at_prompt().types(&format!("{LEFT}{BACKSPACE}4"));
+    terminal.shows(&format!("{prompt}{{\"a\":2,\"b\":40\n"), 1);
+    terminal.at_prompt().types("\u{5}}\r");
+    terminal.shows("The sum is 42.", 1);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(open_asks(&server), 0);
+}
+
+#[test]
+fn ctrl_c_interrupts_and_ctrl_d_leaves() {
+    let (folder, server) = talk::served();
+    server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
+    for (keys, expected) in [(format!("app{CTRL_C}"), 130), (CTRL_D.to_owned(), 0)] {
+        let mut terminal = inbox(folder.path(), &server, &[]);
+        terminal.at_prompt().types(&keys);
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(expected), "{shown}");
+        assert!(shown.ends_with('\n'), "the shell's prompt begins a line: {shown:?}");
+    }
+    assert_eq!(open_asks(&server), 1);
+}
+
+#[test]
+fn a_terminal_without_a_cursor_gets_plain_lines() {
+    let (folder, server) = talk::served();
+    server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
+    let mut terminal = inbox(folder.path(), &server, &[("TERM", "dumb")]);
+    terminal.types("a\n");
+    terminal.shows("The sum is 5.", 1);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("\u{1b}[?2004h"), "no editor asked for marks: {shown:?}");
 }

@@ -36,7 +36,9 @@ pub(super) async fn run(context: &Context, client: &Client, asker: &mut Asker) -
             Ok(Settled::Answered(body)) => tell(context, &run_of(&body)?)?,
             Ok(Settled::Later) => {}
             Ok(Settled::Leave) => return Ok(Exit::Ok),
-            Err(failure) if failure.exit == Exit::Unreachable => return Err(failure),
+            Err(failure) if [Exit::Unreachable, Exit::Interrupted].contains(&failure.exit) => {
+                return Err(failure);
+            }
             // Someone else may have answered first; the failure says who.
             Err(failure) => output.failure(&failure),
         }
