@@ -5,6 +5,7 @@
 use crate::environment::place::state_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::editor::{LineEditor, Words};
+use crate::terminal::keys::{Keys, flush, waiting};
 use crate::terminal::paste::{Heard, Paste, PasteMode, Typed};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -30,6 +31,8 @@ pub(crate) struct Lines {
     mode: Option<PasteMode>,
     /// Reads instead of all that, where there is one; a thread has it while it waits for a line.
     editor: Option<Box<LineEditor>>,
+    /// Whether all that was typed up to now was dropped: the editor has read nothing ahead.
+    is_dropped: bool,
 }
 
 impl Lines {
@@ -61,7 +64,7 @@ impl Lines {
         // An editor asks the terminal for marks itself.
         let mode = (is_person && editor.is_none()).then(PasteMode::begin).flatten();
         let (leaves, past, file) = (None, Vec::new(), None);
-        Self { typed, is_person, leaves, past, file, mode, editor }
+        Self { typed, is_person, leaves, past, file, mode, editor, is_dropped: false }
     }
 
     /// The next line; none at the end. A person is shown what is asked for, and Ctrl-C says how to
@@ -87,6 +90,7 @@ impl Lines {
     /// The same, where Ctrl-C is an answer of its own. All lines of a paste are one. An editor
     /// begins with the text `initial`.
     pub(crate) async fn hear(&mut self, prompt: &str, initial: &str) -> Result<Heard> {
+        self.is_dropped = false;
         if let Some(editor) = self.editor.take() {
             return self.edited(editor, prompt, initial).await;
         }
@@ -115,6 +119,29 @@ impl Lines {
                 }
             }
         }
+    }
+
+    /// The same from nothing; what `other` gives, if that comes before the first key and waiting
+    /// can be ended.
+    pub(crate) async fn hear_or<T>(
+        &mut self,
+        prompt: &str,
+        other: impl Future<Output = T>,
+    ) -> Result<Result<Heard, T>> {
+        let keys = if self.can_be_ended() { Keys::hold(prompt) } else { None };
+        let Some(keys) = keys else { return self.hear(prompt, "").await.map(Ok) };
+        tokio::select! {
+            other = other => return Ok(Err(other)),
+            () = keys.pressed() => {}
+        }
+        keys.erase();
+        self.hear(prompt, "").await.map(Ok)
+    }
+
+    /// Whether waiting for a line can end before it is begun. An editor does not say what it has
+    /// read ahead, so this is only after all of that was dropped.
+    pub(crate) fn can_be_ended(&self) -> bool {
+        self.is_dropped && self.editor.is_some()
     }
 
     /// The next line of an editor, which waits on a thread of its own.
@@ -154,6 +181,7 @@ impl Lines {
             if !waiting().map_err(unreadable)? {
                 // The begin of a line is not counted, and is dropped all the same.
                 self.drop_waiting().map_err(unreadable)?;
+                self.is_dropped = true;
                 return Ok(has_dropped);
             }
         }
@@ -228,32 +256,6 @@ fn unreadable(error: io::Error) -> Failure {
 fn show(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-}
-
-/// Whether the terminal holds a line that no one has read.
-#[cfg(unix)]
-fn waiting() -> io::Result<bool> {
-    let bytes = rustix::io::ioctl_fionread(io::stdin())?;
-    Ok(bytes > 0)
-}
-
-/// Has the terminal drop what no one has read.
-#[cfg(unix)]
-fn flush() -> io::Result<()> {
-    use rustix::termios::{QueueSelector, tcflush};
-    tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)
-}
-
-/// Other systems have no such call.
-#[cfg(not(unix))]
-fn waiting() -> io::Result<bool> {
-    Ok(false)
-}
-
-/// Other systems have no such call.
-#[cfg(not(unix))]
-fn flush() -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod prose;
 pub(crate) mod progress;
 pub(crate) mod input;
 pub(crate) mod paste;
+pub(crate) mod keys;
 pub(crate) mod editor;
 pub(crate) mod lines;
 pub(crate) mod unified;

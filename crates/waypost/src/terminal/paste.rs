@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 
 const BEGIN: &str = "\u{1b}[200~";
 const END: &str = "\u{1b}[201~";
-const MARKS_ON: &str = "\u{1b}[?2004h";
-const MARKS_OFF: &str = "\u{1b}[?2004l";
+pub(super) const MARKS_ON: &str = "\u{1b}[?2004h";
+pub(super) const MARKS_OFF: &str = "\u{1b}[?2004l";
 
 /// What a person gave as one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Asks that are answered at a terminal: `waypost inbox` walks through them, `waypost plan run`
-//! asks at once. A script gets the list and exit code 3.
+//! asks at once. A script gets the list and exit code 3. A chat shows at once what others answer.
 
 use crate::process::Server;
 use crate::talk;
@@ -7,6 +7,7 @@ use crate::terminal::Terminal;
 use std::path::Path;
 
 const CHOICE: &str = "[a]pprove [r]eject [e]dit [s]kip [q]uit> ";
+const CARD: &str = "run it? [y]es [n]o [e]dit [a]ll> ";
 const LEFT: &str = "\u{1b}[D";
 const BACKSPACE: &str = "\u{7f}";
 const CTRL_A: &str = "\u{1}";
@@ -144,4 +145,43 @@ fn a_terminal_without_a_cursor_gets_plain_lines() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(!shown.contains("\u{1b}[?2004h"), "no editor asked for marks: {shown:?}");
+}
+
+/// A chat that shows a card.
+fn chat(folder: &Path, server: &Server) -> Terminal {
+    let mut terminal = Terminal::open(folder, &at(server, &["chat", "--thread", "t"]));
+    terminal.shows("\n> ", 1);
+    terminal.at_prompt().types("add 2 and 3\r");
+    terminal.shows(CARD, 1);
+    terminal
+}
+
+#[test]
+fn a_chat_shows_at_once_what_someone_else_decided() {
+    let (folder, server) = talk::served();
+    let mut terminal = chat(folder.path(), &server);
+    server.run(&["inbox", "approve", "--last"]).code(0);
+    // No key is pressed.
+    terminal.shows("was decided by `", 1);
+    terminal.shows("The sum is 5.", 1);
+    terminal.shows("\n> ", 2);
+    terminal.shows(CARD, 0);
+    terminal.at_prompt().types("what is this?\r");
+    terminal.shows("\n> what is this?\n", 1);
+    terminal.shows("I can only add.", 1);
+    terminal.quit();
+}
+
+#[test]
+fn a_chat_leaves_a_line_that_is_being_typed_alone() {
+    let (folder, server) = talk::served();
+    let mut terminal = chat(folder.path(), &server);
+    terminal.at_prompt().types("x");
+    terminal.shows(&format!("{CARD}x"), 1);
+    server.run(&["inbox", "approve", "--last"]).code(0);
+    terminal.at_prompt().types(&format!("{BACKSPACE}y\r"));
+    terminal.shows(&format!("{CARD}y\n"), 1);
+    terminal.shows("was decided by `", 1);
+    terminal.shows("The sum is 5.", 1);
+    terminal.quit();
 }

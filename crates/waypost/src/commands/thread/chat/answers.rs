@@ -167,7 +167,14 @@ impl Chat {
     /// The same with a text to begin with, where there is a line editor.
     async fn reply_from(&mut self, prompt: &str, initial: &str) -> Result<Result<Typed, Came>> {
         loop {
-            let typed = match self.lines.hear(prompt, initial).await? {
+            let heard = match initial {
+                "" => match self.hear_unless_answered(prompt).await? {
+                    Ok(heard) => heard,
+                    Err(came) => return Ok(Err(came)),
+                },
+                _ => self.lines.hear(prompt, initial).await?,
+            };
+            let typed = match heard {
                 Heard::Line(typed) => typed,
                 Heard::Interrupt => return Ok(Err(Came::Later)),
                 Heard::End => return Ok(Err(Came::NobodyAnswers)),

@@ -4,6 +4,7 @@
 mod cards;
 mod typed;
 mod answers;
+mod elsewhere;
 mod standing;
 mod stuck;
 
@@ -105,6 +106,8 @@ enum Came {
     Answer,
     /// The person answers later what is asked.
     Later,
+    /// Someone else answered what is asked.
+    Elsewhere,
     /// There is nothing more to read, or the person leaves, and something has to be answered.
     NobodyAnswers,
 }
@@ -142,7 +145,7 @@ impl Chat {
     /// a program has to know.
     fn ends(&self, came: Result<Came>) -> Result<Option<Exit>> {
         match came {
-            Ok(Came::Answer) => Ok(None),
+            Ok(Came::Answer | Came::Elsewhere) => Ok(None),
             Ok(Came::Later) => {
                 self.output.talk("(it waits for your answer: /card shows it again)");
                 Ok(None)
@@ -175,6 +178,7 @@ impl Chat {
             {
                 outcome = match self.take(&ask, &proposal).await? {
                     Ok(answer) => Ok(answer),
+                    Err(Came::Elsewhere) => self.outcome(standing::standing).await,
                     Err(came) => return Ok(came),
                 };
                 continue;
@@ -189,7 +193,10 @@ impl Chat {
                 Ok(body) => self.resume(action, &json!(body)).await,
                 Err(came) => {
                     self.decided.clear();
-                    return Ok(came);
+                    if came != Came::Elsewhere {
+                        return Ok(came);
+                    }
+                    self.outcome(standing::standing).await
                 }
             };
         }

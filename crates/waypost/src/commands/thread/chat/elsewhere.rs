@@ -1,0 +1,68 @@
+//! Answers that others give while a card is shown here: they are told at once, unless the person
+//! has begun to type.
+
+use super::{Came, Chat};
+use crate::exit::Result;
+use crate::remote::client::{Client, Request, read};
+use crate::terminal::paste::Heard;
+use kernel::values::visible::exposed;
+use std::time::Duration;
+use wire::rest::{Ask, AskStatus};
+
+/// How often we look whether the ask is still open.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Chat {
+    /// What a person types at this prompt, or that someone else answered what is asked. Who did is
+    /// told; the outcome is still to be shown.
+    pub(super) async fn hear_unless_answered(
+        &mut self,
+        prompt: &str,
+    ) -> Result<Result<Heard, Came>> {
+        let Some(ask) = self.watched().await else {
+            return self.lines.hear(prompt, "").await.map(Ok);
+        };
+        match self.lines.hear_or(prompt, closed(&self.client, &ask)).await? {
+            Ok(heard) => Ok(Ok(heard)),
+            Err(ask) => {
+                self.output.talk(&told(&ask));
+                Ok(Err(Came::Elsewhere))
+            }
+        }
+    }
+
+    /// The id of the ask that the thread waits for, where waiting for a line can be ended. Where it
+    /// cannot be found, the server says it in answer to the line.
+    async fn watched(&self) -> Option<String> {
+        if !self.lines.can_be_ended() {
+            return None;
+        }
+        let open = Request::to(&["asks"]).with("status", Some("open"));
+        let open = open.with("session", Some(&self.thread)).with("space", Some("thread"));
+        let asks: Vec<Ask> = self.client.items(open, 1).await.ok()?;
+        asks.into_iter().next().map(|ask| ask.id)
+    }
+}
+
+/// Waits until this ask is not open any more. A server that does not answer is asked again.
+async fn closed(client: &Client, id: &str) -> Ask {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let found = client.get(Request::to(&["asks", id])).await;
+        match found.and_then(|body| read::<Ask>(&body)) {
+            Ok(ask) if ask.status != AskStatus::Open => return ask,
+            _ => {}
+        }
+    }
+}
+
+/// Who closed an ask.
+fn told(ask: &Ask) -> String {
+    match (&ask.decision, ask.status) {
+        (Some(decision), _) => {
+            format!("(ask `{}` was decided by `{}`)", ask.id, exposed(&decision.by))
+        }
+        (None, AskStatus::Expired) => "(no one answered this in time)".to_owned(),
+        (None, _) => "(this is not asked any more)".to_owned(),
+    }
+}
