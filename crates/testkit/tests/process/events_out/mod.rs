@@ -139,7 +139,9 @@ impl Events {
     pub(crate) fn check(&self) {
         let mut first: BTreeMap<&str, &Value> = BTreeMap::new();
         let mut last: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for event in &self.all {
+        // A server that runs for minutes also sends heads of the audit. They belong to no session,
+        // and say after a restart what they said before, at another time.
+        for event in self.all.iter().filter(|event| event["type"] != "waypost.audit.head.v1") {
             let id = event["id"].as_str().unwrap();
             if let Some(before) = first.insert(id, event) {
                 assert_eq!(before, event, "{}: one id, two events", self.place);
