@@ -194,6 +194,12 @@ impl Runs<'_> {
         Ok(TaskStream { run: *report, events, task, seq: 0, held, updates })
     }
 
+    /// Refuses who may not add a message to a run.
+    pub async fn permit_message(self, caller: &Caller, run: RunId) -> Result<()> {
+        let found = self.stored(caller, run).await?;
+        self.shared.gate.permit(caller, Act::Run, run_of(&found))
+    }
+
     /// Adds a message to a run without answering anything, once that is durable.
     pub async fn note(self, caller: &Caller, run: RunId, message: Message) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;

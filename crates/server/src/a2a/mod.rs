@@ -77,7 +77,7 @@ pub const OPERATIONS: &[Operation] = &[
         "CreateTaskPushNotificationConfig",
         "POST",
         "/tasks/{id}/pushNotificationConfigs",
-        Act::Read,
+        Act::Run,
         "makes a webhook that is notified of what happens to a task",
     ),
     operation(
@@ -98,7 +98,7 @@ pub const OPERATIONS: &[Operation] = &[
         "DeleteTaskPushNotificationConfig",
         "DELETE",
         "/tasks/{id}/pushNotificationConfigs/{configId}",
-        Act::Read,
+        Act::Run,
         "removes a webhook",
     ),
     operation(

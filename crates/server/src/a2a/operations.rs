@@ -186,6 +186,10 @@ impl Client {
         let message = incoming::checked(&self.doors, request.message)?;
         let wants_message = skills::wants_message(&self.doors, &message);
         let repeat = repeats::find(&self.doors, &self.caller, &message).await?;
+        if webhook.is_some() && repeat.run.is_none() && !message.task_id.is_empty() {
+            // To answer needs less than to send a message.
+            self.permit_webhook(self.own(&message.task_id).await?.run.id).await?;
+        }
         let (run, behind) = match repeat.run {
             Some(run) => (self.own(&run.to_string()).await?.run.id, None),
             None if message.task_id.is_empty() => {

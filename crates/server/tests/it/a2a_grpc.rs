@@ -3,6 +3,7 @@
 
 use crate::a2a::{ADD, SETTINGS, message, project, reply};
 use crate::a2a_push::{OK, PUSH, Receiver};
+use crate::a2a_webhook_rights::token;
 use crate::credentials::{Guarded, OPEN, maker};
 use crate::house::{LOOKS_MAX, assembled};
 use axum::body::{Body, Bytes};
@@ -619,6 +620,22 @@ async fn every_operation_asks_for_a_credential_over_grpc() {
     let params = json!({"message": add("m2")});
     let refused = asked(&guarded, Some(&viewer), "SendMessage", &params).await;
     assert_ne!(refused.status.code, 0, "who may only read starts nothing");
+}
+
+#[tokio::test]
+async fn who_may_only_read_makes_and_removes_no_webhook_over_grpc() {
+    let guarded = Guarded::start(&format!("{OPEN}[a2a]\nexpose = [\"math::*\"]\n")).await;
+    let made = guarded.made(Role::Member, &[], Expiry::Usual).await;
+    let (own, reads) = (made.text.expose(), token(&guarded, &made, "read"));
+    let sent = asked(&guarded, Some(own), "SendMessage", &json!({"message": add("m1")})).await;
+    let task = read_as(&schema::SEND_MESSAGE_RESPONSE, &sent.messages[0])["task"].clone();
+    let params = json!({"taskId": task["id"], "id": "hook", "url": "https://hooks.test/"});
+    for method in ["CreateTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"] {
+        let refused = asked(&guarded, Some(&reads), method, &params).await;
+        assert_eq!(refused.status.name(), "PERMISSION_DENIED", "{method}: {refused:?}");
+        let done = asked(&guarded, Some(own), method, &params).await;
+        assert_eq!(done.status, Status::default(), "{method}: {done:?}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::target::Target;
-use crate::a2a::error::{Result, invalid, no_task, required};
+use crate::a2a::error::{Result, invalid, no_task, refused_task, required};
 use crate::a2a::operations::Client;
 use crate::request::push::PushParts;
 use engine::RunReport;
@@ -39,6 +39,12 @@ impl Client {
             let why = "this server does not call webhooks";
             A2aError::new(ErrorKind::PushNotificationNotSupported, why)
         })
+    }
+
+    /// Refuses to make or remove a webhook of a task for who may not send it a message.
+    pub(in crate::a2a) async fn permit_webhook(&self, run: RunId) -> Result<()> {
+        let permitted = self.doors.engine.runs().permit_message(&self.caller, run).await;
+        permitted.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
 
     /// The webhook that comes with a message, if there is one and it can be made.
@@ -83,6 +89,7 @@ impl Client {
         self.push_parts()?;
         let task = required("taskId", &config.task_id)?;
         let report = self.own(task).await?;
+        self.permit_webhook(report.run.id).await?;
         let wanted = self.wanted(config, "")?;
         self.make_webhook(&report, wanted, report.session.seq).await
     }
@@ -107,6 +114,8 @@ impl Client {
             if known.iter().any(is_it) {
                 return Ok(());
             }
+            // The message itself is not sent again: who repeats it may be allowed less by now.
+            self.permit_webhook(report.run.id).await?;
         }
         self.make_webhook(report, wanted, place).await.map(drop)
     }
@@ -250,6 +259,7 @@ impl Client {
     pub(in crate::a2a) async fn delete_webhook(&self, task: &str, id: &str) -> Result<()> {
         let parts = self.push_parts()?;
         let run = self.own(required("taskId", task)?).await?.run.id;
+        self.permit_webhook(run).await?;
         let id = required("id", id)?;
         let all = self.own_webhooks(run).await?;
         if let Some(one) = all.into_iter().find(|one| &*one.name.id == id) {

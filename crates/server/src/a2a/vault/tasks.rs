@@ -9,6 +9,7 @@ use crate::rpc;
 use engine::TaskReport;
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
+use kernel::values::ids::RunId;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -39,7 +40,11 @@ impl Client {
         let run = if is_new {
             self.start(&message, None).await?
         } else {
-            self.check_asks(&message.task_id).await?;
+            let run = self.check_asks(&message.task_id).await?;
+            if webhook.is_some() {
+                // To answer needs less than to send a message.
+                self.permit_webhook(run).await?;
+            }
             self.reply(&message, None).await?
         };
         if let Some(webhook) = webhook {
@@ -51,13 +56,13 @@ impl Client {
         Ok(json!({"id": run}))
     }
 
-    /// Refuses a message to a task that asks nothing of its client.
-    async fn check_asks(&self, id: &str) -> Result<()> {
+    /// Refuses a message to a task that asks nothing of its client. The run of one that does.
+    async fn check_asks(&self, id: &str) -> Result<RunId> {
         let report = self.own(id).await?;
         let found = self.doors.engine.runs().task(&self.caller, report.run.id).await;
         let TaskReport { run, task } = found.map_err(|refusal| refused_task(refusal, id))?;
         match self.viewer(&run, &[]).state(&task.state) {
-            TaskState::InputRequired => Ok(()),
+            TaskState::InputRequired => Ok(run.run.id),
             state => {
                 let word = wire::a2a::vault::state_word(state);
                 let why = format!("task `{id}` is {word}: it takes a message in INPUT_REQUIRED");

@@ -1,0 +1,125 @@
+//! Who may make and remove webhooks of A2A, and what ends those that were made.
+
+use crate::a2a::message;
+use crate::a2a_push::{OK, PUSH, Receiver};
+use crate::credentials::{Guarded, OPEN};
+use crate::house::{Answer, read};
+use axum::http::Method;
+use identity::keys::{Expiry, Made};
+use kernel::identity::roles::Role;
+use serde_json::{Value, json};
+
+/// A token of a key with this scope alone: the same subject, which may do less.
+pub fn token(guarded: &Guarded, key: &Made, scope: &str) -> String {
+    let token = guarded.identity.token(&key.stored.key.id.0, key.text.expose(), Some(scope));
+    token.unwrap().text.expose().to_owned()
+}
+
+/// A message that begins a task which waits for an answer.
+fn greeting(id: &str) -> Value {
+    message(id, "interaction::greeting", json!({"data": {}}))
+}
+
+/// A message with a webhook.
+fn with(message: Value, config: Value) -> Value {
+    let configuration = json!({"taskPushNotificationConfig": config});
+    json!({"message": message, "configuration": configuration})
+}
+
+/// A request of a version of A2A; none is 0.3.
+struct Asked<'a> {
+    version: Option<&'static str>,
+    verb: Method,
+    path: &'a str,
+    body: Value,
+}
+
+impl Asked<'_> {
+    async fn by(&self, guarded: &Guarded, credential: &str) -> Answer {
+        let mut headers = vec![("x-api-key", credential)];
+        headers.extend(self.version.map(|version| ("a2a-version", version)));
+        read(guarded.open(self.verb.clone(), self.path, &headers, &self.body).await).await
+    }
+}
+
+/// A call of JSON-RPC.
+fn rpc(
+    path: &'static str,
+    version: Option<&'static str>,
+    method: &str,
+    params: &Value,
+) -> Asked<'static> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    Asked { version, verb: Method::POST, path, body }
+}
+
+fn v1(method: &str, params: &Value) -> Asked<'static> {
+    rpc("/a2a/v1", Some("1.0"), method, params)
+}
+
+fn v03(method: &str, params: &Value) -> Asked<'static> {
+    rpc("/a2a/v1", None, method, params)
+}
+
+#[tokio::test]
+async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
+    let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}");
+    let (guarded, receiver) = (Guarded::start(&settings).await, Receiver::new(&[OK]));
+    let made = guarded.made(Role::Member, &[], Expiry::Usual).await;
+    let own = made.text.expose().to_owned();
+    let config = |id: &str| json!({"id": id, "url": receiver.url});
+    let sent = v1("SendMessage", &with(greeting("m1"), config("kept"))).by(&guarded, &own).await;
+    let task = sent.body["result"]["task"]["id"].clone();
+    assert!(task.is_string(), "{sent:?}");
+    let id = task.as_str().unwrap();
+    let (new, old) = (
+        format!("/a2a/v1/tasks/{id}/pushNotificationConfigs"),
+        format!("/a2a/v1/v1/tasks/{id}/pushNotificationConfigs"),
+    );
+    let (new_kept, old_kept) = (format!("{new}/kept"), format!("{old}/kept"));
+    let at = |version, verb: Method, path, body: Value| Asked { version, verb, path, body };
+    let named = json!({"taskId": task, "id": "kept"});
+    let named_old = json!({"id": task, "pushNotificationConfigId": "kept"});
+    let made_old = json!({"parent": format!("tasks/{id}"), "configId": "new",
+        "config": {"pushNotificationConfig": config("new")}});
+    let answer = json!({"messageId": "m2", "role": "ROLE_USER", "taskId": task,
+        "parts": [{"text": "Ann"}]});
+    let create = json!({"taskId": task, "id": "new", "url": receiver.url});
+    let set = json!({"taskId": task, "pushNotificationConfig": config("new")});
+    let changes = [
+        v1("CreateTaskPushNotificationConfig", &create),
+        v1("DeleteTaskPushNotificationConfig", &named),
+        at(Some("1.0"), Method::POST, &new, config("new")),
+        at(Some("1.0"), Method::DELETE, &new_kept, Value::Null),
+        v03("tasks/pushNotificationConfig/set", &set),
+        v03("tasks/pushNotificationConfig/delete", &named_old),
+        at(None, Method::POST, &old, made_old),
+        at(None, Method::DELETE, &old_kept, Value::Null),
+        // A message that was sent before, and one that answers.
+        v1("SendMessage", &with(greeting("m1"), config("new"))),
+        v1("SendMessage", &with(answer, config("new"))),
+    ];
+    let (reads, answers) = (token(&guarded, &made, "read"), token(&guarded, &made, "answer"));
+    for credential in [&reads, &answers] {
+        for change in &changes {
+            let refused = change.by(&guarded, credential).await;
+            assert_eq!(refused.status, 403, "{} {}: {refused:?}", change.verb, change.body);
+        }
+        let listed = v1("ListTaskPushNotificationConfigs", &json!({"taskId": task}));
+        let configs = listed.by(&guarded, credential).await.body["result"]["configs"].clone();
+        assert_eq!(configs, json!([{"taskId": task, "id": "kept", "url": receiver.url}]));
+        let shown = v1("GetTaskPushNotificationConfig", &named).by(&guarded, credential).await;
+        assert_eq!(shown.body["result"], configs[0], "{shown:?}");
+    }
+    let words = json!({"role": "user", "parts": [{"type": "text", "content": "Ann"}]});
+    let vault = json!({"id": task, "message": words, "webhookUrl": receiver.url});
+    let refused = rpc("/a2a", None, "tasks/send", &vault).by(&guarded, &answers).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!(-32000)));
+    let task = v1("GetTask", &json!({"id": task})).by(&guarded, &own).await.body["result"].clone();
+    assert_eq!(
+        task["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
+        "nothing was answered: {task}"
+    );
+    let removed = v1("DeleteTaskPushNotificationConfig", &named).by(&guarded, &own).await;
+    assert_eq!((removed.status, &removed.body["result"]), (200, &json!({})), "{removed:?}");
+}
