@@ -1,13 +1,15 @@
 //! The MCP tool proxy: every row of its table, produced by servers that really answer so.
 
-use crate::credentials::{Guarded, OPEN};
+use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
 use crate::house::{Answer, House, LOOKS_MAX, read, request};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use identity::keys::Expiry;
 use kernel::identity::roles::Role;
+use kernel::values::caller::Scope;
 use project::config::Config;
 use project::folder::Project;
 use project::realm::local_caller;
@@ -384,6 +386,31 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
     let refused = in_state(&asked["id"], &["COMPLETED", "FAILED"]).await;
     let error = &output(&refused)["error"];
     assert_eq!((&error["source"], &error["code"]), (&json!("A2A_PROXY"), &json!("DENIED")));
+}
+
+#[tokio::test]
+async fn who_may_call_nothing_is_refused_before_anything_is_stored() {
+    let guarded = Guarded::start(&format!("{OPEN}[a2a]\nproxy = true\n")).await;
+    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    let reads = guarded.made(Role::Member, &[Scope::Read], Expiry::Usual).await;
+    let content = instruction("fs", "fs.readFile", json!({}));
+    let message = json!({"role": "user", "parts": [{"type": "data", "content": content}]});
+    let send = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/send",
+        "params": {"message": message}});
+    let stored = async || guarded.get_as(ADMIN_KEY, "/api/v1/sessions").await.body["items"].clone();
+    let before = stored().await;
+    for key in [viewer.as_str(), reads.text.expose()] {
+        let refused = guarded.post_as(key, "/a2a", send.clone()).await;
+        let told = (refused.status, &refused.body["error"]["code"]);
+        assert_eq!(told, (200, &json!(-32602)), "{refused:?}");
+        let headers = [("a2a-version", "1.0"), ("x-api-key", key)];
+        let card = guarded.get("/a2a/v1/extendedAgentCard", &headers).await;
+        assert!(card.status == 200 && !card.text.contains(SKILL), "{card:?}");
+    }
+    assert_eq!(stored().await, before, "nothing is stored");
+    let sent = guarded.post_as(&member, "/a2a", send).await;
+    assert!(sent.body["result"]["id"].is_string(), "{sent:?}");
+    assert_ne!(stored().await, before);
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! Which tool an instruction means. A server is meant by its own name, else by that of the tool,
 //! else by what stands before the first dot of that. What the caller does not see is not there.
 
-use super::instruction::Wanted;
+use super::instruction::{SKILL, Wanted};
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
-use kernel::tool::call::Caller;
+use kernel::contracts::policy::{Context, Request, Resource};
+use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
+use kernel::values::caller::Act;
 use kernel::values::ids::{RealmId, ToolName};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use upstreams::{Upstream, UpstreamKind, UpstreamState};
 
 /// Why an instruction leads nowhere, as it is recorded.
@@ -28,11 +30,34 @@ impl Nowhere {
     }
 }
 
-/// Whether agents of others are offered the proxy: where that is set, else where there are servers
-/// whose tools they could call. Strangers see what everybody sees.
+/// A tool that no policy names: what is said of it is said of any tool.
+static ANY: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    name: ToolName::from(SKILL),
+    title: String::new(),
+    description: String::new(),
+    input_schema: Arc::new(json!({"type": "object"})),
+    output_schema: None,
+    reach: Reach::Writes,
+    idempotent: false,
+    tags: Vec::new(),
+    pace: Pace::Quick,
+    yields: Yields::Value,
+    unrecorded: false,
+    listed: None,
+});
+
+/// Whether a caller may call something: any tool, or one that it sees.
+fn may_call(doors: &Doors, caller: &Caller) -> bool {
+    let (resource, context) = (Resource::Tool(&ANY), Context::default());
+    let any = Request { act: Act::Call, subject: caller, resource, context };
+    doors.engine.admin().foresee(&any).shows() || !doors.engine.tools().list(caller).is_empty()
+}
+
+/// Whether agents of others are offered the proxy: where that is set, to those who may call a tool,
+/// else where there are servers whose tools they could call. Strangers see what everybody sees.
 pub(in crate::a2a) fn is_offered(doors: &Doors, realm: &RealmId, caller: Option<&Caller>) -> bool {
     if let Some(is_set) = doors.a2a.proxy {
-        return is_set;
+        return is_set && caller.is_none_or(|caller| may_call(doors, caller));
     }
     let servers = servers(doors, realm);
     let Some(caller) = caller else { return !servers.is_empty() };

@@ -51,9 +51,10 @@ The columns of the tables:
 `served` means that the caller gets what it asks for; a list contains only what its caller may see.
 `-` is a case that a door does not have: it names nothing that could be another's, or nobody is
 asked about it. `/desk/cases` stands for the route of any pipeline, and `math.add` for the name of
-any tool. A call by the skill `mcp.execute_tool` always becomes a task: if a role does not permit
-it, its output says so, and nothing is called. Over standard input and output a client that is not
-let in finds that the program ends, with an exit code.
+any tool. The skill `mcp.execute_tool` is there for callers that may call some tool; their calls by
+it always become tasks: if a policy forbids one, its output says so, and nothing is called. Over
+standard input and output a client that is not let in finds that the program ends, with an exit
+code.
 ";
 
 /// What was answered, by the place of the door and the case.

@@ -1,6 +1,6 @@
 //! What is answered to whom: one rule for all doors, by the act and by what a door is about.
 
-use super::doors::{Door, Kind, PROXY, Thing};
+use super::doors::{Door, Kind, Thing};
 use kernel::values::caller::{Act, Scope};
 use testkit::caller::Era;
 
@@ -111,7 +111,7 @@ fn out_of_scope(door: &Door) -> Expected {
     match (door.kind, door.thing) {
         (_, Thing::List) => Served,
         (Kind::Mcp(..), _) => FORBIDDEN,
-        (Kind::A2aRpc(_), _) if is_call(door) => CALL_FORBIDDEN,
+        (Kind::A2aRpc(_), Thing::Tool) => CALL_FORBIDDEN,
         // JSON-RPC has a status of its own.
         (Kind::Rpc, _) => Told("200 forbidden"),
         // A thread of somebody else is not there.
@@ -126,8 +126,6 @@ fn denied(door: &Door) -> Expected {
         (_, Thing::List, _) => Served,
         // Whose it is decides: that is another case.
         (_, Thing::Owned, Act::Read) => NoCase,
-        // It always becomes a task: what policy says of the call is in the output.
-        (Kind::A2aRpc(_), ..) if door.route == PROXY => Served,
         (Kind::A2aRpc(_), Thing::Tool, _) => Told("404 no_method"),
         (Kind::Rpc, ..) | (Kind::Mcp(..), Thing::Tool | Thing::Catalog, _) => NO_SUCH_NAME,
         (Kind::Mcp(..), ..) => Told("200 forbidden"),
@@ -136,11 +134,6 @@ fn denied(door: &Door) -> Expected {
         (_, Thing::Catalog | Thing::Definition | Thing::Neighbour, Act::Read) => NOT_FOUND,
         _ => FORBIDDEN,
     }
-}
-
-/// Whether it calls a tool by A2A.
-fn is_call(door: &Door) -> bool {
-    door.thing == Thing::Tool || door.route == PROXY
 }
 
 fn hidden(door: &Door) -> Expected {
