@@ -24,6 +24,10 @@ pub struct WebhookName {
 pub struct WebhookBody {
     /// Who made it: what it is sent is what this caller may see.
     pub by: Caller,
+    /// Whether its maker acted as `by.subject` because policy allowed that: it ends with that
+    /// right. A token that names both needs no such right.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub impersonated: bool,
     /// The session of its task.
     pub session: SessionId,
     /// In which version of the protocol its receiver is spoken to.

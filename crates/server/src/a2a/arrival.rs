@@ -68,8 +68,10 @@ impl Arrived {
             true => visitor.caller.clone(),
             false => entered(&self.doors, visitor, realm)?,
         };
-        let trace = trace::of(&self.headers);
-        Ok(Client { doors: self.doors.clone(), caller, trace, dialect: Dialect::V1 })
+        let (doors, trace) = (self.doors.clone(), trace::of(&self.headers));
+        let verified = visitor.verified.as_ref();
+        let impersonates = verified.is_some_and(|verified| verified.subject != caller.subject);
+        Ok(Client { doors, caller, impersonates, trace, dialect: Dialect::V1 })
     }
 
     /// Refuses every version but 1.0.

@@ -55,6 +55,8 @@ impl Dialect {
 pub(super) struct Client {
     pub(super) doors: Shared,
     pub(super) caller: Arc<Caller>,
+    /// Whether policy lets someone else act as the caller.
+    pub(super) impersonates: bool,
     pub(super) trace: Option<TraceParent>,
     /// The version that it speaks.
     pub(super) dialect: Dialect,

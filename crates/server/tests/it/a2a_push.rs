@@ -65,7 +65,7 @@ impl Receiver {
         Self::answering(answers.iter().map(|one| (*one).to_owned()).collect())
     }
 
-    fn got(&self) -> Vec<Got> {
+    pub fn got(&self) -> Vec<Got> {
         self.got.lock().unwrap().clone()
     }
 
@@ -82,7 +82,7 @@ impl Receiver {
     }
 
     /// Waits until it got an update of this word; all words until then.
-    async fn until(&self, word: &str) -> Vec<String> {
+    pub async fn until(&self, word: &str) -> Vec<String> {
         for _ in 0..LOOKS_MAX {
             let words: Vec<String> = self.got().iter().map(|got| got.word().to_owned()).collect();
             if words.iter().any(|one| one == word) {
@@ -94,7 +94,7 @@ impl Receiver {
     }
 
     /// A webhook here.
-    fn config(&self) -> Value {
+    pub fn config(&self) -> Value {
         json!({"url": self.url, "token": "mine",
             "authentication": {"scheme": "Bearer", "credentials": "hush-hush-hush"}})
     }

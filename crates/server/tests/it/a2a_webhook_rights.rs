@@ -1,13 +1,26 @@
 //! Who may make and remove webhooks of A2A, and what ends those that were made.
 
-use crate::a2a::message;
+use crate::a2a::{self, SETTINGS, message};
 use crate::a2a_push::{OK, PUSH, Receiver};
+use crate::api_keys::{ADMIN, get, send};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, read};
+use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, read, request, setup};
+use axum::body::Body;
 use axum::http::Method;
 use identity::keys::{Expiry, Made};
+use kernel::contracts::Policy;
+use kernel::contracts::policy::{Decision, Request};
+use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::identity::roles::Role;
+use kernel::limits::Limits;
+use kernel::tool::call::Verdict;
+use kernel::values::caller::Act;
+use project::folder::Project;
 use serde_json::{Value, json};
+use server::{Extra, Setup};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A token of a key with this scope alone: the same subject, which may do less.
 pub fn token(guarded: &Guarded, key: &Made, scope: &str) -> String {
@@ -122,4 +135,75 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
     );
     let removed = v1("DeleteTaskPushNotificationConfig", &named).by(&guarded, &own).await;
     assert_eq!((removed.status, &removed.body["result"]), (200, &json!({})), "{removed:?}");
+}
+
+/// Allows everything, but not to act as another once that is withdrawn.
+#[derive(Debug, Default)]
+struct Withdrawable {
+    is_withdrawn: AtomicBool,
+}
+
+impl Policy for Withdrawable {
+    fn decide(&self, asked: &Request<'_>) -> Decision {
+        match asked.act {
+            Act::Impersonate if self.is_withdrawn.load(Ordering::Relaxed) => {
+                Verdict::Deny("it was withdrawn".to_owned()).into()
+            }
+            _ => Decision::allow(),
+        }
+    }
+}
+
+/// A project that others reach, which knows `ann`.
+fn knowing_ann() -> Project {
+    let file = "principals:\n  ann:\n    realms: {default: [member]}\n";
+    let names = KnownNames { issuers: Some(&[]), has_policies: false };
+    let principals = read_text(file, "principals.yaml", names, &Limits::default()).unwrap().0;
+    let project = a2a::project(&format!("{OPEN}{SETTINGS}{PUSH}"));
+    Project { principals: Some(principals), ..project }
+}
+
+/// Waits until a line of the metrics is so.
+async fn until_told(house: &House, line: &str) {
+    for _ in 0..LOOKS_MAX {
+        if get(house, ADMIN, "/metrics").await.text.lines().any(|told| told == line) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited for `{line}`: {}", get(house, ADMIN, "/metrics").await.text);
+}
+
+#[tokio::test]
+async fn a_webhook_ends_with_the_right_to_act_as_its_subject() {
+    let (data, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let policy = Arc::new(Withdrawable::default());
+    let (house, stopper) = House::of(|| {
+        let extra = Extra { policy: Some(policy.clone()), ..Extra::default() };
+        let admin_key = Some(ADMIN.to_owned());
+        Setup { extra, admin_key, ..setup(knowing_ann(), &data, ADDRESS.parse().unwrap()) }
+    })
+    .await;
+    let asks = message("m1", "it/question", json!({"data": {}}));
+    let body = v1("SendMessage", &with(asks, receiver.config())).body;
+    let mut sent = request(Method::POST, "/a2a/v1", Body::from(body.to_string()));
+    let bearer = format!("Bearer {ADMIN}");
+    let headers = [
+        ("a2a-version", "1.0"),
+        ("x-impersonate-subject", "ann"),
+        ("authorization", bearer.as_str()),
+    ];
+    for (name, value) in headers {
+        sent.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = read(house.open(sent).await).await;
+    let run = answer.body["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer:?}"));
+    let before = receiver.until("AUTH_REQUIRED").await.len();
+    policy.is_withdrawn.store(true, Ordering::Relaxed);
+    let cancelled = format!("/api/v1/runs/{run}/cancel");
+    let cancelled = send(&house, ADMIN, Method::POST, &cancelled, Value::Null).await;
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    until_told(&house, "waypost_pushes_total{outcome=\"ended\"} 1").await;
+    assert_eq!(receiver.got().len(), before, "{:?}", receiver.got());
+    stopper.stop().await;
 }

@@ -19,6 +19,7 @@ fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
     let realm = driver.key().realm.clone();
     let body = WebhookBody {
         by: Caller::new(realm.clone(), "ann"),
+        impersonated: true,
         session: driver.row.id,
         dialect: "1.0".to_owned(),
         sealed: format!("sealed {stamp}"),

@@ -167,6 +167,7 @@ impl Client {
         };
         let body = WebhookBody {
             by: (*self.caller).clone(),
+            impersonated: self.impersonates,
             session: report.session.id,
             dialect: form.word().to_owned(),
             sealed,

@@ -9,7 +9,8 @@ use crate::a2a::view::Viewer;
 use crate::request::doors::{Doors, Shared};
 use crate::request::push::PushParts;
 use engine::refusal::{Refusal, RefusalKind};
-use kernel::contracts::webhooks::{Webhook, WebhookName, WebhookStanding};
+use kernel::contracts::policy::{Context, Request, Resource};
+use kernel::contracts::webhooks::{Webhook, WebhookBody, WebhookName, WebhookStanding};
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::Role;
 use kernel::journal::task::{Task, TaskUpdate};
@@ -80,7 +81,8 @@ fn backoff_ms(limits: &Limits, attempts: u32, asked: Option<u64>, chance: u128) 
 }
 
 /// Who made a webhook, with the rights of this moment; none who may do nothing any more.
-fn maker(doors: &Doors, by: &Caller) -> Option<Caller> {
+fn maker(doors: &Doors, body: &WebhookBody) -> Option<Caller> {
+    let by = &body.by;
     // In local mode everyone is the same caller.
     if doors.entrance.base().is_none() {
         return Some(by.clone());
@@ -88,7 +90,19 @@ fn maker(doors: &Doors, by: &Caller) -> Option<Caller> {
     let directory = doors.identity.directory();
     let is_within = by.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
     let admin = is_within && directory.has_role(&by.realm, &by.subject, Role::Admin);
-    can_act(&directory, by).then(|| Caller { admin, ..by.clone() })
+    let is_allowed = !body.impersonated || impersonates(doors, &directory, by);
+    (is_allowed && can_act(&directory, by)).then(|| Caller { admin, ..by.clone() })
+}
+
+/// Whether who acted as the maker of a webhook may still do so. The audit keeps nothing of it:
+/// nobody asks.
+fn impersonates(doors: &Doors, directory: &Directory, by: &Caller) -> bool {
+    let Some(actor) = &by.actor else { return false };
+    let admin = directory.has_role(&by.realm, actor, Role::Admin);
+    let actor = Caller { admin, ..Caller::new(by.realm.clone(), actor.clone()) };
+    let (resource, context) = (Resource::Principal(&by.subject), Context::default());
+    let request = Request { act: Act::Impersonate, subject: &actor, resource, context };
+    directory.can_run_as(&by.realm, &by.subject) && doors.engine.admin().foresee(&request).allows()
 }
 
 /// Whether who made a webhook can still do something, and who acted as it, too: that one chose
@@ -113,7 +127,7 @@ impl Turn {
         let Some((target, form)) = target.zip(form) else {
             return self.end("what it was sealed with is gone".to_owned()).await;
         };
-        let Some(caller) = maker(&self.doors, &body.by).map(Arc::new) else {
+        let Some(caller) = maker(&self.doors, body).map(Arc::new) else {
             return self.end("who made it may do nothing any more".to_owned()).await;
         };
         let runs = self.doors.engine.runs();
