@@ -60,6 +60,10 @@ pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     let webhooks = ground.opened.webhooks.clone();
     let parts = |allowed: HttpSettings| PushParts::new(webhooks, &ground.keys, allowed);
     doors.push = doors.a2a.push.clone().map(parts).map(Arc::new);
+    // Before anyone posts: what is loaded then and purged later is heard of.
+    if let Some(push) = doors.push.clone() {
+        doors.realms.when_purged(move |realm| push.drop_realm(realm));
+    }
     (doors.sinks, doors.policies, doors.choose_skill) = (sinks, files, choose);
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
     let doors = Arc::new(doors);

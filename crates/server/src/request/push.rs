@@ -3,6 +3,7 @@
 
 use crate::counted::Pushes;
 use kernel::contracts::webhooks::{LiveWebhook, Webhooks};
+use kernel::values::ids::RealmId;
 use outbound::addresses::HttpSettings;
 use outbound::notices::Notifier;
 use outbound::seal::{Envelopes, Keyring};
@@ -21,6 +22,8 @@ pub(crate) struct PushParts {
     /// What became of what was posted.
     pub(crate) counts: Pushes,
     made: Mutex<Vec<LiveWebhook>>,
+    /// Realms that are gone.
+    gone: Mutex<Vec<RealmId>>,
     woken: Notify,
     stopping: watch::Sender<bool>,
 }
@@ -34,6 +37,7 @@ impl PushParts {
             notifier: Notifier::new(allowed),
             counts: Pushes::default(),
             made: Mutex::default(),
+            gone: Mutex::default(),
             woken: Notify::new(),
             stopping: watch::Sender::new(false),
         }
@@ -48,6 +52,17 @@ impl PushParts {
     /// Those that were added since.
     pub(crate) fn take(&self) -> Vec<LiveWebhook> {
         std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nothing of a realm is stored any more: who posts forgets its webhooks.
+    pub(crate) fn drop_realm(&self, realm: &RealmId) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(realm.clone());
+        self.woken.notify_one();
+    }
+
+    /// The realms that are gone since.
+    pub(crate) fn take_gone(&self) -> Vec<RealmId> {
+        std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until there may be some.

@@ -207,3 +207,27 @@ async fn a_webhook_ends_with_the_right_to_act_as_its_subject() {
     assert_eq!(receiver.got().len(), before, "{:?}", receiver.got());
     stopper.stop().await;
 }
+
+#[tokio::test]
+async fn a_purged_realm_leaves_no_webhook_that_waits() {
+    let receiver = Receiver::new(&[OK]);
+    let project = a2a::project(&format!("{OPEN}{SETTINGS}{PUSH}"));
+    let house = House::build(project, Some(ADMIN)).await;
+    let made = send(&house, ADMIN, Method::POST, "/api/v1/realms", json!({"name": "acme"})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let asks = message("m1", "it/question", json!({"data": {}}));
+    let mut params = with(asks, receiver.config());
+    params["tenant"] = json!("acme");
+    let body = v1("SendMessage", &params).body;
+    let mut sent = request(Method::POST, "/a2a/v1", Body::from(body.to_string()));
+    for (name, value) in [("a2a-version", "1.0"), ("x-api-key", ADMIN)] {
+        sent.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let answer = read(house.open(sent).await).await;
+    assert!(answer.body["result"]["task"].is_object(), "{answer:?}");
+    receiver.until("INPUT_REQUIRED").await;
+    until_told(&house, "waypost_webhooks_live 1").await;
+    let removed = send(&house, ADMIN, Method::DELETE, "/api/v1/realms/acme", Value::Null).await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    until_told(&house, "waypost_webhooks_live 0").await;
+}

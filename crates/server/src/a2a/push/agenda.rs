@@ -151,6 +151,16 @@ impl Agenda {
         }
     }
 
+    /// A realm is gone, and with it all that it had here; a turn that is under way changes nothing.
+    pub(super) fn drop_realm(&mut self, realm: &RealmId) {
+        let own = self.entries.iter().filter(|(name, _)| name.realm == *realm);
+        let own: Vec<_> = own.map(|(name, entry)| (name.clone(), entry.session)).collect();
+        for (name, session) in own {
+            self.enter(&name, State::Rests);
+            self.forget(&name, session);
+        }
+    }
+
     fn forget(&mut self, name: &WebhookName, session: SessionId) {
         self.entries.remove(name);
         if let Some(names) = self.of_session.get_mut(&session) {
@@ -285,5 +295,30 @@ mod tests {
             turns.push(name.id.to_string());
         }
         assert_eq!(turns, ["one", "three", "two", "four"]);
+    }
+
+    #[test]
+    fn of_a_realm_that_is_gone_nothing_stays() {
+        let mut agenda = Agenda::default();
+        let (flies, waits, kept) =
+            (of_realm("gone", "flies"), live("waits", Some(50)), of_realm("kept", "one"));
+        let waits = LiveWebhook {
+            name: WebhookName { realm: "gone".into(), ..waits.name },
+            session: SessionId(8),
+            ..waits
+        };
+        agenda.add(flies.clone());
+        assert_eq!(next(&mut agenda).as_deref(), Some("flies"));
+        for one in [waits, of_realm("gone", "due"), kept] {
+            agenda.add(one);
+        }
+        agenda.drop_realm(&"gone".into());
+        assert_eq!((agenda.len(), agenda.realms().len(), agenda.next_wake()), (1, 1, None));
+        assert_eq!(agenda.of_session.len(), 1);
+        agenda.landed(&flies.name, After::Again(Millis(9)));
+        agenda.changed(SessionId(8));
+        agenda.wake(Millis(99));
+        assert_eq!(next(&mut agenda).as_deref(), Some("one"));
+        assert_eq!((next(&mut agenda), agenda.len()), (None, 1));
     }
 }

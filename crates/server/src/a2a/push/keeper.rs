@@ -122,6 +122,7 @@ impl Keeper {
             self.is_loaded = true;
         }
         self.parts.take().into_iter().for_each(|one| self.agenda.add(one));
+        self.parts.take_gone().iter().for_each(|realm| self.agenda.drop_realm(realm));
         let realms = self.agenda.realms();
         self.places.retain(|realm, _| realms.contains(realm));
         for realm in &realms {
