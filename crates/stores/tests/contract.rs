@@ -12,6 +12,7 @@ mod removal;
 mod api_keys;
 mod audit;
 mod realms;
+mod webhooks;
 
 use backups::files_below;
 use futures::StreamExt;

@@ -86,7 +86,8 @@ pub enum PutWebhook {
     Full,
 }
 
-/// The webhooks of all tasks. One goes with its run.
+/// The webhooks of all tasks. One goes with its run. One that cannot be read is reported and left
+/// out: it must hold up no other.
 pub trait Webhooks: Send + Sync {
     /// Those of a run, by id.
     fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>>;

@@ -3,12 +3,12 @@
 use super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, execute, integer, limit_of, many, to_json};
-use kernel::contracts::Read;
 use kernel::contracts::webhooks::{
     LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
 };
+use kernel::contracts::{Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, RunId};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 
 const OF_RUN: &str = "SELECT realm, run, id, body, stamp, place, attempts, next_at, live, error \
      FROM webhooks WHERE run = ?1 AND realm = ?2 ORDER BY id";
@@ -38,13 +38,13 @@ impl Webhooks for SqliteStore {
     fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>> {
         let realm = realm.clone();
         self.readers.read(move |connection| {
-            many(connection, OF_RUN, params![run.0.to_be_bytes(), realm.as_str()], webhook)
+            readable(connection, OF_RUN, params![run.0.to_be_bytes(), realm.as_str()], webhook)
         })
     }
 
     fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>> {
         self.readers.read(|connection| {
-            many(connection, LIVE, (), |row| {
+            readable(connection, LIVE, (), |row| {
                 let (name, WebhookBody { session, .. }) = (name(row)?, body(row)?);
                 Ok(LiveWebhook { name, session, next_at: moment(row, 4)? })
             })
@@ -92,6 +92,26 @@ impl Webhooks for SqliteStore {
             Ok(execute(connection, REMOVE, params)? > 0)
         })
     }
+}
+
+/// The rows of a query that can be read. One that cannot, such as one of a newer release, stays as
+/// it is, and keeps nothing from the receivers of the others.
+fn readable<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let rows = many(connection, sql, params, |row| match read(row) {
+        Ok(read) => Ok(Some(read)),
+        Err(Trouble::Refused(error @ StoreError::Unreadable(_))) => {
+            let WebhookName { realm, run, id } = name(row)?;
+            tracing::error!(%realm, %run, %id, %error, "a webhook is left out");
+            Ok(None)
+        }
+        Err(trouble) => Err(trouble),
+    })?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
 fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWebhook> {
