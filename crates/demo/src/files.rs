@@ -1,13 +1,21 @@
 //! A folder as tools: files are read, written and listed in it, and nothing outside of it is
 //! reached. A path names what is below the folder; one that is absolute, goes up or leads over a
-//! link is refused.
+//! link is refused. Each part of it is opened in the one before: a link that takes the place of a
+//! part meanwhile is not followed either.
 
 use futures::future::BoxFuture;
 use kernel::contracts::{Spawn, Tool};
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, mkdirat, open, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::path::Arg;
 use serde_json::{Value, json};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -18,6 +26,14 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const ENTRIES_MAX: usize = 1_000;
 /// The end of the name of a file that is being written.
 const UNFINISHED: &str = ".unfinished";
+
+/// How everything is opened: as it is, and never by a link.
+const HERE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const FOLDER: OFlags = HERE.union(OFlags::DIRECTORY);
+/// A pipe does not wait for who writes into it.
+const FILE: OFlags = HERE.union(OFlags::NONBLOCK);
+/// One that is not there yet.
+const NEW_FILE: OFlags = HERE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 
 /// The folder.
 struct Jail {
@@ -113,32 +129,75 @@ fn spec(name: &str, about: &str, reach: Reach, inputs: &[&str]) -> ToolSpec {
     }
 }
 
+/// What is done in a folder before the next one on the way is opened in it.
+type Before = fn(&OwnedFd, &OsStr) -> Result<(), Errno>;
+
+fn nothing(_folder: &OwnedFd, _name: &OsStr) -> Result<(), Errno> {
+    Ok(())
+}
+
+/// Makes the next one, where it is not there.
+fn make(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    match mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 impl Jail {
-    /// Where a path leads. Each part is checked: a link would lead elsewhere.
-    fn place(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let refused = |why: &str| {
-            let message = format!("`{path}` is refused: {why}");
-            ToolError::not_sent("PathRefused", message)
-                .hint("name a file below the folder, such as `notes/a.txt`")
-        };
-        let mut place = self.root.clone();
-        for part in Path::new(path).components() {
-            let name = match part {
-                Component::CurDir => continue,
-                Component::Normal(name) => name,
-                Component::ParentDir => return Err(refused("it goes up with `..`")),
-                Component::RootDir | Component::Prefix(_) => {
-                    return Err(refused("it is absolute"));
-                }
-            };
-            place.push(name);
-            let found = fs::symlink_metadata(&place);
-            if found.is_ok_and(|found| found.file_type().is_symlink()) {
-                return Err(refused("a part of it is a link"));
+    /// Opens the folder that these names of a path lead to.
+    fn folder(&self, path: &str, names: &[&OsStr], before: Before) -> Result<OwnedFd, ToolError> {
+        let root = open(&self.root, FOLDER, Mode::empty());
+        let mut folder = root.map_err(|errno| failed(path, &errno.into()))?;
+        for name in names {
+            before(&folder, name).map_err(|errno| failed(path, &errno.into()))?;
+            folder = opened(&folder, name, FOLDER, path)?;
+        }
+        Ok(folder)
+    }
+}
+
+/// Opens what has this name in a folder, and is no link.
+fn opened(folder: &OwnedFd, name: &OsStr, flags: OFlags, path: &str) -> Result<OwnedFd, ToolError> {
+    openat(folder, name, flags, Mode::empty()).map_err(|errno| match kind(folder, name) {
+        Some(FileType::Symlink) => a_link(path),
+        Some(_) | None => failed(path, &errno.into()),
+    })
+}
+
+/// What has this name in a folder; none where there is nothing.
+fn kind(folder: &OwnedFd, name: impl Arg) -> Option<FileType> {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
+
+/// The names that a path is made of, below the folder.
+fn names(path: &str) -> Result<Vec<&OsStr>, ToolError> {
+    let mut names = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => names.push(name),
+            Component::ParentDir => return Err(outside(path, "it goes up with `..`")),
+            Component::RootDir | Component::Prefix(_) => {
+                return Err(outside(path, "it is absolute"));
             }
         }
-        Ok(place)
     }
+    Ok(names)
+}
+
+fn outside(path: &str, why: &str) -> ToolError {
+    ToolError::not_sent("PathRefused", format!("`{path}` is refused: {why}"))
+        .hint("name a file below the folder, such as `notes/a.txt`")
+}
+
+fn a_link(path: &str) -> ToolError {
+    outside(path, "a part of it is a link")
+}
+
+fn no_file(path: &str) -> ToolError {
+    ToolError::failed("FileError", format!("`{path}` is no file"))
 }
 
 fn text<'a>(arguments: &'a Value, name: &str) -> &'a str {
@@ -160,46 +219,53 @@ fn said(text: &str) -> Value {
 
 fn read(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     let path = text(arguments, "path");
-    let place = jail.place(path)?;
-    let found = fs::symlink_metadata(&place).map_err(|error| failed(path, &error))?;
+    let names = names(path)?;
+    let Some((name, above)) = names.split_last() else { return Err(no_file(path)) };
+    let folder = jail.folder(path, above, nothing)?;
+    let file = File::from(opened(&folder, name, FILE, path)?);
+    let found = file.metadata().map_err(|error| failed(path, &error))?;
     if !found.is_file() {
-        return Err(ToolError::failed("FileError", format!("`{path}` is no file")));
+        return Err(no_file(path));
     }
     if found.len() > FILE_BYTES_MAX {
         return Err(too_large(path));
     }
-    let read = fs::read_to_string(&place).map_err(|error| failed(path, &error))?;
-    Ok(said(&read))
+    let read = io::read_to_string(file.take(FILE_BYTES_MAX));
+    Ok(said(&read.map_err(|error| failed(path, &error))?))
 }
 
-/// Writes beside the file first: it is there whole or as it was. A link in either place is replaced
-/// and never followed.
+/// Writes beside the file first: it is there whole or as it was.
 fn write(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     let (path, content) = (text(arguments, "path"), text(arguments, "content"));
-    let place = jail.place(path)?;
+    let names = names(path)?;
+    let Some((name, above)) = names.split_last() else { return Err(no_file(path)) };
     if content.len() as u64 > FILE_BYTES_MAX {
         return Err(too_large(path));
     }
-    // The folder itself may be gone: what is beside it is outside.
-    let is_folder = place == jail.root || place.is_dir();
-    let (Some(folder), Some(name), false) = (place.parent(), place.file_name(), is_folder) else {
-        return Err(ToolError::failed("FileError", format!("`{path}` is no file")));
-    };
-    let unfinished = folder.join(format!(".{}{UNFINISHED}", name.to_string_lossy()));
     let _writing = jail.writing.lock().unwrap_or_else(PoisonError::into_inner);
+    fs::create_dir_all(&jail.root).map_err(|error| failed(path, &error))?;
+    let folder = jail.folder(path, above, make)?;
+    match kind(&folder, *name) {
+        Some(FileType::Symlink) => return Err(a_link(path)),
+        Some(FileType::Directory) => return Err(no_file(path)),
+        Some(_) | None => {}
+    }
+    let unfinished = format!(".{}{UNFINISHED}", name.to_string_lossy());
     let written = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        if fs::symlink_metadata(&unfinished).is_ok() {
-            fs::remove_file(&unfinished)?;
+        match unlinkat(&folder, &unfinished, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
+        let made = openat(&folder, &unfinished, NEW_FILE, Mode::from_raw_mode(0o666))?;
+        let mut file = File::from(made);
         file.write_all(content.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&unfinished, &place)
+        // A link that came there meanwhile is replaced.
+        Ok(renameat(&folder, &unfinished, &folder, *name)?)
     };
     written().map_err(|error| {
         // A part of a file is of no use; one that stays is replaced by the next write.
-        let _ = fs::remove_file(&unfinished);
+        let _ = unlinkat(&folder, &unfinished, AtFlags::empty());
         failed(path, &error)
     })?;
     Ok(said(&format!("wrote {} bytes to `{path}`", content.len())))
@@ -207,14 +273,20 @@ fn write(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
 
 fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     let path = text(arguments, "path");
-    let place = jail.place(path)?;
-    let entries = fs::read_dir(&place).map_err(|error| failed(path, &error))?;
+    let folder = jail.folder(path, &names(path)?, nothing)?;
+    let wrong = |errno: Errno| failed(path, &errno.into());
     let mut names = Vec::new();
-    for entry in entries.take(ENTRIES_MAX) {
-        let entry = entry.map_err(|error| failed(path, &error))?;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let name = entry.file_name().to_string_lossy().into_owned();
-        names.push(if is_folder { format!("{name}/") } else { name });
+    for entry in Dir::read_from(&folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if names.len() == ENTRIES_MAX {
+            break;
+        }
+        let end = if kind(&folder, name) == Some(FileType::Directory) { "/" } else { "" };
+        names.push(format!("{}{end}", name.to_string_lossy()));
     }
     names.sort_unstable();
     let mut listed = said(&names.join("\n"));
@@ -225,6 +297,8 @@ fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     struct Nothing;
 
@@ -310,7 +384,6 @@ mod tests {
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     }
 
-    #[cfg(unix)]
     #[test]
     fn no_link_leads_out() {
         use std::os::unix::fs::symlink;
@@ -332,6 +405,47 @@ mod tests {
         write(&jail, &json!({"path": "b.txt", "content": "mine"})).unwrap();
         assert_eq!(fs::read_to_string(outside.join("a.txt")).unwrap(), "secret");
         assert_eq!(fs::read_to_string(inside.join("b.txt")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_link_that_takes_the_place_of_a_part_meanwhile_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        const READS: usize = 2_000;
+        let around = tempfile::tempdir().unwrap();
+        let (inside, outside) = (around.path().join("in"), around.path().join("out"));
+        fs::create_dir_all(inside.join("folder")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("a.txt"), "secret").unwrap();
+        for own in ["a.txt", "folder/a.txt"] {
+            fs::write(inside.join(own), "mine").unwrap();
+        }
+        symlink(outside.join("a.txt"), inside.join("a.txt.link")).unwrap();
+        symlink(&outside, inside.join("folder.link")).unwrap();
+        let (jail, is_over) = (jail(&inside), AtomicBool::new(false));
+        let mut told = BTreeSet::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    for name in ["a.txt", "folder"] {
+                        let at = |end: &str| inside.join(format!("{name}{end}"));
+                        let (here, link, aside) = (at(""), at(".link"), at(".aside"));
+                        for (from, to) in
+                            [(&here, &aside), (&link, &here), (&here, &link), (&aside, &here)]
+                        {
+                            fs::rename(from, to).unwrap();
+                        }
+                    }
+                }
+            });
+            for _ in 0..READS {
+                for path in ["a.txt", "folder/a.txt"] {
+                    let read = read(&jail, &json!({"path": path}));
+                    told.extend(read.ok().map(|read| read["content"][0]["text"].to_string()));
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(told, BTreeSet::from([json!("mine").to_string()]));
     }
 
     #[test]
