@@ -58,9 +58,9 @@ pub use setup::{Extra, Setup};
 
 /// A server that is ready to serve.
 pub struct Assembled {
-    /// All doors; tests call it in process. What is to stand before them is put there by
-    /// `Assembled::behind`.
-    pub router: Router,
+    /// All doors. Only `Assembled::behind` puts something before them: it also has `/mcp` go
+    /// through the router, which is answered without it otherwise.
+    pub(crate) router: Router,
     /// What is behind them.
     pub engine: Engine,
     /// What in the project's plans, agents and rules for tools has no effect.
@@ -94,6 +94,11 @@ impl Assembled {
     pub fn behind(&mut self, before: impl FnOnce(Router) -> Router) {
         self.router = before(std::mem::take(&mut self.router));
         self.is_behind = true;
+    }
+
+    /// All doors, with what stands before them, for one who answers requests in process.
+    pub fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// Takes only as many connections as fit where the process may have so many descriptors: the

@@ -56,7 +56,7 @@ impl Guarded {
         let assembled = assemble(setup).await;
         let assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
         let identity = assembled.identity();
-        let Assembled { router, engine, .. } = assembled;
+        let (router, engine) = (assembled.router(), assembled.engine);
         Self { router, engine, identity, _data: data }
     }
 
@@ -595,7 +595,7 @@ async fn a_pipelines_route_asks_for_a_credential_in_its_own_shape() {
     // Nobody without one can tell by that where pipelines are.
     for path in ["/desk/cases", "/desk/nothing"] {
         let asked = request(Method::POST, path, Body::from("{}"));
-        let answer = read(assembled.router.clone().oneshot(asked).await.unwrap()).await;
+        let answer = read(assembled.router().oneshot(asked).await.unwrap()).await;
         assert_eq!(answer.status, 401, "{answer:?}");
         assert!(answer.body["error"].is_string(), "a plain object: {answer:?}");
     }

@@ -73,7 +73,7 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let assembled = assembled(project, &data, address, admin_key).await;
-        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
+        Self { router: assembled.router(), engine: assembled.engine, data: Some(data) }
     }
 
     /// A project whose upstreams may name these variables.
@@ -89,7 +89,7 @@ impl House {
         };
         let setup = Setup { variables: Arc::new(lookup), ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
+        Self { router: assembled.router(), engine: assembled.engine, data: Some(data) }
     }
 
     /// A project with more tools and shelves.
@@ -98,7 +98,7 @@ impl House {
         let address: SocketAddr = ADDRESS.parse().unwrap();
         let setup = Setup { extra, ..setup(project, &data, address) };
         let assembled = built(setup).await;
-        Self { router: assembled.router, engine: assembled.engine, data: Some(data) }
+        Self { router: assembled.router(), engine: assembled.engine, data: Some(data) }
     }
 
     /// A server over a folder that is there before it and after it; who held it last may not have
@@ -119,7 +119,7 @@ impl House {
             match assemble(setup()).await {
                 Ok(assembled) => {
                     let stopper = assembled.stopper();
-                    let Assembled { router, engine, .. } = assembled;
+                    let (router, engine) = (assembled.router(), assembled.engine);
                     return (Self { router, engine, data: None }, stopper);
                 }
                 Err(error) if error.holder().is_some() => {

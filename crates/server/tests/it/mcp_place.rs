@@ -182,7 +182,7 @@ impl Place {
             ..Setup::new(project, data.path().join("data"), address, fatal)
         };
         let assembled = assemble(setup).await.unwrap_or_else(|error| panic!("{error}"));
-        Self { router: assembled.router, release, _data: data }
+        Self { router: assembled.router(), release, _data: data }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
