@@ -80,8 +80,18 @@ pub fn serve(target: &Path, folder: &Path) -> Result<Server, Failure> {
 
 /// The same with `waypost serve`, which asks every caller for a credential; this key administers.
 pub fn serve_guarded(target: &Path, folder: &Path, admin_key: &str) -> Result<Server, Failure> {
+    serve_guarded_with(target, folder, admin_key, &[])
+}
+
+/// The same with these variables.
+pub fn serve_guarded_with(
+    target: &Path,
+    folder: &Path,
+    admin_key: &str,
+    variables: &[(&str, &str)],
+) -> Result<Server, Failure> {
     let mut command = command_of(target, folder, "serve");
-    command.env("WAYPOST_ADMIN_KEY", admin_key);
+    command.env("WAYPOST_ADMIN_KEY", admin_key).envs(variables.iter().copied());
     started(command, folder)
 }
 

@@ -1,9 +1,12 @@
 """A peer in the tests of our A2A server: AgentVault's client 0.2.1 and its command line 0.1.1.
 
-usage: peer.py URL GUARDED ADMIN_KEY
+usage: peer.py URL GUARDED SECURED ADMIN_KEY
 
 URL is a server with the test agent, which asks for no credential. GUARDED is one that does: its
 cards name the service `probe`, `desk::greet` is a skill there, and ADMIN_KEY may create keys.
+SECURED is one more, over HTTPS, with the MCP tool proxy: `filesystem` is a real MCP server behind
+it, `plain` is the same over plain JSON-RPC, `bare` is `upstream.py`, whose method `forbidden` is
+forbidden by policy, and `away` is not there. The variable SSL_CERT_FILE names its certificate.
 Prints one line per check and ends with 1 when one failed.
 """
 
@@ -17,6 +20,7 @@ import threading
 import traceback
 import urllib.request
 
+import httpx
 from agentvault.agent_card_utils import fetch_agent_card_from_url, parse_agent_card_from_dict
 from agentvault.client import AgentVaultClient
 from agentvault.exceptions import A2AAuthenticationError, A2ARemoteAgentError
@@ -332,6 +336,107 @@ async def command_line_by_key(talk, _, key):
 GUARDED_CHECKS = [by_key, by_client_credentials, command_line_by_key]
 
 
+def instruction(server, tool, arguments):
+    content = {"target_mcp_server_id": server, "tool_name": tool, "arguments": arguments}
+    return Message(role="user", parts=[DataPart(content=content)])
+
+
+async def executed(talk, message):
+    """The last event of the task of an instruction, and its output."""
+    task = await talk.begun(message)
+    events = await talk.all_events(task)
+    assert words(events)[-2] == "message", events
+    [output] = said(events[-2].message)
+    return events[-1], output
+
+
+# How calls fail: the server, the tool, its arguments, and the source and code in the output.
+FAILURES = [
+    ("filesystem", "filesystem.readFile", {"path": "none.txt"}, "MCP_TOOL/TOOL_EXECUTION_FAILED"),
+    ("plain", "filesystem.readFile", {"path": "../key.pem"}, "MCP_TOOL/TOOL_EXECUTION_FAILED"),
+    ("bare", "tool_error", {}, "MCP_TOOL/TOOL_EXECUTION_FAILED"),
+    ("bare", "gone", {}, "MCP_PROTOCOL/-32601"),
+    ("bare", "protocol", {}, "MCP_PROTOCOL/-32011"),
+    ("bare", "both", {}, "MCP_PROTOCOL/-32011"),
+    ("bare", "server_error", {}, "MCP_PROTOCOL/-32011"),
+    ("bare", "codeless", {}, "MCP_PROTOCOL/MCP_UNKNOWN_PROTOCOL_ERROR"),
+    ("bare", "not_json", {}, "A2A_PROXY/MCP_INVALID_RESPONSE"),
+    ("bare", "no_object", {}, "A2A_PROXY/MCP_INVALID_RESPONSE"),
+    ("bare", "neither", {}, "A2A_PROXY/MCP_INVALID_RESPONSE"),
+    ("bare", "result_text", {}, "A2A_PROXY/MCP_INVALID_RESULT"),
+    ("bare", "lost", {}, "A2A_PROXY/MCP_CONNECTION_ERROR"),
+    ("bare", "slow", {}, "A2A_PROXY/MCP_TIMEOUT"),
+    ("away", "filesystem.readFile", {"path": "a.txt"}, "A2A_PROXY/MCP_CONNECTION_ERROR"),
+    ("nowhere", "nothing.here", {}, "A2A_PROXY/NO_ROUTE"),
+    ("filesystem", "filesystem.nothing", {}, "A2A_PROXY/NO_ROUTE"),
+    ("filesystem", "filesystem.readFile", {"path": 7}, "A2A_PROXY/INVALID_INPUT"),
+    ("filesystem", "filesystem.readFile", "a.txt", "A2A_PROXY/INVALID_INPUT"),
+    ("bare", "forbidden", {}, "A2A_PROXY/DENIED"),
+]
+
+
+async def proxied(talk, content):
+    """A file is written and read by the tools behind the server, and each failure is told."""
+    file = {"path": "notes/a.txt", "content": content}
+    end, output = await executed(talk, instruction("filesystem", "filesystem.writeFile", file))
+    assert end.state == TaskState.COMPLETED and output["success"] is True, (end, output)
+    for server in ["filesystem", "plain"]:
+        wanted = instruction(server, "filesystem.readFile", {"path": "notes/a.txt"})
+        end, output = await executed(talk, wanted)
+        assert end.state == TaskState.COMPLETED, (server, end, output)
+        [read] = output["mcp_result"]["content"]
+        assert read == {"type": "text", "text": content}, (server, output)
+    _, output = await executed(talk, instruction("bare", "plain", {}))
+    assert output == {"success": True, "mcp_result": {"stdout": "hi"}}, output
+    for server, tool, arguments, told in FAILURES:
+        end, output = await executed(talk, instruction(server, tool, arguments))
+        error = output["error"]
+        assert f"{error['source']}/{error['code']}" == told, (server, tool, output)
+        assert output["success"] is False and end.state == TaskState.FAILED, (end, output)
+        assert end.message.startswith(f"[{told}] "), end
+
+
+async def only_over_https(talk, *_):
+    schemes = {scheme.scheme: scheme for scheme in talk.card.auth_schemes}
+    addresses = [talk.url, str(talk.card.url), str(schemes["oauth2"].token_url)]
+    assert all(address.startswith("https://") for address in addresses), addresses
+    # A client that does not know the certificate sends nothing.
+    async with httpx.AsyncClient(trust_env=False) as stranger:
+        await fails(None, stranger.get(f"{talk.url}/agent-card.json"), httpx.ConnectError)
+
+
+async def proxied_by_key(talk, _, key):
+    known(key=key)
+    await proxied(talk, "by a key")
+    known(key="wp_wrong")
+    await fails(401, talk.begun(instruction("filesystem", "filesystem.listDirectory", {})))
+    known()
+
+
+async def proxied_by_client_credentials(talk, identity, key):
+    schemes = [scheme for scheme in talk.card.auth_schemes if scheme.scheme == "oauth2"]
+    card = talk.card.model_copy(update={"auth_schemes": schemes})
+    async with AgentVaultClient() as client:
+        known(identity=identity, secret=key)
+        await proxied(Talk(talk.url, card, client), "by a token")
+    known()
+
+
+async def command_line_over_https(talk, _, key):
+    wanted = instruction("filesystem", "filesystem.listDirectory", {"path": "."})
+    [content] = said(wanted)
+    where = f"{talk.url}/agent-card.json"
+    printed = await command(
+        "run", "-a", where, "-i", json.dumps(content), AGENTVAULT_KEY_PROBE=key
+    )
+    assert "SUCCESS: Task completed." in printed and "notes/" in printed, printed
+
+
+SECURED_CHECKS = [
+    only_over_https, proxied_by_key, proxied_by_client_credentials, command_line_over_https,
+]
+
+
 async def passed(name, check):
     """0 for a check that passed, 1 for one that failed; one does not end the others."""
     try:
@@ -344,18 +449,19 @@ async def passed(name, check):
     return 0
 
 
-async def all_checks(url, guarded, admin_key):
+async def all_checks(url, guarded, secured, admin_key):
     """The number of failures."""
     failed = 0
     async with AgentVaultClient() as client:
         talk = Talk(url, await fetch_agent_card_from_url(f"{url}/agent-card.json"), client)
         for check in OPEN_CHECKS:
             failed += await passed(check.__name__, check(talk))
-        card = await fetch_agent_card_from_url(f"{guarded}/agent-card.json")
-        talk = Talk(guarded, card, client)
-        identity, key = await asyncio.to_thread(created_key, guarded, admin_key)
-        for check in GUARDED_CHECKS:
-            failed += await passed(check.__name__, check(talk, identity, key))
+        for server, checks in [(guarded, GUARDED_CHECKS), (secured, SECURED_CHECKS)]:
+            card = await fetch_agent_card_from_url(f"{server}/agent-card.json")
+            talk = Talk(server, card, client)
+            identity, key = await asyncio.to_thread(created_key, server, admin_key)
+            for check in checks:
+                failed += await passed(check.__name__, check(talk, identity, key))
     return failed
 
 
@@ -369,6 +475,6 @@ async def main(*given):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
     asyncio.run(main(*sys.argv[1:]))
