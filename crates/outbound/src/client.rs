@@ -49,6 +49,8 @@ pub struct ClientOptions {
     is_named: bool,
     /// Whether it takes the proxies of the environment.
     is_proxied: bool,
+    /// Whether it speaks HTTP/2; all others speak HTTP/1.1.
+    is_http2: bool,
 }
 
 /// Which certificates a client trusts.
@@ -72,6 +74,7 @@ impl Default for ClientOptions {
             follows: false,
             is_named: true,
             is_proxied: false,
+            is_http2: false,
         }
     }
 }
@@ -124,6 +127,12 @@ impl ClientOptions {
         Self { is_named: false, is_proxied, ..self }
     }
 
+    /// HTTP/2 is spoken and nothing else: by prior knowledge, and with TLS by ALPN.
+    #[must_use]
+    pub fn http2(self) -> Self {
+        Self { is_http2: true, ..self }
+    }
+
     /// The client, or why there is none.
     pub fn build(&self) -> Result<Client, String> {
         // Another provider may be there already; then that one is used.
@@ -146,6 +155,10 @@ impl ClientOptions {
             .tcp_nodelay(true)
             .pool_idle_timeout(self.idle_max)
             .pool_max_idle_per_host(IDLE_PER_HOST_MAX);
+        builder = match self.is_http2 {
+            true => builder.http2_prior_knowledge(),
+            false => builder.http1_only(),
+        };
         if self.is_named {
             builder = builder.user_agent(USER_AGENT);
         }

@@ -1,6 +1,7 @@
 //! What every request to another server needs, written once: HTTP clients, allowed addresses,
-//! notices, redirects, plain connections, SSE, redaction, sealing, documents that are believed, and
-//! how an answer becomes the output of a call. It knows no runs, no models and no kind of upstream.
+//! notices, redirects, plain connections, calls of gRPC, SSE, redaction, sealing, documents that
+//! are believed, and how an answer becomes the output of a call. It knows no runs, no models and no
+//! kind of upstream.
 
 pub mod percent;
 pub mod redaction;
@@ -11,6 +12,7 @@ pub mod redirects;
 pub mod client;
 pub mod notices;
 pub mod plain;
+pub mod grpc;
 pub mod sse;
 pub mod seal;
 pub mod trace;

@@ -2,9 +2,11 @@
 //! that it marks as optional where they are set, all others where they are not the default: so a
 //! card that was read is written as the one that was signed.
 
+use super::GRPC;
 use super::value::{Struct, is_default, members, or_default};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// What an agent says of itself.
@@ -83,6 +85,18 @@ pub struct AgentInterface {
     /// In which version of A2A: `1.0`.
     #[serde(alias = "protocol_version", deserialize_with = "or_default")]
     pub protocol_version: String,
+}
+
+impl AgentInterface {
+    /// Where it is, as a URL. What speaks gRPC may be named by host and port: without TLS, as
+    /// clients of gRPC take it, unless the port is the one of https.
+    pub fn address(&self) -> Cow<'_, str> {
+        if self.protocol_binding != GRPC || self.url.contains("://") {
+            return Cow::Borrowed(self.url.as_str());
+        }
+        let scheme = if self.url.ends_with(":443") { "https" } else { "http" };
+        Cow::Owned(format!("{scheme}://{}", self.url))
+    }
 }
 
 /// Whose an agent is.
@@ -342,4 +356,25 @@ pub struct OptionalFlow {
     /// All of it.
     #[serde(flatten, deserialize_with = "members")]
     pub members: Struct,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_grpc_may_be_a_host_and_a_port() {
+        for (binding, url, address) in [
+            (GRPC, "a.test:50051", "http://a.test:50051"),
+            (GRPC, "[::1]:50051", "http://[::1]:50051"),
+            (GRPC, "a.test:443", "https://a.test:443"),
+            (GRPC, "http://a.test:50051", "http://a.test:50051"),
+            (GRPC, "https://a.test", "https://a.test"),
+            ("JSONRPC", "a.test:80", "a.test:80"),
+        ] {
+            let (url, protocol_binding) = (url.to_owned(), binding.to_owned());
+            let interface = AgentInterface { url, protocol_binding, ..AgentInterface::default() };
+            assert_eq!(interface.address(), address);
+        }
+    }
 }

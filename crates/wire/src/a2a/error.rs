@@ -246,6 +246,21 @@ impl A2aError {
         });
         Self { kind, message: message(error), details, headers: Vec::new() }
     }
+
+    /// A call of gRPC that ended with the status of this name.
+    pub fn of_grpc(status: &str, message: String, details: Vec<Value>) -> Self {
+        let kind = named(&details).unwrap_or(match status {
+            "UNAUTHENTICATED" => ErrorKind::Unauthenticated,
+            "PERMISSION_DENIED" => ErrorKind::PermissionDenied,
+            "NOT_FOUND" => ErrorKind::TaskNotFound,
+            "UNIMPLEMENTED" => ErrorKind::MethodNotFound,
+            "RESOURCE_EXHAUSTED" => ErrorKind::ResourceExhausted,
+            "FAILED_PRECONDITION" => ErrorKind::UnsupportedOperation,
+            "INVALID_ARGUMENT" | "OUT_OF_RANGE" => ErrorKind::InvalidParams,
+            _ => ErrorKind::Internal,
+        });
+        Self { kind, message, details, headers: Vec::new() }
+    }
 }
 
 /// The error that details name.

@@ -55,6 +55,15 @@ impl Status {
         Self { details: error.details.clone(), ..Self::named(error.kind.status(), message) }
     }
 
+    /// The error that it says, unless it is success.
+    pub fn error(&self) -> A2aError {
+        let message = match self.message.as_str() {
+            "" => format!("the call ended with {}, and no reason is given", self.name()),
+            message => message.to_owned(),
+        };
+        A2aError::of_grpc(self.name(), message, self.details.clone())
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
         NAMES.get(self.code).copied().unwrap_or("UNKNOWN")
@@ -176,10 +185,33 @@ mod tests {
             let headers = status.headers();
             assert!(headers.iter().all(|(_, value)| value.bytes().all(|b| (32..127).contains(&b))));
             assert_eq!(read(&headers), status);
+            let told = status.error();
+            assert_eq!((told.message, told.details), (error.message, error.details));
+            if kind.reason().is_some() {
+                assert_eq!(told.kind, kind);
+            }
         }
         let fine = Status::default();
         assert_eq!(fine.headers(), [(HEADER_STATUS, "0".to_owned())]);
         assert_eq!(read(&fine.headers()), fine);
+    }
+
+    #[test]
+    fn a_status_without_details_says_which_error_it_is() {
+        for (name, kind) in [
+            ("UNAUTHENTICATED", ErrorKind::Unauthenticated),
+            ("PERMISSION_DENIED", ErrorKind::PermissionDenied),
+            ("NOT_FOUND", ErrorKind::TaskNotFound),
+            ("UNIMPLEMENTED", ErrorKind::MethodNotFound),
+            ("RESOURCE_EXHAUSTED", ErrorKind::ResourceExhausted),
+            ("FAILED_PRECONDITION", ErrorKind::UnsupportedOperation),
+            ("INVALID_ARGUMENT", ErrorKind::InvalidParams),
+            ("DATA_LOSS", ErrorKind::Internal),
+        ] {
+            let error = Status::named(name, "").error();
+            assert_eq!(error.kind, kind, "{name}");
+            assert!(error.message.contains(name), "{}", error.message);
+        }
     }
 
     #[test]

@@ -1,0 +1,227 @@
+//! Calls of gRPC over HTTP/2: one message goes out, messages come back, each behind its length, and
+//! how a call ended is in the trailers. Nothing is compressed. What a message or a status means is
+//! known elsewhere.
+
+use crate::client::Client;
+use bytes::{Buf, Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::Response;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE};
+use reqwest::{Body, StatusCode, Url};
+
+/// Before each message: whether it is compressed, and its length in four bytes.
+const PREFIX_BYTES: usize = 5;
+/// The media type of requests and answers; answers may name the form of messages behind it.
+const MEDIA_TYPE: &str = "application/grpc";
+/// What we can decompress: nothing.
+const ACCEPTED: &str = "grpc-accept-encoding";
+/// How long the caller waits: up to eight digits and a unit.
+const TIMEOUT: &str = "grpc-timeout";
+const TIMEOUT_MAX: u64 = 99_999_999;
+/// How a call ended.
+const STATUS: &str = "grpc-status";
+
+/// A call.
+pub struct Call {
+    /// The method: its service is the first part of the path.
+    pub url: Url,
+    /// What goes with it beside what gRPC itself needs.
+    pub headers: HeaderMap,
+    /// What is asked.
+    pub message: Vec<u8>,
+    /// How long the other side may take, as it is told.
+    pub within_ms: u64,
+    /// How many bytes the whole answer may have.
+    pub bytes_max: usize,
+}
+
+/// Why there is no more of an answer.
+#[derive(Debug)]
+pub enum Broken {
+    /// It has more bytes than it may.
+    TooLarge,
+    /// The connection broke.
+    Lost(reqwest::Error),
+    /// It ends in the middle of a message, or without a status.
+    CutOff,
+    /// What came is no message of gRPC, and why.
+    Malformed(&'static str),
+}
+
+/// An answer whose messages are still to be read.
+#[derive(Debug)]
+pub struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+    trailers: HeaderMap,
+    messages: Messages,
+}
+
+/// Sends a call once, over a client of HTTP/2, and gives its answer as soon as the head of it is
+/// there. Dropping the answer ends the call.
+pub async fn call(client: &Client, call: Call) -> Result<Answer, reqwest::Error> {
+    let Call { url, mut headers, message, within_ms, bytes_max } = call;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(TE, HeaderValue::from_static("trailers"));
+    headers.insert(ACCEPTED, HeaderValue::from_static("identity"));
+    // Digits and a letter, which every header can hold.
+    if let Ok(timeout) = HeaderValue::try_from(timeout(within_ms)) {
+        headers.insert(TIMEOUT, timeout);
+    }
+    let response = client.post(url).headers(headers).body(framed(&message)).send().await?;
+    let (head, body) = Response::<Body>::from(response).into_parts();
+    Ok(Answer {
+        status: head.status,
+        headers: head.headers,
+        body,
+        trailers: HeaderMap::new(),
+        messages: Messages { held: BytesMut::new(), bytes_left: bytes_max },
+    })
+}
+
+impl Answer {
+    /// The status of HTTP.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Whether it is an answer of gRPC at all, and not one of something on the way.
+    pub fn is_grpc(&self) -> bool {
+        let kind = self.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let is_typed = self.status == StatusCode::OK && kind.starts_with(MEDIA_TYPE.as_bytes());
+        is_typed || self.headers.contains_key(STATUS)
+    }
+
+    /// The next message; none at the end of a call that has its status.
+    pub async fn message(&mut self) -> Result<Option<Bytes>, Broken> {
+        loop {
+            if let Some(message) = self.messages.first()? {
+                return Ok(Some(message));
+            }
+            let Some(frame) = self.body.frame().await else { break };
+            match frame.map_err(Broken::Lost)?.into_data() {
+                Ok(piece) => self.messages.add(&piece)?,
+                Err(other) => self.trailers = other.into_trailers().unwrap_or_default(),
+            }
+        }
+        match self.messages.held.is_empty() && self.ending().is_some() {
+            true => Ok(None),
+            false => Err(Broken::CutOff),
+        }
+    }
+
+    /// The headers that say how the call ended, once they came: the first ones where it failed
+    /// before anything was sent.
+    pub fn ending(&self) -> Option<&HeaderMap> {
+        [&self.trailers, &self.headers].into_iter().find(|headers| headers.contains_key(STATUS))
+    }
+}
+
+/// What came of a body.
+#[derive(Debug)]
+struct Messages {
+    /// What was not handed out yet.
+    held: BytesMut,
+    /// How many bytes may still come.
+    bytes_left: usize,
+}
+
+impl Messages {
+    fn add(&mut self, piece: &[u8]) -> Result<(), Broken> {
+        self.bytes_left = self.bytes_left.checked_sub(piece.len()).ok_or(Broken::TooLarge)?;
+        self.held.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// The first message, if all of it is there.
+    fn first(&mut self) -> Result<Option<Bytes>, Broken> {
+        let Some((prefix, rest)) = self.held.split_first_chunk::<PREFIX_BYTES>() else {
+            return Ok(None);
+        };
+        let [flag, length @ ..] = *prefix;
+        match flag {
+            0 => {}
+            1 => return Err(Broken::Malformed("a message is compressed")),
+            _ => return Err(Broken::Malformed("a message begins with neither 0 nor 1")),
+        }
+        let length = u32::from_be_bytes(length) as usize;
+        let missing = length.saturating_sub(rest.len());
+        if missing > self.bytes_left {
+            return Err(Broken::TooLarge);
+        }
+        if missing > 0 {
+            return Ok(None);
+        }
+        self.held.advance(PREFIX_BYTES);
+        Ok(Some(self.held.split_to(length).freeze()))
+    }
+}
+
+/// A message as it goes out.
+fn framed(message: &[u8]) -> Vec<u8> {
+    // A length that does not fit would be of a request of four gigabytes.
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [&[0][..], &length.to_be_bytes()[..], message].concat()
+}
+
+fn timeout(ms: u64) -> String {
+    match ms <= TIMEOUT_MAX {
+        true => format!("{ms}m"),
+        false => format!("{}S", (ms / 1_000).min(TIMEOUT_MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(bytes_max: usize) -> Messages {
+        Messages { held: BytesMut::new(), bytes_left: bytes_max }
+    }
+
+    #[test]
+    fn messages_are_the_same_however_they_come() {
+        let sent = [&b""[..], b"a", &[7; 3_000]];
+        let bytes: Vec<u8> = sent.iter().flat_map(|message| framed(message)).collect();
+        for size in [1, 2, 5, 6, 1_000, bytes.len()] {
+            let (mut read, mut came) = (messages(bytes.len()), Vec::new());
+            for piece in bytes.chunks(size) {
+                read.add(piece).unwrap();
+                while let Some(message) = read.first().unwrap() {
+                    came.push(message);
+                }
+            }
+            assert_eq!(came, sent, "in pieces of {size}");
+            assert!(read.held.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_message_is_refused_at_once() {
+        for (bytes, is_too_large) in [
+            // The length alone says it.
+            (&b"\x00\x00\x00\x01\x00"[..], true),
+            (b"\x00\xff\xff\xff\xff", true),
+            (b"\x01\x00\x00\x00\x01a", false),
+            (b"\x07\x00\x00\x00\x01a", false),
+        ] {
+            let mut read = messages(100);
+            read.add(bytes).unwrap();
+            match read.first().unwrap_err() {
+                Broken::TooLarge => assert!(is_too_large, "{bytes:?}"),
+                Broken::Malformed(_) => assert!(!is_too_large, "{bytes:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        let mut read = messages(3);
+        assert!(matches!(read.add(b"four"), Err(Broken::TooLarge)));
+    }
+
+    #[test]
+    fn a_timeout_has_at_most_eight_digits() {
+        assert_eq!(timeout(8_000), "8000m");
+        assert_eq!(timeout(100_000_000), "100000S");
+        assert_eq!(timeout(u64::MAX), "99999999S");
+    }
+}
