@@ -34,12 +34,12 @@ use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{GRPC_SERVICE, SKILLS_EXTENSION};
 
 /// No answer and no stream takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 const VERSION: [(&str, &str); 1] = [("a2a-version", "1.0")];
 
 /// A server on a socket of its own, and a connection to it.
-struct Served {
-    address: SocketAddr,
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
     sender: SendRequest<Bytes>,
     _data: TempDir,
     stop: oneshot::Sender<()>,
@@ -93,7 +93,7 @@ async fn told(answer: ResponseFuture) -> Told {
 }
 
 impl Served {
-    async fn new(settings: &str) -> Self {
+    pub(super) async fn new(settings: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -153,7 +153,7 @@ impl Served {
     }
 
     /// The task that a message leads to.
-    async fn send(&self, message: Value) -> Value {
+    pub(super) async fn send(&self, message: Value) -> Value {
         let answer = self.ask("SendMessage", &json!({"message": message})).await;
         assert!(answer["task"].is_object(), "{answer}");
         answer["task"].clone()
@@ -197,7 +197,7 @@ impl Served {
         panic!("waited in vain for {count} open streams");
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.stop.send(()).unwrap();
         timeout(LIMIT, self.serving).await.expect("the server does not stop").unwrap();
     }
@@ -222,11 +222,11 @@ async fn exchange(address: SocketAddr, head: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-fn state(task: &Value) -> &str {
+pub(super) fn state(task: &Value) -> &str {
     task["status"]["state"].as_str().unwrap().strip_prefix("TASK_STATE_").unwrap()
 }
 
-fn words(events: &[Value]) -> Vec<String> {
+pub(super) fn words(events: &[Value]) -> Vec<String> {
     let word = |event: &Value| match event.as_object().unwrap().keys().next().unwrap().as_str() {
         "task" => format!("task {}", state(&event["task"])),
         "statusUpdate" => state(&event["statusUpdate"]).to_owned(),
@@ -236,11 +236,11 @@ fn words(events: &[Value]) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-fn add(id: &str) -> Value {
+pub(super) fn add(id: &str) -> Value {
     message(id, ADD, json!({"data": {"a": 1, "b": 2}}))
 }
 
-fn typed<T: DeserializeOwned>(value: &Value) -> T {
+pub(super) fn typed<T: DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()
 }
 

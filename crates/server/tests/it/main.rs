@@ -43,6 +43,7 @@ mod a2a_cards;
 mod a2a_push;
 mod a2a_webhook_rights;
 mod a2a_grpc;
+mod a2a_grpc_client;
 mod a2a_v03;
 mod a2a_vault;
 mod a2a_proxy;

@@ -84,7 +84,7 @@ async fn what_is_not_signed_beside_the_card_does_not_count() {
     let (server, signer) = (AgentServer::start(QUICK), Signer::new());
     let mut card = server.card();
     card["supportedInterfaces"] = json!([{"url": "https://a.test/", "protocolBinding": "GRPC",
-        "protocolVersion": "1.0"}]);
+        "protocolVersion": "2.0"}]);
     let mut card = signer.signed(card);
     card["protocolVersion"] = json!("0.3.0");
     card["url"] = json!(format!("{}/rpc", server.url()));

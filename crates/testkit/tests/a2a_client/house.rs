@@ -23,7 +23,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30);
 pub(super) const CALL_MS: u64 = 8_000;
 
 /// All dialects of the agent.
-pub(super) const DIALECTS: [&str; 5] = ["rpc", "rest", "old-rpc", "old-rest", "vault"];
+pub(super) const DIALECTS: [&str; 6] = ["rpc", "rest", "grpc", "old-rpc", "old-rest", "vault"];
 
 /// What is waited for within the limit.
 pub(super) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {

@@ -11,3 +11,4 @@ mod house;
 mod talks;
 mod troubles;
 mod cards;
+mod grpc;

@@ -64,7 +64,7 @@ async fn the_same_conversation_has_the_same_output_everywhere() {
 #[tokio::test]
 async fn bytes_and_plain_messages_are_outputs_as_well() {
     let server = AgentServer::start(QUICK);
-    for dialect in ["rpc", "rest", "old-rpc", "old-rest"] {
+    for dialect in ["rpc", "rest", "grpc", "old-rpc", "old-rest"] {
         let house = House::speaking(&server, dialect).await;
         let file = house.follow(1, "tck-artifact-file", nothing).await.unwrap();
         let resource = json!({"uri": "a2a:output.txt", "blob": "dGNr", "mimeType": "text/plain"});
@@ -110,14 +110,14 @@ async fn what_a_task_asks_is_asked_and_answered() {
     let ids = server.message_ids();
     let first = kernel::values::ids::CallId(2).to_string();
     for id in [first.clone(), format!("{first}-1"), format!("{first}-3")] {
-        assert_eq!(ids.iter().filter(|known| **known == id).count(), 4, "{id} in {ids:?}");
+        assert_eq!(ids.iter().filter(|known| **known == id).count(), 5, "{id} in {ids:?}");
     }
 }
 
 #[tokio::test]
 async fn a_form_of_ours_is_passed_on_and_its_answer_fits() {
     let server = AgentServer::start(QUICK);
-    for dialect in ["rpc", "rest", "old-rpc", "old-rest", "vault"] {
+    for dialect in DIALECTS {
         let house = House::speaking(&server, dialect).await;
         let fill = |want: &Want| {
             let Want::Form { message, schema } = want else { panic!("{want:?}") };
@@ -135,7 +135,7 @@ async fn a_form_of_ours_is_passed_on_and_its_answer_fits() {
 
 #[tokio::test]
 async fn an_authorization_is_a_page_and_the_agent_sees_that_it_was_done() {
-    for dialect in ["rpc", "rest", "old-rpc", "old-rest"] {
+    for dialect in ["rpc", "rest", "grpc", "old-rpc", "old-rest"] {
         let server = AgentServer::start(QUICK);
         let house = House::speaking(&server, dialect).await;
         let opened = |want: &Want| {

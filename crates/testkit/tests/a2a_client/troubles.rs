@@ -120,7 +120,7 @@ async fn an_answer_that_is_lost_leaves_the_outcome_unknown() {
 #[tokio::test]
 async fn an_agent_that_is_away_for_a_while_is_waited_for() {
     let server = AgentServer::start(QUICK);
-    for dialect in ["rpc", "rest"] {
+    for dialect in ["rpc", "rest", "grpc"] {
         let house = House::speaking(&server, dialect).await;
         let state = begun(&house, 1, "tck-long-running").await;
         server.be(Health::Busy(2));

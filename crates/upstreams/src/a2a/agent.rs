@@ -50,7 +50,17 @@ pub(super) struct Agent {
 struct Asked {
     effect: Effect,
     bytes_max: usize,
+    /// How long it may take, as an agent of gRPC is told.
+    within_ms: u64,
     trace: Option<TraceParent>,
+}
+
+impl Asked {
+    /// One for a call.
+    fn of(agent: &Agent, call: &Call, effect: Effect) -> Self {
+        let within_ms = agent.timeout_ms.unwrap_or(u64::MAX).min(call.timeout_ms);
+        Self { effect, bytes_max: call.output_bytes_max, within_ms, trace: call.place.trace }
+    }
 }
 
 /// Why an agent did not say how a task is.
@@ -73,23 +83,22 @@ impl Agent {
         message: Message,
         call: &Call,
     ) -> Result<StreamResponse, ToolError> {
-        let asked = Asked {
-            effect: Effect::Writes,
-            bytes_max: call.output_bytes_max,
-            trace: call.place.trace,
-        };
+        let asked = Asked::of(self, call, Effect::Writes);
         let answer = self.ask(&Operation::Send(message), &asked).await?;
         answer.map_err(|refused| self.refused(refused))
     }
 
-    /// Does one operation for nobody's call, with an answer of at most so many bytes.
+    /// Does one operation for nobody's call, with an answer of at most so many bytes in so much
+    /// time.
     pub(super) async fn done(
         &self,
         operation: &Operation,
         effect: Effect,
         bytes_max: usize,
+        within_ms: u64,
     ) -> Result<StreamResponse, ToolError> {
-        let answer = self.ask(operation, &Asked { effect, bytes_max, trace: None }).await?;
+        let asked = Asked { effect, bytes_max, within_ms, trace: None };
+        let answer = self.ask(operation, &asked).await?;
         answer.map_err(|refused| self.refused(refused))
     }
 
@@ -106,11 +115,7 @@ impl Agent {
 
     /// How a task is.
     pub(super) async fn get(&self, task: &str, call: &Call) -> Result<Task, Missed> {
-        let asked = Asked {
-            effect: Effect::Reads,
-            bytes_max: call.output_bytes_max,
-            trace: call.place.trace,
-        };
+        let asked = Asked::of(self, call, Effect::Reads);
         let answer = match self.ask(&Operation::Get(task.to_owned()), &asked).await {
             Ok(answer) => answer,
             Err(error) if error.fault.passing => return Err(Missed::Passing(error)),
@@ -126,7 +131,12 @@ impl Agent {
 
     /// Cancels a task. One that is over, or that the agent does not know, needs that no more.
     pub(super) async fn cancel(&self, task: &str) {
-        let asked = Asked { effect: Effect::Reads, bytes_max: CANCEL_BYTES_MAX, trace: None };
+        let asked = Asked {
+            effect: Effect::Reads,
+            bytes_max: CANCEL_BYTES_MAX,
+            within_ms: CANCEL_MS,
+            trace: None,
+        };
         let operation = Operation::Cancel(task.to_owned());
         let cancelling = self.ask(&operation, &asked);
         let why = match self.parts.within(CANCEL_MS, cancelling).await {
@@ -155,7 +165,10 @@ impl Agent {
             bytes_max: asked.bytes_max,
             trace: asked.trace,
         };
-        let reply = self.way.exchange(request).await?;
+        let reply = match self.endpoint.dialect {
+            Dialect::Grpc => self.way.call(request, operation.shapes(), asked.within_ms).await?,
+            _ => self.way.exchange(request).await?,
+        };
         Ok(self.endpoint.read(operation, &sent, &reply))
     }
 
@@ -163,7 +176,7 @@ impl Agent {
         let header =
             |name: &'static str, value: &'static str| (HeaderName::from_static(name), value);
         match (self.endpoint.dialect, self.extensions) {
-            (Dialect::Rpc | Dialect::Rest, extensions) => {
+            (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, extensions) => {
                 let extensions = extensions.map(|uris| header(HEADER_EXTENSIONS, uris));
                 [Some(header(HEADER_VERSION, VERSION)), extensions].into_iter().flatten().collect()
             }
@@ -206,6 +219,16 @@ impl Agent {
                 };
                 if is_passing(status) { error.passing() } else { error }
             }
+            Refused::Ended(status, how) => {
+                let told = cut(&status.message, TOLD_CHARS_MAX);
+                let what = format!("it ended the call with {}: {told}", status.name());
+                let message = self.named(&what);
+                let error = match how {
+                    HowFar::Unknown => Effect::Writes.lost("UpstreamError", message),
+                    HowFar::Failed | HowFar::NotSent => ToolError::failed("UpstreamError", message),
+                };
+                error.passing()
+            }
             Refused::Invalid(why) => self.not_a2a(&cut(&why, TOLD_CHARS_MAX)),
         }
     }
@@ -236,7 +259,7 @@ fn is_final(refused: &Refused) -> bool {
         }
         Refused::Status(status, _) => !is_passing(*status),
         // Something on the way may have answered in its place.
-        Refused::Invalid(_) => false,
+        Refused::Ended(_, _) | Refused::Invalid(_) => false,
     }
 }
 

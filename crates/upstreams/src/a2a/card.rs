@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use wire::a2a::card::{AgentCard, AgentInterface, AgentSkill};
 use wire::a2a::v03_request::AgentCard as OldCard;
 use wire::a2a::vault::AgentCard as VaultCard;
-use wire::a2a::{ASKS_EXTENSION, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED};
+use wire::a2a::{
+    ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,
+};
 
 /// In which words an agent is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub(super) enum Dialect {
     Rpc,
     /// 1.0 over HTTP.
     Rest,
+    /// 1.0 over gRPC.
+    Grpc,
     /// 0.3 over JSON-RPC.
     OldRpc,
     /// 0.3 over HTTP.
@@ -28,6 +32,7 @@ impl Dialect {
         match self {
             Dialect::Rpc => "A2A 1.0, JSON-RPC",
             Dialect::Rest => "A2A 1.0, HTTP+JSON",
+            Dialect::Grpc => "A2A 1.0, gRPC",
             Dialect::OldRpc => "A2A 0.3, JSON-RPC",
             Dialect::OldRest => "A2A 0.3, HTTP+JSON",
             Dialect::Vault => "AgentVault",
@@ -41,6 +46,7 @@ impl Dialect {
         match (version.as_str(), binding) {
             (VERSION, JSONRPC) => Some(Dialect::Rpc),
             (VERSION, HTTP_JSON) => Some(Dialect::Rest),
+            (VERSION, GRPC) => Some(Dialect::Grpc),
             (VERSION_UNNAMED, JSONRPC) => Some(Dialect::OldRpc),
             (VERSION_UNNAMED, HTTP_JSON) => Some(Dialect::OldRest),
             _ => None,
@@ -48,7 +54,7 @@ impl Dialect {
     }
 
     fn is_of_1_0(self) -> bool {
-        matches!(self, Dialect::Rpc | Dialect::Rest)
+        matches!(self, Dialect::Rpc | Dialect::Rest | Dialect::Grpc)
     }
 }
 
@@ -167,9 +173,10 @@ fn chosen(interfaces: &[AgentInterface]) -> Option<Chosen> {
     let spoken: Vec<Chosen> = interfaces
         .iter()
         .filter_map(|interface| {
-            let AgentInterface { url, protocol_binding, tenant, protocol_version } = interface;
+            let AgentInterface { protocol_binding, tenant, protocol_version, .. } = interface;
             let dialect = Dialect::of(protocol_binding, protocol_version)?;
-            Some(Chosen { dialect, url: url.clone(), tenant: tenant.clone() })
+            let url = interface.address().into_owned();
+            Some(Chosen { dialect, url, tenant: tenant.clone() })
         })
         .collect();
     let newest = spoken.iter().position(|chosen| chosen.dialect.is_of_1_0()).unwrap_or(0);
@@ -210,7 +217,10 @@ fn nothing_spoken(card: &AgentCard) -> String {
         .map(|interface| format!("`{} {}`", interface.protocol_binding, interface.protocol_version))
         .collect();
     let named = if named.is_empty() { "nothing".to_owned() } else { named.join(", ") };
-    format!("it speaks {named}, and we speak JSONRPC and HTTP+JSON of 1.0 and 0.3 with agents")
+    format!(
+        "it speaks {named}, and we speak JSONRPC and HTTP+JSON of 1.0 and 0.3, and GRPC of 1.0, \
+         with agents"
+    )
 }
 
 fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
@@ -283,12 +293,16 @@ mod tests {
     fn the_first_that_we_speak_is_chosen_and_1_0_before_0_3() {
         let (rpc, rest) = (interface(JSONRPC, "1.0"), interface(HTTP_JSON, "1.0.1"));
         let (old, older) = (interface(JSONRPC, "0.3"), interface(HTTP_JSON, "0.3.0"));
-        let others = [interface("GRPC", "1.0"), interface(JSONRPC, "2.0"), interface("x", "1")];
+        let others = [interface(GRPC, "0.3"), interface(JSONRPC, "2.0"), interface("x", "1")];
+        let grpc = interface(GRPC, "1.0");
         assert_eq!(choose(&[rest.clone(), rpc.clone()]), Ok(Dialect::Rest));
+        assert_eq!(choose(&[grpc.clone(), rpc.clone()]), Ok(Dialect::Grpc));
+        assert_eq!(choose(&[rpc.clone(), grpc.clone()]), Ok(Dialect::Rpc));
+        assert_eq!(choose(&[others.to_vec(), vec![grpc]].concat()), Ok(Dialect::Grpc));
         assert_eq!(choose(&[old.clone(), rpc]), Ok(Dialect::Rpc));
         assert_eq!(choose(&[others.to_vec(), vec![older, old]].concat()), Ok(Dialect::OldRest));
         let told = choose(&others).unwrap_err();
-        assert!(told.contains("`GRPC 1.0`"), "{told}");
+        assert!(told.contains("`GRPC 0.3`"), "{told}");
         assert!(choose(&[]).unwrap_err().contains("nothing"));
     }
 

@@ -10,11 +10,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wire::a2a::error::A2aError;
 use wire::a2a::message::Message;
+use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto::status::Status;
 use wire::a2a::request::{
     CancelTaskRequest, GetTaskRequest, SendMessageConfiguration, SendMessageRequest,
 };
 use wire::a2a::task::{StreamResponse, Task, TaskState, TaskStatus};
-use wire::a2a::{MEDIA_TYPE, v03, v03_request, v03_rest, vault};
+use wire::a2a::{GRPC_SERVICE, MEDIA_TYPE, v03, v03_request, v03_rest, vault};
 
 /// What an agent is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +27,17 @@ pub(super) enum Operation {
     Get(String),
     /// Cancel a task.
     Cancel(String),
+}
+
+impl Operation {
+    /// What goes out and what comes back over gRPC.
+    pub(super) fn shapes(&self) -> (&'static Shape, &'static Shape) {
+        match self {
+            Operation::Send(_) => (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
+            Operation::Get(_) => (&schema::GET_TASK_REQUEST, &schema::TASK),
+            Operation::Cancel(_) => (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
+        }
+    }
 }
 
 /// Where an agent is spoken to.
@@ -54,6 +67,8 @@ pub(super) enum Refused {
     Error(A2aError),
     /// A status of failure that nothing explains, and how far the operation got.
     Status(u16, HowFar),
+    /// A call of gRPC ended for a reason that is not the operation's, and how far it got.
+    Ended(Status, HowFar),
     /// Something else than A2A came back.
     Invalid(String),
 }
@@ -76,6 +91,13 @@ impl Endpoint {
                     Operation::Cancel(_) => Some(json!({})),
                 };
                 self.rest(operation, &tenant, MEDIA_TYPE, body)
+            }
+            Dialect::Grpc => {
+                // The service is at the root, whatever path the card names.
+                let mut url = self.url.clone();
+                url.set_path(&format!("{GRPC_SERVICE}/{}", method(operation)));
+                let (method, media_type) = (Method::POST, "application/grpc");
+                Sent { method, url, media_type, body: Some(self.params(operation)), id: None }
             }
             Dialect::OldRest => {
                 let body = match operation {
@@ -157,13 +179,14 @@ impl Endpoint {
         sent: &Sent,
         reply: &Reply,
     ) -> Result<StreamResponse, Refused> {
-        let result = match &sent.id {
-            Some(id) => rpc_result(id, reply)?,
-            None => rest_result(reply)?,
+        let result = match (self.dialect, &sent.id) {
+            (Dialect::Grpc, _) => grpc_result(reply)?,
+            (_, Some(id)) => rpc_result(id, reply)?,
+            (_, None) => rest_result(reply)?,
         };
         match (self.dialect, operation) {
-            (Dialect::Rpc | Dialect::Rest, Operation::Send(_)) => read(result),
-            (Dialect::Rpc | Dialect::Rest, _) => read(result).map(task),
+            (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, Operation::Send(_)) => read(result),
+            (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, _) => read(result).map(task),
             (Dialect::OldRpc, Operation::Send(_)) => read::<v03::Event>(result).map(Into::into),
             (Dialect::OldRpc, _) => read::<v03::Task>(result).map(|old| task(old.into())),
             (Dialect::OldRest, Operation::Send(_)) => {
@@ -286,6 +309,22 @@ fn rest_result(reply: &Reply) -> Result<Value, Refused> {
     }
 }
 
+/// The message of a call that succeeded. What is on the way may end a call in the agent's place:
+/// that it was not reached, or that no one waited for it, is no word about the operation.
+fn grpc_result(reply: &Reply) -> Result<Value, Refused> {
+    let Some(ended) = &reply.ended else {
+        check_status(reply)?;
+        return Err(invalid("the answer is not of gRPC", reply));
+    };
+    match ended.name() {
+        "OK" if reply.body.is_object() => Ok(reply.body.clone()),
+        "OK" => Err(invalid("the answer has no message that can be read", reply)),
+        "UNAVAILABLE" => Err(Refused::Ended(ended.clone(), HowFar::Failed)),
+        "DEADLINE_EXCEEDED" | "CANCELLED" => Err(Refused::Ended(ended.clone(), HowFar::Unknown)),
+        _ => Err(Refused::Error(ended.error())),
+    }
+}
+
 /// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
 fn check_status(reply: &Reply) -> Result<(), Refused> {
     match reply.status {
@@ -317,7 +356,11 @@ mod tests {
     }
 
     fn reply(status: u16, body: Value) -> Reply {
-        Reply { status, told: body.to_string(), body }
+        Reply { status, told: body.to_string(), body, ended: None }
+    }
+
+    fn ended(status: Status, body: Value) -> Reply {
+        Reply { ended: Some(status), ..reply(200, body) }
     }
 
     #[test]
@@ -335,6 +378,14 @@ mod tests {
             ),
             (Dialect::Rest, get.clone(), "/base/ten%20ant/tasks/a%2Fb", ""),
             (Dialect::Rest, cancel.clone(), "/base/ten%20ant/tasks/a%2Fb:cancel", "{}"),
+            (
+                Dialect::Grpc,
+                message(),
+                "/lf.a2a.v1.A2AService/SendMessage",
+                r#""tenant":"ten ant""#,
+            ),
+            (Dialect::Grpc, get.clone(), "/lf.a2a.v1.A2AService/GetTask", r#""id":"a/b""#),
+            (Dialect::Grpc, cancel.clone(), "/lf.a2a.v1.A2AService/CancelTask", r#""id":"a/b""#),
             (Dialect::OldRpc, message(), "/base/", r#""method":"message/send""#),
             (Dialect::OldRpc, message(), "/base/", r#""blocking":false"#),
             (Dialect::OldRpc, cancel.clone(), "/base/", r#""method":"tasks/cancel""#),
@@ -404,5 +455,38 @@ mod tests {
         let gateway = read(Dialect::Rpc, 504, json!({"error": {"code": 1}}));
         assert_eq!(gateway, Refused::Status(504, HowFar::Unknown));
         assert_eq!(read(Dialect::Rest, 500, json!(1)), Refused::Status(500, HowFar::Failed));
+    }
+
+    #[test]
+    fn how_a_call_of_grpc_ended_says_what_came_of_it() {
+        let (endpoint, sending) = (endpoint(Dialect::Grpc), message());
+        let sent = endpoint.request(&sending);
+        let read = |reply: &Reply| endpoint.read(&sending, &sent, reply);
+        let task = json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}});
+        let begun = read(&ended(Status::default(), task)).unwrap();
+        assert!(matches!(begun, StreamResponse::Task(task) if task.id == "t"));
+        let refused =
+            |name: &str| read(&ended(Status::named(name, "no"), Value::Null)).unwrap_err();
+        for (name, how) in [
+            ("UNAVAILABLE", HowFar::Failed),
+            ("DEADLINE_EXCEEDED", HowFar::Unknown),
+            ("CANCELLED", HowFar::Unknown),
+        ] {
+            assert_eq!(refused(name), Refused::Ended(Status::named(name, "no"), how));
+        }
+        for (name, kind) in [
+            ("NOT_FOUND", ErrorKind::TaskNotFound),
+            ("UNAUTHENTICATED", ErrorKind::Unauthenticated),
+            ("UNKNOWN", ErrorKind::Internal),
+        ] {
+            let Refused::Error(error) = refused(name) else { panic!("{name}") };
+            assert_eq!((error.kind, error.message.as_str()), (kind, "no"));
+        }
+        let nothing = read(&ended(Status::default(), Value::Null)).unwrap_err();
+        assert!(matches!(nothing, Refused::Invalid(_)), "{nothing:?}");
+        let other = read(&reply(200, Value::Null)).unwrap_err();
+        assert!(matches!(other, Refused::Invalid(_)), "{other:?}");
+        let gateway = read(&reply(502, Value::Null)).unwrap_err();
+        assert_eq!(gateway, Refused::Status(502, HowFar::Unknown));
     }
 }

@@ -13,6 +13,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::Value;
 use std::borrow::Cow;
+use wire::a2a::proto::status::Status;
 
 /// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
@@ -42,6 +43,8 @@ pub(super) struct Reply {
     pub(super) body: Value,
     /// How it begins, for messages.
     pub(super) told: String,
+    /// How a call of gRPC ended.
+    pub(super) ended: Option<Status>,
 }
 
 /// The way to an agent.
@@ -49,6 +52,8 @@ pub(super) struct Way {
     /// Its name in the settings.
     pub(super) name: String,
     pub(super) client: GuardedClient,
+    /// The same over HTTP/2, for gRPC.
+    pub(super) http2: GuardedClient,
     pub(super) credentials: Credentials,
     /// Where a token comes from, if the agent wants one.
     pub(super) tokens: Option<Tokens>,
@@ -81,16 +86,19 @@ impl Way {
         match answer::collect(&mut response, bytes_max).await {
             Ok(bytes) => Ok(read(&shown, status, &bytes)),
             Err(Unread::Lost(error)) => Err(self.unanswered(error, effect)),
-            Err(Unread::TooLarge) => {
-                let message =
-                    format!("the answer of agent `{}` has more than {bytes_max} bytes", self.name);
-                Err(effect.lost("OutputTooLarge", message))
-            }
+            Err(Unread::TooLarge) => Err(self.too_large(bytes_max, effect)),
         }
     }
 
+    /// The error of an answer that has more bytes than it may.
+    pub(super) fn too_large(&self, bytes_max: usize, effect: Effect) -> ToolError {
+        let message =
+            format!("the answer of agent `{}` has more than {bytes_max} bytes", self.name);
+        effect.lost("OutputTooLarge", message)
+    }
+
     /// What goes with a request now.
-    async fn shown(&self) -> Result<Cow<'_, Credentials>, ToolError> {
+    pub(super) async fn shown(&self) -> Result<Cow<'_, Credentials>, ToolError> {
         let Some(tokens) = &self.tokens else { return Ok(Cow::Borrowed(&self.credentials)) };
         let token = tokens.token(&self.client).await?;
         let shown = self.credentials.with_token(&token);
@@ -98,7 +106,7 @@ impl Way {
     }
 
     /// The error of a request that got no whole answer.
-    fn unanswered(&self, error: reqwest::Error, effect: Effect) -> ToolError {
+    pub(super) fn unanswered(&self, error: reqwest::Error, effect: Effect) -> ToolError {
         let name = &self.name;
         if error.is_connect() || error.is_builder() {
             let is_passing = error.is_connect();
@@ -109,6 +117,12 @@ impl Way {
             return if is_passing { failed.passing() } else { failed };
         }
         let why = reasons(&error.without_url());
+        self.lost(&why, effect)
+    }
+
+    /// The error of an answer that broke off.
+    pub(super) fn lost(&self, why: &str, effect: Effect) -> ToolError {
+        let name = &self.name;
         let message = format!("the connection to agent `{name}` broke before it answered: {why}");
         effect.lost("AnswerLost", message).passing()
     }
@@ -122,7 +136,8 @@ fn read(shown: &Credentials, status: u16, bytes: &[u8]) -> Reply {
         hidden.mask(&mut body);
     }
     let told = hidden.told(&String::from_utf8_lossy(bytes));
-    Reply { status, body, told: told.trim().chars().take(TOLD_CHARS_MAX).collect() }
+    let told = told.trim().chars().take(TOLD_CHARS_MAX).collect();
+    Reply { status, body, told, ended: None }
 }
 
 /// What is asked for and, beside it, plain JSON: agents of 1.0.0 have no type of their own.

@@ -10,6 +10,7 @@ mod place;
 mod keyring;
 mod token;
 mod exchange;
+mod grpc;
 mod dialect;
 mod agent;
 mod asks;
@@ -157,7 +158,9 @@ impl Loader<'_> {
     fn way(&self, places: &Places, credentials: Credentials) -> Way {
         let options = self.parts.client_options().following();
         let client = GuardedClient::new(places.settings.clone(), options);
-        Way { name: self.upstream.name.clone(), client, credentials, tokens: None }
+        let http2 =
+            GuardedClient::new(places.settings.clone(), self.parts.client_options().http2());
+        Way { name: self.upstream.name.clone(), client, http2, credentials, tokens: None }
     }
 
     /// The agent that a card leads to, if the card is believed and may lead there.

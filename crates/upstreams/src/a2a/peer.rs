@@ -85,7 +85,7 @@ impl Peer {
         operation: &Operation,
         effect: Effect,
     ) -> Result<StreamResponse, ToolError> {
-        let doing = self.agent.done(operation, effect, ANSWER_BYTES_MAX);
+        let doing = self.agent.done(operation, effect, ANSWER_BYTES_MAX, ANSWER_MS);
         match self.agent.parts.within(ANSWER_MS, doing).await {
             Some(done) => done,
             None => {

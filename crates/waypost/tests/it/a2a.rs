@@ -8,7 +8,7 @@ use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
 
 const QUICK: Duration = Duration::from_millis(300);
-const DIALECTS: [&str; 5] = ["rpc", "rest", "old-rpc", "old-rest", "vault"];
+const DIALECTS: [&str; 6] = ["rpc", "rest", "grpc", "old-rpc", "old-rest", "vault"];
 
 #[test]
 fn a_card_is_shown_from_its_address_and_from_a_file() {
@@ -153,7 +153,7 @@ fn our_own_server_keeps_to_the_specification() {
         let findings = report["findings"].as_array().unwrap().iter();
         findings.filter(|one| one["interface"] == binding && one["result"] == "ok").count()
     };
-    for binding in ["JSONRPC 1.0", "HTTP+JSON 1.0"] {
+    for binding in ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0"] {
         assert!(talked(binding) >= 10, "{binding}: {report}");
     }
     assert_eq!(server.stop().0.code, Some(0));

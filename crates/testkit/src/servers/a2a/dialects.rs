@@ -44,7 +44,7 @@ impl Dialect {
     /// The dialect that is spoken at this path; `is_new` where the request says so.
     pub(super) fn of(path: &str, is_new: bool) -> Option<Self> {
         match path {
-            "/rpc" if is_new => Some(Dialect::Rpc),
+            "/rpc" | "/grpc" if is_new => Some(Dialect::Rpc),
             "/rpc" => Some(Dialect::OldRpc),
             "/a2a" => Some(Dialect::Vault),
             path if path.starts_with("/rest/") && is_new => Some(Dialect::Rest),
@@ -333,6 +333,8 @@ pub(super) fn card(address: SocketAddr, name: &str) -> Option<Value> {
     Some(match name {
         "rpc" => with(interface("JSONRPC", "/rpc")),
         "rest" => with(interface("HTTP+JSON", "/rest")),
+        "grpc" => with(json!({"supportedInterfaces": [{"url": address.to_string(),
+            "protocolBinding": "GRPC", "protocolVersion": "1.0"}]})),
         "old-rpc" => with(json!({"protocolVersion": "0.3.0", "url": url("/rpc")})),
         "old-rest" => with(json!({"protocolVersion": "0.3.0", "url": url("/old"),
             "preferredTransport": "HTTP+JSON"})),

@@ -1,9 +1,11 @@
-//! An agent that speaks A2A, on threads of its own: 1.0 and 0.3 over JSON-RPC and over HTTP, and
-//! AgentVault's profile. It is written without a line of the product's code, does what the first
-//! words of a message or its id say, and can be unwell. It does not stream.
+//! An agent that speaks A2A, on threads of its own: 1.0 and 0.3 over JSON-RPC and over HTTP, 1.0
+//! over gRPC, and AgentVault's profile. But for the bytes of gRPC it is written without a line of
+//! the product's code, does what the first words of a message or its id say, and can be unwell. It
+//! does not stream.
 
 mod tasks;
 mod dialects;
+mod grpc;
 
 use crate::http::{Connection, Message};
 use dialects::{Answer, Dialect};
@@ -92,7 +94,7 @@ impl AgentServer {
         format!("http://{}", self.address)
     }
 
-    /// Where its card for this dialect is: `rpc`, `rest`, `old-rpc`, `old-rest` or `vault`.
+    /// Where its card for this dialect is: `rpc`, `rest`, `grpc`, `old-rpc`, `old-rest` or `vault`.
     pub fn card_url(&self, dialect: &str) -> String {
         format!("{}/cards/{dialect}.json", self.url())
     }
@@ -157,6 +159,10 @@ impl AgentServer {
     }
 
     fn serve(&self, stream: TcpStream) {
+        let mut begin = [0; grpc::PREFACE.len()];
+        if stream.peek(&mut begin).is_ok() && begin == grpc::PREFACE {
+            return grpc::serve(self, stream);
+        }
         let Ok(mut connection) = Connection::new(stream) else { return };
         while let Ok(Some(request)) = connection.read(IDLE_LIMIT) {
             let Some(Answer { status, body }) = self.desk().answer(&request) else { return };

@@ -1,37 +1,48 @@
-//! A line to one interface of an agent, in A2A 1.0 over JSON-RPC or HTTP with JSON: requests as
-//! they are written, answers as they come. What is right is judged elsewhere.
+//! A line to one interface of an agent, in A2A 1.0 over JSON-RPC, HTTP with JSON or gRPC: requests
+//! as they are written, answers as they come. What is right is judged elsewhere.
 
 use crate::exit::{Exit, Failure, Result};
 use outbound::answer::{Unread, collect};
 use outbound::client::ClientOptions;
+use outbound::grpc::{self, Broken};
 use outbound::percent::encoded;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wire::a2a::card::AgentInterface;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::{HEADER_VERSION, HTTP_JSON, JSONRPC, MEDIA_TYPE, VERSION};
+use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto::status::Status;
+use wire::a2a::proto::{to_json, write};
+use wire::a2a::{GRPC, GRPC_SERVICE, HEADER_VERSION, HTTP_JSON, JSONRPC, MEDIA_TYPE, VERSION};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The type of a stream of gRPC, without the form of its messages.
+pub(super) const GRPC_TYPE: &str = "application/grpc";
+/// How deep an answer of gRPC nests at most.
+const DEPTH_MAX: usize = 128;
 
 /// How the interface is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Binding {
     Rpc,
     Rest,
+    Grpc,
 }
 
-/// An operation in both bindings.
+/// An operation in all bindings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
-    /// The method of JSON-RPC.
+    /// The method of JSON-RPC and of gRPC.
     pub(super) method: &'static str,
     verb: Verb,
     /// The path of HTTP; `{id}` is the parameter `id`.
     path: &'static str,
+    /// What goes out and what comes back over gRPC.
+    shapes: (&'static Shape, &'static Shape),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,22 +51,59 @@ enum Verb {
     Post,
 }
 
-const fn operation(method: &'static str, verb: Verb, path: &'static str) -> Operation {
-    Operation { method, verb, path }
+const fn operation(
+    method: &'static str,
+    verb: Verb,
+    path: &'static str,
+    shapes: (&'static Shape, &'static Shape),
+) -> Operation {
+    Operation { method, verb, path, shapes }
 }
 
-pub(super) const SEND: Operation = operation("SendMessage", Verb::Post, "/message:send");
-pub(super) const STREAM: Operation =
-    operation("SendStreamingMessage", Verb::Post, "/message:stream");
-pub(super) const GET: Operation = operation("GetTask", Verb::Get, "/tasks/{id}");
-pub(super) const LIST: Operation = operation("ListTasks", Verb::Get, "/tasks");
-pub(super) const CANCEL: Operation = operation("CancelTask", Verb::Post, "/tasks/{id}:cancel");
-pub(super) const SUBSCRIBE: Operation =
-    operation("SubscribeToTask", Verb::Post, "/tasks/{id}:subscribe");
-pub(super) const WEBHOOKS: Operation =
-    operation("ListTaskPushNotificationConfigs", Verb::Get, "/tasks/{id}/pushNotificationConfigs");
-pub(super) const EXTENDED_CARD: Operation =
-    operation("GetExtendedAgentCard", Verb::Get, "/extendedAgentCard");
+pub(super) static SEND: Operation = operation(
+    "SendMessage",
+    Verb::Post,
+    "/message:send",
+    (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
+);
+pub(super) static STREAM: Operation = operation(
+    "SendStreamingMessage",
+    Verb::Post,
+    "/message:stream",
+    (&schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE),
+);
+pub(super) static GET: Operation =
+    operation("GetTask", Verb::Get, "/tasks/{id}", (&schema::GET_TASK_REQUEST, &schema::TASK));
+pub(super) static LIST: Operation = operation(
+    "ListTasks",
+    Verb::Get,
+    "/tasks",
+    (&schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE),
+);
+pub(super) static CANCEL: Operation = operation(
+    "CancelTask",
+    Verb::Post,
+    "/tasks/{id}:cancel",
+    (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
+);
+pub(super) static SUBSCRIBE: Operation = operation(
+    "SubscribeToTask",
+    Verb::Post,
+    "/tasks/{id}:subscribe",
+    (&schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE),
+);
+pub(super) static WEBHOOKS: Operation = operation(
+    "ListTaskPushNotificationConfigs",
+    Verb::Get,
+    "/tasks/{id}/pushNotificationConfigs",
+    (&schema::LIST_PUSH_CONFIGS_REQUEST, &schema::LIST_PUSH_CONFIGS_RESPONSE),
+);
+pub(super) static EXTENDED_CARD: Operation = operation(
+    "GetExtendedAgentCard",
+    Verb::Get,
+    "/extendedAgentCard",
+    (&schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD),
+);
 
 /// A line to one interface.
 pub(super) struct Line {
@@ -72,9 +120,12 @@ pub(super) struct Answer {
     pub(super) status: u16,
     /// Its media type.
     pub(super) kind: String,
+    /// Its bytes as text; over gRPC its messages as events, so that streams are judged alike.
     pub(super) text: String,
-    /// Null where it is not JSON.
+    /// Null where it is not JSON; over gRPC the first message.
     pub(super) body: Value,
+    /// How a call of gRPC ended.
+    pub(super) ended: Option<Status>,
 }
 
 /// The way to speak to an interface, if it is one of 1.0 that is spoken here.
@@ -84,6 +135,7 @@ pub(super) fn binding_of(interface: &AgentInterface) -> Option<Binding> {
     match interface.protocol_binding.as_str() {
         JSONRPC if version == VERSION => Some(Binding::Rpc),
         HTTP_JSON if version == VERSION => Some(Binding::Rest),
+        GRPC if version == VERSION => Some(Binding::Grpc),
         _ => None,
     }
 }
@@ -97,8 +149,11 @@ impl Line {
         headers: Vec<(String, String)>,
     ) -> Result<Self> {
         let options = ClientOptions::default().connect_within(CONNECT_LIMIT).only(&url);
+        let options = if binding == Binding::Grpc { options.http2() } else { options };
         let is_here = url.host_str().is_some_and(project::upstream_entries::is_loopback);
-        let http = options.of_command(!is_here).build().map_err(|error| {
+        // A proxy passes on what is encrypted, and otherwise speaks HTTP/1.1.
+        let is_passed_on = binding != Binding::Grpc || url.scheme() == "https";
+        let http = options.of_command(!is_here && is_passed_on).build().map_err(|error| {
             Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
         })?;
         Ok(Self { http, binding, url, tenant: tenant.to_owned(), headers })
@@ -117,11 +172,11 @@ impl Line {
         version: &str,
     ) -> Result<Answer> {
         let mut params = params.as_object().cloned().unwrap_or_default();
+        if self.binding != Binding::Rest && !self.tenant.is_empty() {
+            params.insert("tenant".to_owned(), json!(self.tenant));
+        }
         match self.binding {
             Binding::Rpc => {
-                if !self.tenant.is_empty() {
-                    params.insert("tenant".to_owned(), json!(self.tenant));
-                }
                 let method = operation.method;
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
                 self.exchange(Method::POST, self.url.clone(), Some(body.to_string()), version).await
@@ -134,7 +189,56 @@ impl Line {
                 };
                 self.exchange(method, url, body, version).await
             }
+            Binding::Grpc => {
+                let calling = self.called(operation, &params, version);
+                match tokio::time::timeout(ANSWER_LIMIT, calling).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(self.unreachable(&format!("none came in {ANSWER_LIMIT:?}"))),
+                }
+            }
         }
+    }
+
+    /// A call of gRPC, with all that comes back.
+    async fn called(
+        &self,
+        operation: &Operation,
+        params: &Map<String, Value>,
+        version: &str,
+    ) -> Result<Answer> {
+        let (asked, answered) = operation.shapes;
+        let mut url = self.url.clone();
+        url.set_path(&format!("{GRPC_SERVICE}/{}", operation.method));
+        let shown = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let headers = shown.chain([(HEADER_VERSION, version)]).filter_map(|(name, value)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        });
+        let call = grpc::Call {
+            url,
+            headers: headers.collect::<HeaderMap>(),
+            message: write(asked, params),
+            within_ms: ANSWER_LIMIT.as_millis() as u64,
+            bytes_max: ANSWER_BYTES_MAX,
+        };
+        let answer = grpc::call(&self.http, call).await;
+        let mut answer = answer.map_err(|error| self.unanswered(error))?;
+        let status = answer.status().as_u16();
+        let (mut bodies, mut text) = (Vec::new(), String::new());
+        if !answer.is_grpc() {
+            let (kind, body) = (String::new(), Value::Null);
+            return Ok(Answer { status, kind, text, body, ended: None });
+        }
+        while let Some(message) = answer.message().await.map_err(|broken| self.broken(broken))? {
+            let read = to_json(answered, &message, DEPTH_MAX);
+            let read = read.map_err(|why| self.not_a2a(&format!("a message is none: {why}")))?;
+            text.push_str(&format!("data: {}\n\n", json!(read)));
+            bodies.push(Value::Object(read));
+        }
+        let header = |name: &str| answer.ending()?.get(name)?.to_str().ok();
+        let ended = Status::of_headers(header);
+        let ended = ended.map_err(|why| self.not_a2a(&format!("its status is none: {why}")))?;
+        let body = bodies.into_iter().next().unwrap_or_default();
+        Ok(Answer { status, kind: GRPC_TYPE.to_owned(), text, body, ended: Some(ended) })
     }
 
     fn rest_url(&self, operation: &Operation, params: &mut Map<String, Value>) -> Url {
@@ -193,25 +297,50 @@ impl Line {
         let bytes = match collect(&mut response, ANSWER_BYTES_MAX).await {
             Ok(bytes) => bytes,
             Err(Unread::Lost(error)) => return Err(self.unanswered(error)),
-            Err(Unread::TooLarge) => {
-                let what = format!("`{}` answered more than {ANSWER_BYTES_MAX} bytes", self.url);
-                return Err(Failure::new(Exit::Upstream, "too_large", what));
-            }
+            Err(Unread::TooLarge) => return Err(self.too_large()),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or_default();
-        Ok(Answer { status, kind: kind.trim().to_ascii_lowercase(), text, body })
+        let kind = kind.trim().to_ascii_lowercase();
+        Ok(Answer { status, kind, text, body, ended: None })
     }
 
     fn unanswered(&self, error: reqwest::Error) -> Failure {
+        self.unreachable(&outbound::words::reasons(&error.without_url()))
+    }
+
+    fn broken(&self, broken: Broken) -> Failure {
+        match broken {
+            Broken::TooLarge => self.too_large(),
+            Broken::Lost(error) => self.unanswered(error),
+            Broken::CutOff => self.unreachable("the answer has no end"),
+            Broken::Malformed(why) => self.not_a2a(why),
+        }
+    }
+
+    fn too_large(&self) -> Failure {
+        let what = format!("`{}` answered more than {ANSWER_BYTES_MAX} bytes", self.url);
+        Failure::new(Exit::Upstream, "too_large", what)
+    }
+
+    fn not_a2a(&self, why: &str) -> Failure {
+        let what = format!("what `{}` answered is not A2A: {why}", self.url);
+        Failure::new(Exit::Upstream, "not_a2a", what)
+    }
+
+    fn unreachable(&self, why: &str) -> Failure {
         let origin = self.url.origin().ascii_serialization();
-        let why = outbound::words::reasons(&error.without_url());
         Failure::new(Exit::Unreachable, "unreachable", format!("no answer from `{origin}`: {why}"))
             .hint("check its address, and that it runs")
     }
 
     /// The result of an operation, or the error that the agent says.
     pub(super) fn result(&self, answer: &Answer) -> Result<Value, A2aError> {
+        match &answer.ended {
+            Some(ended) if ended.code == 0 => return Ok(answer.body.clone()),
+            Some(ended) => return Err(ended.error()),
+            None => {}
+        }
         let error = answer.body.get("error").filter(|error| error.is_object());
         match (self.binding, error) {
             // A caller that is refused learns it by the status.
@@ -219,7 +348,7 @@ impl Line {
                 Err(A2aError::of_rest(answer.status, &answer.body))
             }
             (Binding::Rpc, Some(error)) => Err(A2aError::of_rpc(error)),
-            (Binding::Rest, _) if !(200..300).contains(&answer.status) => {
+            (Binding::Rest | Binding::Grpc, _) if !(200..300).contains(&answer.status) => {
                 Err(A2aError::of_rest(answer.status, &answer.body))
             }
             (Binding::Rpc, None) => answer.body.get("result").cloned().ok_or_else(|| {
@@ -227,6 +356,10 @@ impl Line {
                 A2aError::new(ErrorKind::InvalidAgentResponse, what)
             }),
             (Binding::Rest, _) => Ok(answer.body.clone()),
+            (Binding::Grpc, _) => {
+                let what = "the answer is not of gRPC";
+                Err(A2aError::new(ErrorKind::InvalidAgentResponse, what))
+            }
         }
     }
 }

@@ -90,11 +90,11 @@ async fn line(args: &TasksArgs, context: &Context) -> Result<Line> {
     let mut interfaces = card.supported_interfaces.iter();
     let spoken = interfaces.find_map(|one| Some((one, binding_of(one)?)));
     let Some((interface, binding)) = spoken else {
-        let what = "it has no interface of A2A 1.0 over JSON-RPC or HTTP with JSON";
+        let what = "it has no interface of A2A 1.0 over JSON-RPC, HTTP with JSON or gRPC";
         return Err(Failure::new(Exit::Upstream, "not_spoken", what)
             .hint("tasks can be listed since 1.0 only"));
     };
-    let url = upstreams::permitted_address(&config, &interface.url).map_err(|why| {
+    let url = upstreams::permitted_address(&config, &interface.address()).map_err(|why| {
         Failure::new(Exit::Upstream, "AddressNotAllowed", why).hint("`--allow-private` goes there")
     })?;
     Line::open(binding, url, &interface.tenant, args.agent.filled_headers(context)?)

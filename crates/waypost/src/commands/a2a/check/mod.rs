@@ -80,7 +80,7 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
             report.unknown("5.1", "all interfaces do the same", "it is not spoken here");
             continue;
         };
-        let url = upstreams::permitted_address(config, &interface.url);
+        let url = upstreams::permitted_address(config, &interface.address());
         let url = url.map_err(|why| {
             Failure::new(Exit::Upstream, "AddressNotAllowed", why).hint("see `--allow-private`")
         })?;
@@ -92,7 +92,7 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
     }
     if !is_talked_to {
         report.interface = String::new();
-        let why = "no interface of 1.0 over JSON-RPC or HTTP with JSON";
+        let why = "no interface of 1.0 over JSON-RPC, HTTP with JSON or gRPC";
         report.unknown("3.1", "the operations are as specified", why);
     }
     Ok(report)

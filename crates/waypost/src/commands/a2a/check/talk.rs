@@ -4,7 +4,8 @@
 use super::finding::{Report, none_of};
 use super::task_rules;
 use crate::commands::a2a::line::{
-    Answer, Binding, CANCEL, EXTENDED_CARD, GET, LIST, Line, SEND, STREAM, SUBSCRIBE, WEBHOOKS,
+    Answer, Binding, CANCEL, EXTENDED_CARD, GET, GRPC_TYPE, LIST, Line, SEND, STREAM, SUBSCRIBE,
+    WEBHOOKS,
 };
 use crate::exit::Result;
 use engine::system::clock::SystemEntropy;
@@ -16,6 +17,7 @@ use wire::a2a::task::TaskState;
 
 /// A task that nobody has.
 const NO_TASK: &str = "waypost-check-no-such-task";
+const SSE_RULE: &str = "a stream has the type `text/event-stream`";
 /// A version that nobody speaks.
 const NO_VERSION: &str = "99.0";
 
@@ -57,6 +59,7 @@ impl Talk<'_> {
         let info = self.info(unknown);
         match self.line.binding {
             Binding::Rest => report.must("11.6", "errors of A2A carry an ErrorInfo", info),
+            Binding::Grpc => report.must("10.6", "errors of A2A carry an ErrorInfo", info),
             Binding::Rpc => report.should("9.5", "errors of A2A carry an ErrorInfo", info),
         }
         let cancel = self.line.call(&CANCEL, &json!({"id": NO_TASK})).await?;
@@ -87,7 +90,7 @@ impl Talk<'_> {
             self.capabilities;
         if *push_notifications != Some(true) {
             let params = match self.line.binding {
-                Binding::Rpc => json!({"taskId": NO_TASK}),
+                Binding::Rpc | Binding::Grpc => json!({"taskId": NO_TASK}),
                 Binding::Rest => json!({"id": NO_TASK}),
             };
             let answer = self.line.call(&WEBHOOKS, &params).await?;
@@ -194,7 +197,8 @@ impl Talk<'_> {
         };
         let tasks: Vec<&Value> = list["tasks"].as_array().into_iter().flatten().collect();
         let mut wrong = Vec::new();
-        if !list["nextPageToken"].is_string() {
+        // What is empty is not sent over gRPC.
+        if self.line.binding != Binding::Grpc && !list["nextPageToken"].is_string() {
             wrong.push("there is no `nextPageToken`".to_owned());
         }
         if !tasks.iter().any(|task| task["id"] == id) {
@@ -253,15 +257,16 @@ impl Talk<'_> {
 
     async fn stream(&self, report: &mut Report) -> Result<()> {
         let answer = self.line.call(&STREAM, &self.sending(json!({}))).await?;
-        let held = match answer.kind.as_str() {
-            "text/event-stream" => Ok(()),
-            other => Err(format!("it is `{other}`")),
+        let (section, rule, kind) = match self.line.binding {
+            Binding::Rpc => ("9.4.2", SSE_RULE, "text/event-stream"),
+            Binding::Rest => ("11.7", SSE_RULE, "text/event-stream"),
+            Binding::Grpc => ("10.7", "a stream is one of gRPC", GRPC_TYPE),
         };
-        let section = match self.line.binding {
-            Binding::Rpc => "9.4.2",
-            Binding::Rest => "11.7",
+        let held = match answer.kind == kind {
+            true => Ok(()),
+            false => Err(format!("it is `{}`", answer.kind)),
         };
-        report.must(section, "a stream has the type `text/event-stream`", held);
+        report.must(section, rule, held);
         let events = task_rules::events(&answer.text, self.line.binding == Binding::Rpc);
         let begun = events.as_ref().ok().and_then(|events| events.first()?["task"]["id"].as_str());
         if let Some(id) = begun {
@@ -291,18 +296,24 @@ impl Talk<'_> {
             Err(_) if self.line.binding == Binding::Rest && answer.status != kind.http() => {
                 Err(format!("its status is {} and not {}", answer.status, kind.http()))
             }
-            Err(_) => Ok(()),
+            Err(_) => match &answer.ended {
+                Some(ended) if ended.name() != kind.status() => {
+                    Err(format!("its status is {} and not {}", ended.name(), kind.status()))
+                }
+                _ => Ok(()),
+            },
             Ok(result) => Err(format!("it answered {}", short(&result))),
         }
     }
 
     /// Whether an error says which it is.
     fn info(&self, answer: &Answer) -> Result<(), String> {
-        let member = match self.line.binding {
-            Binding::Rpc => "data",
-            Binding::Rest => "details",
+        let of_status = json!(answer.ended.as_ref().map(|ended| &ended.details));
+        let (member, details) = match self.line.binding {
+            Binding::Rpc => ("data", &answer.body["error"]["data"]),
+            Binding::Rest => ("details", &answer.body["error"]["details"]),
+            Binding::Grpc => ("details", &of_status),
         };
-        let details = &answer.body["error"][member];
         let mut all = details.as_array().into_iter().flatten();
         match all.any(|detail| detail["@type"] == ERROR_INFO && detail["reason"].is_string()) {
             true => Ok(()),

@@ -1,0 +1,267 @@
+//! gRPC alone: what goes with a call, which addresses are gone to, how each status is understood,
+//! and agents whose answers are broken on purpose.
+
+use crate::house::{CALL_MS, House, agent, nothing, texts};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use kernel::tool::call::{HowFar, ToolError};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::Duration;
+use testkit::servers::a2a::AgentServer;
+use tokio::net::{TcpListener, TcpStream};
+use upstreams::{A2aConfig, RestAuth};
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::proto::schema;
+use wire::a2a::proto::status::{HEADER_DETAILS, HEADER_STATUS, Status};
+use wire::a2a::proto::write;
+use wire::a2a::{ASKS_EXTENSION, HOPS, SKILLS_EXTENSION};
+
+const QUICK: Duration = Duration::from_millis(300);
+
+/// What an agent answers to every call.
+#[derive(Clone)]
+struct Script {
+    status: u16,
+    kind: &'static str,
+    head: HeaderMap,
+    bytes: Vec<u8>,
+    end: End,
+}
+
+/// How an answer ends.
+#[derive(Clone)]
+enum End {
+    /// With these trailers.
+    Trailers(HeaderMap),
+    /// Without a word.
+    Silence,
+    /// It is broken off.
+    Reset,
+}
+
+fn script(bytes: Vec<u8>, end: End) -> Script {
+    Script { status: 200, kind: "application/grpc", head: HeaderMap::new(), bytes, end }
+}
+
+fn headers(status: &Status) -> HeaderMap {
+    let pairs = status.headers().into_iter().map(|(name, value)| {
+        (HeaderName::from_static(name), HeaderValue::try_from(value).unwrap())
+    });
+    pairs.collect()
+}
+
+fn success() -> End {
+    End::Trailers(headers(&Status::default()))
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[0][..], &length[..], message].concat()
+}
+
+/// A task that is over, in its frame.
+fn done() -> Vec<u8> {
+    let task = json!({"task": {"id": "t", "contextId": "c", "status": {
+        "state": "TASK_STATE_COMPLETED"}}});
+    framed(&write(&schema::SEND_MESSAGE_RESPONSE, &task))
+}
+
+/// An agent that answers so, whatever it is asked.
+async fn serve(script: Script) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(talk(stream, script.clone()));
+        }
+    });
+    address
+}
+
+async fn talk(stream: TcpStream, script: Script) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        tokio::spawn(play(request, respond, script.clone()));
+    }
+}
+
+/// A client may have left at any point: then nothing is to be sent.
+async fn play(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, script: Script) {
+    let mut body = request.into_body();
+    while let Some(Ok(piece)) = body.data().await {
+        let _ = body.flow_control().release_capacity(piece.len());
+    }
+    let Script { status, kind, head, bytes, end } = script;
+    let mut response = Response::builder().status(status).header("content-type", kind);
+    response.headers_mut().unwrap().extend(head);
+    let is_last = matches!(end, End::Silence);
+    let is_bare = bytes.is_empty() && is_last;
+    let Ok(mut sending) = respond.send_response(response.body(()).unwrap(), is_bare) else {
+        return;
+    };
+    if is_bare {
+        return;
+    }
+    let _ = sending.send_data(bytes.into(), is_last);
+    match end {
+        End::Trailers(trailers) => drop(sending.send_trailers(trailers)),
+        End::Silence => {}
+        End::Reset => sending.send_reset(Reason::INTERNAL_ERROR),
+    }
+}
+
+/// The settings of an agent whose card names only this.
+fn grpc_at(address: &str) -> A2aConfig {
+    let server = AgentServer::start(QUICK);
+    let mut card = server.card();
+    card["supportedInterfaces"] = json!([{"url": address, "protocolBinding": "GRPC",
+        "protocolVersion": "1.0"}]);
+    server.serve_card(card);
+    agent(&server.url())
+}
+
+/// How a message to such an agent fails.
+async fn failed(script: Script) -> ToolError {
+    let mut config = grpc_at(&serve(script).await.to_string());
+    config.allow_private = true;
+    let house = House::open(config).await;
+    house.follow(1, "hello", nothing).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_call_has_its_metadata_its_deadline_and_its_hops() {
+    let server = AgentServer::start(QUICK);
+    let mut card = server.card();
+    card["supportedInterfaces"] = json!([
+        {"url": "https://a.test/", "protocolBinding": "GRPC", "protocolVersion": "0.3"},
+        {"url": server.url(), "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        {"url": format!("{}/rpc", server.url()), "protocolBinding": "JSONRPC",
+            "protocolVersion": "1.0"}]);
+    card["capabilities"]["extensions"] =
+        json!([{"uri": SKILLS_EXTENSION}, {"uri": ASKS_EXTENSION}]);
+    server.serve_card(card);
+    let mut config = agent(&server.url());
+    config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+    let house = House::open(config).await;
+    let done = house.follow(1, "tck-complete-task", nothing).await.unwrap();
+    assert_eq!(texts(&done), ["done"]);
+    let asked = server.asked().pop().unwrap();
+    let extensions = format!("{SKILLS_EXTENSION},{ASKS_EXTENSION}");
+    let timeout = format!("{CALL_MS}m");
+    assert_eq!(asked.line, "POST /grpc", "the first that we speak is chosen");
+    for (name, value) in [
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("a2a-version", "1.0"),
+        ("a2a-extensions", extensions.as_str()),
+        ("authorization", "Bearer hunter2-secret"),
+        ("grpc-accept-encoding", "identity"),
+        ("grpc-timeout", timeout.as_str()),
+    ] {
+        assert_eq!(asked.header(name), Some(value), "{name}");
+    }
+    assert_eq!(asked.body["params"]["message"]["metadata"][HOPS], json!(1), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_card_leads_to_no_private_address_over_grpc_either() {
+    let address = serve(script(done(), success())).await;
+    for named in [address.to_string(), format!("http://{address}"), "localhost:9".to_owned()] {
+        let (name, told) = House::open(grpc_at(&named)).await.fault();
+        assert!(name == "AddressNotAllowed" && told.contains("allow_private"), "{name}: {told}");
+    }
+    let mut config = grpc_at(&address.to_string());
+    config.allow_private = true;
+    let house = House::open(config.clone()).await;
+    house.follow(1, "hello", nothing).await.unwrap();
+    config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+    let (name, told) = House::open(config).await.fault();
+    assert!(name == "AddressNotAllowed" && told.contains("origin"), "{name}: {told}");
+}
+
+#[tokio::test]
+async fn a_broken_answer_is_a_fault_with_its_name_and_the_outcome_is_unknown() {
+    let (done, half) = (done(), done().len() / 2);
+    for (what, script, name) in [
+        ("an unknown flag", script(b"\x07\0\0\0\x01a".to_vec(), success()), "UpstreamNotA2a"),
+        ("a compressed message", script(b"\x01\0\0\0\x01a".to_vec(), success()), "UpstreamNotA2a"),
+        ("no protobuf", script(framed(b"\xff\xff\xff"), success()), "UpstreamNotA2a"),
+        ("two messages", script([&done[..], &done[..]].concat(), success()), "UpstreamNotA2a"),
+        ("no message", script(Vec::new(), success()), "UpstreamNotA2a"),
+        ("no task", script(framed(b""), success()), "UpstreamNotA2a"),
+        ("a great length", script(b"\0\x7f\xff\xff\xff".to_vec(), success()), "OutputTooLarge"),
+        ("a great message", script(framed(&[0; 1_000_001]), success()), "OutputTooLarge"),
+        ("half a message", script(done[..half].to_vec(), End::Silence), "AnswerLost"),
+        ("no status", script(done.clone(), End::Silence), "AnswerLost"),
+        ("nothing at all", script(Vec::new(), End::Silence), "AnswerLost"),
+        ("a reset", script(done[..half].to_vec(), End::Reset), "AnswerLost"),
+    ] {
+        let error = failed(script).await;
+        assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Unknown, name), "{what}");
+        assert_eq!(error.fault.passing, name == "AnswerLost", "{what}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_status_says_what_it_is() {
+    let unsupported = A2aError::new(ErrorKind::UnsupportedOperation, "not now");
+    let named = |name: &str| Status::named(name, "not now");
+    for (status, name, how, is_passing) in [
+        (Status::of(&unsupported), "UpstreamError", HowFar::Failed, false),
+        (named("UNAUTHENTICATED"), "UpstreamUnauthorized", HowFar::Failed, false),
+        (named("PERMISSION_DENIED"), "UpstreamForbidden", HowFar::Failed, false),
+        (named("INVALID_ARGUMENT"), "UpstreamError", HowFar::Failed, false),
+        (named("INTERNAL"), "UpstreamError", HowFar::Failed, false),
+        (named("RESOURCE_EXHAUSTED"), "UpstreamError", HowFar::Failed, true),
+        (named("UNAVAILABLE"), "UpstreamError", HowFar::Failed, true),
+        (named("DEADLINE_EXCEEDED"), "UpstreamError", HowFar::Unknown, true),
+    ] {
+        let first = Script { head: headers(&status), ..script(Vec::new(), End::Silence) };
+        let last = script(Vec::new(), End::Trailers(headers(&status)));
+        for script in [first, last] {
+            let error = failed(script).await;
+            let found = (error.fault.name.as_str(), error.how, error.fault.passing);
+            assert_eq!(found, (name, how, is_passing), "{status:?}");
+            assert!(error.fault.message.contains("not now"), "{error:?}");
+        }
+    }
+    let mut head = headers(&named("UNAUTHENTICATED"));
+    head.insert(HEADER_DETAILS, HeaderValue::from_static("////"));
+    let error = failed(Script { head, ..script(Vec::new(), End::Silence) }).await;
+    assert_eq!(error.fault.name, "UpstreamUnauthorized", "details do not hide the status");
+}
+
+#[tokio::test]
+async fn what_is_not_of_grpc_is_understood_by_its_status_of_http() {
+    for (status, name, how) in [
+        (200, "UpstreamNotA2a", HowFar::Unknown),
+        (401, "UpstreamUnauthorized", HowFar::Failed),
+        (404, "HttpStatus", HowFar::Failed),
+        (502, "HttpStatus", HowFar::Unknown),
+    ] {
+        let page = script(b"<html>".to_vec(), End::Silence);
+        let error = failed(Script { status, kind: "text/html", ..page }).await;
+        assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_repeats_no_credential() {
+    let mut status = Status::named("INTERNAL", "I know hunter2-secret");
+    status.details =
+        vec![json!({"@type": wire::a2a::error::ERROR_INFO, "reason": "hunter2-secret",
+        "domain": "a.test"})];
+    let head = headers(&status);
+    assert!(head.contains_key(HEADER_STATUS) && head.contains_key(HEADER_DETAILS));
+    let address = serve(Script { head, ..script(Vec::new(), End::Silence) }).await;
+    let mut config = grpc_at(&address.to_string());
+    config.origin = Some(format!("http://{address}"));
+    config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+    let house = House::open(config).await;
+    let error = house.follow(1, "hello", nothing).await.unwrap_err();
+    assert!(error.fault.message.contains("I know ***"), "{error:?}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+}

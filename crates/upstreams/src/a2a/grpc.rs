@@ -1,0 +1,105 @@
+//! An operation over gRPC. Its parameters are those of JSON, written by the shape of its request,
+//! and its answer is read into the same JSON that other bindings have. What we show of ourselves is
+//! taken out of it.
+
+use super::exchange::{Reply, Request, Way};
+use bytes::Bytes;
+use kernel::tool::call::ToolError;
+use outbound::answer::Effect;
+use outbound::grpc::{self, Answer, Broken};
+use outbound::redaction::Hidden;
+use outbound::trace::traced;
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::Value;
+use wire::a2a::proto::schema::Shape;
+use wire::a2a::proto::status::{HEADER_DETAILS, Status};
+use wire::a2a::proto::{to_json, write};
+
+/// How deep an answer nests at most, as in JSON.
+const DEPTH_MAX: usize = 128;
+
+/// What was read of an answer.
+enum Read {
+    /// Its message, if it has one, up to the status.
+    Message(Option<Bytes>),
+    /// It is not as gRPC has it.
+    Malformed(&'static str),
+}
+
+impl Way {
+    /// Sends a call once and reads its answer, however it ended.
+    pub(super) async fn call(
+        &self,
+        request: Request<'_>,
+        (asked, answered): (&Shape, &Shape),
+        within_ms: u64,
+    ) -> Result<Reply, ToolError> {
+        let Request { url, headers, body, effect, bytes_max, trace, .. } = request;
+        let headers = headers.into_iter();
+        let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        let shown = self.shown().await?;
+        let (url, mut headers) = shown.added(&url, &headers.collect::<HeaderMap>());
+        traced(&mut headers, trace);
+        let message = write(asked, &body);
+        let call = grpc::Call { url, headers, message, within_ms, bytes_max };
+        let answer = grpc::call(self.http2.client()?, call).await;
+        let mut answer = answer.map_err(|error| self.unanswered(error, effect))?;
+        let mut reply = Reply {
+            status: answer.status().as_u16(),
+            body: Value::Null,
+            told: String::new(),
+            ended: None,
+        };
+        if !answer.is_grpc() {
+            return Ok(reply);
+        }
+        let message = match self.single(&mut answer, effect, bytes_max).await? {
+            Read::Message(message) => message,
+            Read::Malformed(why) => return Ok(Reply { told: why.to_owned(), ..reply }),
+        };
+        let ended = ended(&answer, shown.hidden());
+        if let ("UNAUTHENTICATED", Some(tokens)) = (ended.name(), &self.tokens) {
+            tokens.forget();
+        }
+        reply.ended = Some(ended);
+        match message.map(|message| to_json(answered, &message, DEPTH_MAX)) {
+            Some(Ok(members)) => reply.body = Value::Object(members),
+            Some(Err(why)) => reply.told = shown.hidden().told(&why.to_string()),
+            None => {}
+        }
+        shown.hidden().mask(&mut reply.body);
+        Ok(reply)
+    }
+
+    /// The one message of an answer, read to its end.
+    async fn single(
+        &self,
+        answer: &mut Answer,
+        effect: Effect,
+        bytes_max: usize,
+    ) -> Result<Read, ToolError> {
+        let mut message = None;
+        loop {
+            match answer.message().await {
+                Ok(None) => return Ok(Read::Message(message)),
+                Ok(next) if message.is_none() => message = next,
+                Ok(Some(_)) => return Ok(Read::Malformed("several messages came, and not one")),
+                Err(Broken::Malformed(why)) => return Ok(Read::Malformed(why)),
+                Err(Broken::TooLarge) => return Err(self.too_large(bytes_max, effect)),
+                Err(Broken::Lost(error)) => return Err(self.unanswered(error, effect)),
+                Err(Broken::CutOff) => return Err(self.lost("the answer has no end", effect)),
+            }
+        }
+    }
+}
+
+/// How the call ended. Details that cannot be read are left out: the status itself counts.
+fn ended(answer: &Answer, hidden: &Hidden) -> Status {
+    let header = |name: &str| answer.ending()?.get(name)?.to_str().ok();
+    let whole = Status::of_headers(header);
+    let bare = |_| Status::of_headers(|name| header(name).filter(|_| name != HEADER_DETAILS));
+    let mut status = whole.or_else(bare).unwrap_or_else(|_| Status::named("UNKNOWN", ""));
+    status.message = hidden.told(&status.message);
+    status.details.iter_mut().for_each(|detail| hidden.mask(detail));
+    status
+}
