@@ -22,6 +22,8 @@ const NODE: &str = "a2a_node";
 const LISTENING: &str = "agent listening on ";
 /// Their cards, one for each way to talk to them.
 const CARDS: &[&str] = &["rpc", "rest", "old-rpc", "old-rest"];
+/// The card of an agent that is reached over gRPC only: the one of the Python SDK.
+const GRPC_CARD: &str = "grpc";
 /// The agent of AgentVault's server SDK, and its card.
 const VAULT: &str = "agentvault";
 const VAULT_CARD: &str = "vault";
@@ -150,19 +152,25 @@ fn agents(
     let mut settings = entry(VAULT, &other.url, VAULT_CARD);
     let mut command = Command::new(&languages.python);
     for Agent { language, server } in &agents {
-        for card in CARDS {
+        for card in cards(*language) {
             settings.push_str(&entry(&named(language, card), &server.url, card));
         }
     }
     let server = product::start(target, folder, &settings, "{}")?;
     command.arg(languages.scripts.join("check.py")).arg(&server.url);
     for Agent { language, .. } in &agents {
-        command.args(CARDS.iter().map(|card| named(language, card)));
+        command.args(cards(*language).map(|card| named(language, card)));
     }
     command.arg(VAULT);
     let checked = passed("a caller of agents", &mut command, &folder.join("check.log"));
     // The agents go with their values: they have nothing to say at their end.
     server.stop_after(checked)
+}
+
+/// The cards of the agent in this language.
+fn cards(language: &'static str) -> impl Iterator<Item = &'static str> {
+    let grpc = (language == "python").then_some(GRPC_CARD);
+    CARDS.iter().copied().chain(grpc)
 }
 
 /// What an agent with this card is called.
@@ -172,7 +180,9 @@ fn named(language: &str, card: &str) -> String {
 
 /// What `waypost.toml` says of an agent.
 fn entry(name: &str, url: &str, card: &str) -> String {
-    format!("[a2a.agents.{name}]\ncard = \"{url}/cards/{card}.json\"\n")
+    // gRPC has a port of its own, which is as private as all of this machine's.
+    let more = if card == GRPC_CARD { "allow_private = true\n" } else { "" };
+    format!("[a2a.agents.{name}]\ncard = \"{url}/cards/{card}.json\"\n{more}")
 }
 
 fn passed(name: &str, command: &mut Command, log: &Path) -> Result<(), Failure> {
@@ -191,5 +201,7 @@ mod tests {
         let wanted = "[a2a.agents.node_old_rest]\n\
             card = \"http://127.0.0.1:8/cards/old-rest.json\"\n";
         assert_eq!(entry(&name, "http://127.0.0.1:8", "old-rest"), wanted);
+        assert_eq!(cards("node").count() + 1, cards("python").count());
+        assert!(entry("a", "http://127.0.0.1:8", GRPC_CARD).ends_with("allow_private = true\n"));
     }
 }

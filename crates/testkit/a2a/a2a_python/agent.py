@@ -3,8 +3,8 @@
 usage: agent.py
 
 It prints where it listens, and ends when its standard input does. Its cards are at `/cards/NAME.json`,
-each with one interface: `rpc` and `rest` of 1.0, `old-rpc` and `old-rest` of 0.3. It does what the
-first words of a message say.
+each with one interface: `rpc`, `rest` and `grpc` of 1.0, `old-rpc` and `old-rest` of 0.3. gRPC has a
+port of its own. It does what the first words of a message say.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 
+import grpc
 import uvicorn
 from a2a.helpers import (
     get_message_text,
@@ -22,10 +23,10 @@ from a2a.helpers import (
     new_text_part,
 )
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, a2a_pb2_grpc
 from starlette.applications import Starlette
 
 LONG_S = 3
@@ -36,6 +37,7 @@ INTERFACES = {
     "rest": ("/rest", "HTTP+JSON", "1.0"),
     "old-rpc": ("/rpc", "JSONRPC", "0.3"),
     "old-rest": ("/rest", "HTTP+JSON", "0.3"),
+    "grpc": ("", "GRPC", "1.0"),
 }
 
 
@@ -99,9 +101,10 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def card(base, name):
+def card(base, grpc_place, name):
     path, binding, version = INTERFACES[name]
-    interface = AgentInterface(url=base + path, protocol_binding=binding, protocol_version=version)
+    url = grpc_place if binding == "GRPC" else base + path
+    interface = AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
     skill = AgentSkill(id="echo", name="Echo", description="Repeats what you say", tags=["test"])
     return AgentCard(
         name=f"Python {name}",
@@ -115,9 +118,9 @@ def card(base, name):
     )
 
 
-def application(base):
-    """All of it, to be served at this address."""
-    cards = {name: card(base, name) for name in INTERFACES}
+def application(base, service, grpc_place):
+    """All of it, to be served at this address, and by this service of gRPC at its own."""
+    cards = {name: card(base, grpc_place, name) for name in INTERFACES}
     whole = AgentCard()
     whole.CopyFrom(cards["rpc"])
     for name in list(INTERFACES)[1:]:
@@ -125,6 +128,7 @@ def application(base):
     handler = DefaultRequestHandler(
         agent_executor=Agent(), task_store=InMemoryTaskStore(), agent_card=whole
     )
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), service)
     routes = create_agent_card_routes(whole)
     for name, one in cards.items():
         routes += create_agent_card_routes(one, card_url=f"/cards/{name}.json")
@@ -138,14 +142,21 @@ def end_with_parent():
     os._exit(0)
 
 
-def main():
+async def serve():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    server = uvicorn.Server(uvicorn.Config(application(base), log_level="warning"))
+    service = grpc.aio.server()
+    grpc_place = f"127.0.0.1:{service.add_insecure_port('127.0.0.1:0')}"
+    config = uvicorn.Config(application(base, service, grpc_place), log_level="warning")
+    await service.start()
     print(f"agent listening on {base}", flush=True)
-    asyncio.run(server.serve(sockets=[listener]))
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def main():
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    asyncio.run(serve())
 
 
 if __name__ == "__main__":
