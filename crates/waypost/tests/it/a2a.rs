@@ -104,6 +104,34 @@ fn the_tasks_of_a_waypost_server_are_listed_and_its_questions_answered() {
 }
 
 #[test]
+fn an_agent_that_speaks_only_grpc_is_talked_to_and_its_tasks_are_listed() {
+    let around = tempfile::tempdir().unwrap();
+    let shop = around.path().join("shop");
+    waypost(around.path(), &["init", "shop"]).code(0);
+    let settings = fs::read_to_string(shop.join("waypost.toml")).unwrap();
+    write(&shop, &[("waypost.toml", &format!("{settings}\n[a2a]\nexpose = [\"hello/*\"]\n"))]);
+    let server = Server::of_project(&shop);
+    let mut card = waypost(&shop, &["--json", "a2a", "card", &server.url]).code(0).json();
+    let interfaces = card["supportedInterfaces"].as_array_mut().unwrap();
+    interfaces.retain(|interface| interface["protocolBinding"] == "GRPC");
+    write(&shop, &[("grpc.json", &card.to_string())]);
+    let a2a = |command: &str, words: &[&str]| {
+        let begin = ["--json", "a2a", command, "grpc.json", "--allow-private"];
+        waypost(&shop, &[&begin[..], words].concat())
+    };
+    let asked = a2a("send", &["--skill", "hello/greet", "--data", "{}"]).code(3).json();
+    let task = asked["task"]["id"].as_str().unwrap().to_owned();
+    let listed = a2a("tasks", &[]).code(0).json();
+    assert_eq!(listed["items"][0]["id"], json!(task), "{listed}");
+    let done = a2a("send", &["Ann", "--task", &task]).code(0).json();
+    assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    let report = a2a("check", &["--skill", "hello/greet", "--data", "{}"]).json();
+    assert!(wrong(&report).is_empty(), "{report}");
+    waypost(&shop, &["a2a", "tasks", "grpc.json"]).code(5).says("allow-private");
+    assert_eq!(server.stop().0.code, Some(0));
+}
+
+#[test]
 fn an_agent_is_added_to_the_settings() {
     let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
     let place = folder.path();
