@@ -335,6 +335,8 @@ fn permitted(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
 
     #[test]
     fn certificates_are_needed_only_where_something_is_encrypted() {
@@ -346,6 +348,29 @@ mod tests {
         };
         assert_eq!(of("http://a.test/"), Certificates::Unread);
         assert_eq!(of("https://a.test/"), Certificates::Required);
+    }
+
+    /// What a client offers to speak over TLS, as it stands in its first message.
+    #[tokio::test]
+    async fn a_client_offers_its_version_of_http_and_no_other() {
+        let newer = (ClientOptions::default().http2(), &b"\0\x10\0\x05\0\x03\x02h2"[..]);
+        let older = (ClientOptions::default(), &b"\0\x10\0\x0b\0\x09\x08http/1.1"[..]);
+        for (options, offer) in [newer, older] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("https://{}/", listener.local_addr().unwrap());
+            let client = options.build().unwrap();
+            let greeted = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut hello = vec![0; 16 * 1024];
+                let length = stream.read(&mut hello).await.unwrap();
+                hello.truncate(length);
+                hello
+            };
+            // It is closed before anything is answered.
+            let (hello, sent) = tokio::join!(greeted, client.get(url).send());
+            assert!(hello.windows(offer.len()).any(|bytes| bytes == offer), "{hello:?}");
+            assert!(sent.is_err());
+        }
     }
 
     #[test]
