@@ -117,8 +117,11 @@ async def progress(client, name, answers):
 
 
 async def asked(client, name):
-    """The SDK 1.x of TypeScript drops a question while the stream that carries it is not open, and
-    its tool then hangs: such a call is made once more, and said so."""
+    """The SDK 1.x of TypeScript (`send` in `webStandardStreamableHttp.js`) asks on the stream that is
+    opened with GET, and drops a question while there is no such stream; its tool then hangs until the
+    call times out. Waypost opens the stream before the first call of a session, but the stream may be
+    lost later, or the machine may be so busy that it is not answered within the two seconds that a
+    call waits for it. Such a call is made once more, and that is printed."""
     result = await client.call_tool(f"{name}.ask", {})
     if result.is_error and name.startswith("ts_legacy") and "Timeout" in text_of(result):
         print(f"again {name}: a question was not heard")

@@ -19,7 +19,7 @@ pub(super) const JSON: &str = "application/json";
 /// The type of a stream of messages.
 pub(super) const EVENTS: &str = "text/event-stream";
 /// The method of most requests.
-const CALL: &str = "tools/call";
+pub(super) const CALL: &str = "tools/call";
 const BOTH: &str = "application/json, text/event-stream";
 
 /// Names that most requests say. What is static need not be read letter by letter each time.

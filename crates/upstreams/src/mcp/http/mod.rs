@@ -83,6 +83,9 @@ impl HttpLine {
 
     async fn ask(&self, request: Outgoing) -> Result<Replies> {
         let shared = &self.shared;
+        if request.method == headers::CALL {
+            shared.hears_news().await;
+        }
         shared.check_open()?;
         let begins = request.method == INITIALIZE;
         if begins {
@@ -195,6 +198,7 @@ impl HttpLine {
         let turn = shared.turn();
         let begins = shared.agreed().begin_listening();
         if let Some(manner) = begins {
+            shared.opens_news();
             let listening = news::listen(shared.clone(), manner, turn);
             shared.parts.spawn.task("mcp news", Box::pin(listening));
         }

@@ -19,6 +19,7 @@ const STEADY_MS: u64 = 10_000;
 /// Listens until this turn is over, or the other side has no such stream.
 pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
     select(pin!(listen_on(&shared, &manner)), pin!(shared.turned(turn))).await;
+    shared.opened_news();
 }
 
 /// All that came on a stream was passed on.
@@ -35,7 +36,9 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
     // How often in a row there was no stream, or one that ended soon and brought nothing.
     let (mut failures, mut in_vain) = (0, 0);
     loop {
-        let wait_ms = match open(shared, manner, &place).await {
+        let opened = open(shared, manner, &place).await;
+        shared.opened_news();
+        let wait_ms = match opened {
             Ok(mut stream) => {
                 failures = 0;
                 let since = parts.clock.now();

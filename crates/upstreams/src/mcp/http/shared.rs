@@ -9,9 +9,12 @@ use super::response::Response;
 use super::stream::EventStream;
 use super::waiting::Waiting;
 use crate::RemoteParts;
+use futures::future::select;
 use kernel::tool::call::HowFar;
+use kernel::values::ids::Millis;
 use outbound::sse::StreamPlace;
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{self, Id};
@@ -22,6 +25,9 @@ const NEWS_MAX: usize = 64;
 const CLOSED: u64 = u64::MAX;
 /// How long a cancellation may take to be sent.
 const CANCEL_MS: u64 = 5_000;
+/// How long the calls of a new session wait until its stream of news is answered. Some servers keep
+/// the head of that answer back until there is news.
+const OPENING_MS: u64 = 2_000;
 
 /// What is shared.
 pub(super) struct Shared {
@@ -34,6 +40,8 @@ pub(super) struct Shared {
     /// Where news go.
     pub(super) news: mpsc::Sender<Incoming>,
     agreed: Mutex<Agreed>,
+    /// Until when calls wait for the stream of news; none where it was answered or is not asked for.
+    opening: watch::Sender<Option<Millis>>,
     /// Each handshake begins a new turn: streams of the one before are let go.
     turn: watch::Sender<u64>,
 }
@@ -51,6 +59,7 @@ impl Shared {
             waiting: Waiting::default(),
             news,
             agreed: Mutex::default(),
+            opening: watch::Sender::new(None),
             turn: watch::Sender::new(0),
         };
         (Arc::new(shared), heard)
@@ -69,6 +78,26 @@ impl Shared {
                 *turn += 1;
             }
         });
+    }
+
+    /// The stream of news is about to be asked for.
+    pub(super) fn opens_news(&self) {
+        self.opening.send_replace(Some(self.parts.clock.now().plus_ms(OPENING_MS)));
+    }
+
+    /// The stream of news was answered, with a stream or without, or is not asked for any more.
+    pub(super) fn opened_news(&self) {
+        self.opening.send_replace(None);
+    }
+
+    /// Waits until the stream of news of a new session was answered, though not for long. A server
+    /// may ask there what belongs to a call, and what it asks before there is a stream is lost.
+    pub(super) async fn hears_news(&self) {
+        let until = *self.opening.borrow();
+        let Some(until) = until else { return };
+        let mut opening = self.opening.subscribe();
+        let opened = async { drop(opening.wait_for(Option::is_none).await) };
+        select(pin!(opened), self.parts.clock.sleep_until(until)).await;
     }
 
     /// The turn that it is.

@@ -96,6 +96,49 @@ async fn news_come_on_their_own_stream_which_is_taken_up_again() {
     assert_eq!(tell(&news.recv().await.unwrap()), "broken Failed Gone");
 }
 
+/// A server that asks on the stream for news what belongs to a call loses the question where there
+/// is no such stream yet.
+#[tokio::test]
+async fn the_first_call_waits_until_the_stream_for_news_is_answered() {
+    for head in [NO_STREAM, "409 Conflict", "200 OK\r\ncontent-type: text/event-stream"] {
+        let mut peer = Peer::start().await;
+        let line = line(&peer.url(), &Arc::default());
+        let opening = greeted(&mut peer, &line).await;
+        let call = asked(&line, request(2, "tools/call", json!({})));
+        // Lists ask nothing, and wait for nothing: they overtake the call.
+        for id in 3..8 {
+            let listing = asked(&line, request(id, "tools/list", json!({})));
+            let arrival = peer.next().await;
+            assert_eq!(arrival.body["method"], "tools/list", "before `{head}`");
+            arrival.result(&json!({})).await;
+            assert_eq!(listing.await.unwrap(), ["result {}"]);
+        }
+        opening.answer(head, "").await;
+        let arrival = peer.next().await;
+        assert_eq!(arrival.body["method"], "tools/call", "after `{head}`");
+        arrival.result(&json!({})).await;
+        assert_eq!(call.await.unwrap(), ["result {}"]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_does_not_wait_long_for_a_stream_that_is_not_answered() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    let _unanswered = greeted(&mut peer, &line).await;
+    let first = asked(&line, request(2, "tools/call", json!({})));
+    clock.pass(2_000).await;
+    let arrival = peer.next().await;
+    assert_eq!(arrival.body["id"], 2);
+    arrival.result(&json!({})).await;
+    assert_eq!(first.await.unwrap(), ["result {}"]);
+    // Later ones do not wait again.
+    let second = asked(&line, request(3, "tools/call", json!({})));
+    peer.next().await.result(&json!({})).await;
+    assert_eq!(second.await.unwrap(), ["result {}"]);
+}
+
 #[tokio::test]
 async fn a_stream_that_the_server_believes_open_is_asked_for_again() {
     let mut peer = Peer::start().await;
