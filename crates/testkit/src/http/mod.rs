@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Much longer than the 30 seconds that the server waits for a run unless told otherwise.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+const CONNECT_LIMIT: Duration = Duration::from_secs(120);
 const READ_BYTES: usize = 16 * 1024;
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -8,7 +8,7 @@ use testkit::http::{Answer, Client, Request};
 use testkit::servers::test_agent::{Agent, Capabilities};
 
 /// No answer and no stream takes longer.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(180);
 const ADDRESS: &str = "/a2a/v1";
 const VERSION: [(&str, &str); 1] = [("a2a-version", "1.0")];
 

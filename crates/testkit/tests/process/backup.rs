@@ -25,7 +25,7 @@ const BACKUP: &str = "/api/v1/backup";
 /// before the kill.
 const CUTS_MAX: usize = 20;
 /// How long something may take that takes milliseconds.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Small, so that many values are blobs.
 const LIMITS: &str = "[limits]\ncontext_inline_bytes_max = 256\n";
@@ -40,7 +40,7 @@ steps:
     toolId: "http::request"
     arguments:
       method: POST
-      url: "http://RECEIVER/slow?ms=200"
+      url: "http://RECEIVER/slow?ms=600"
       body: {run: {jsonPath: $.promptInput.run}}
     saveAs: written
     nextStepId: end

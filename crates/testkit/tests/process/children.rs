@@ -16,7 +16,7 @@ const KILLS: usize = 50;
 /// How many upstreams are killed at the same time.
 const LANES: usize = 4;
 const LIMIT: Duration = Duration::from_secs(120);
-const GONE_LIMIT: Duration = Duration::from_secs(60);
+const GONE_LIMIT: Duration = Duration::from_secs(180);
 /// To look at all processes of a machine takes a while.
 const LOOK: Duration = Duration::from_millis(20);
 

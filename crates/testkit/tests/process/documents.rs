@@ -20,9 +20,9 @@ const PROPERTIES: usize = 20;
 /// would take more.
 const MEMORY_FACTOR_MAX: u64 = 8;
 /// The tests run a debug build, which reads some MiB in a second.
-const READ_LIMIT: Duration = Duration::from_secs(400);
-/// An answer takes less than a second; a busy machine may need longer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+const READ_LIMIT: Duration = Duration::from_secs(900);
+/// An answer takes less than a second; a busy machine may need much longer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_document_of_nearly_64_mib_is_read_in_bounded_memory() {

@@ -9,7 +9,7 @@ use testkit::harness::wait_for;
 use testkit::http::{Client, Request};
 use testkit::servers::receiver::{Effect, Line, Receiver};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 #[test]
 fn an_effect_is_written_down_before_it_is_answered() {

@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The product asks an issuer for its keys at most this often.
 const ASKS_EVERY_S: u64 = 30;
 /// So long it may take until it knows them, on a busy machine.
-const KNOWN_WITHIN: Duration = Duration::from_secs(ASKS_EVERY_S + 15);
+const KNOWN_WITHIN: Duration = Duration::from_secs(ASKS_EVERY_S + 90);
 /// How long work goes on when all is decided.
 const AFTERWARDS: Duration = Duration::from_secs(2);
 /// Who works stops at the latest then.

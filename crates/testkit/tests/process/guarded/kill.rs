@@ -14,6 +14,9 @@ use testkit::http::{Client, NoAnswer};
 use testkit::kill::{Load, Order, Rng, Run, read};
 
 const KILLS_MIN: u64 = 20;
+/// So many times as many kills, and servers that live longer, where somebody decided nothing yet:
+/// on a busy machine a server can be gone before its clients were heard.
+const TRIES: u64 = 4;
 /// How long all that is open may take to be decided in the end.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
 /// How long clients pause between two requests.
@@ -43,7 +46,11 @@ fn a_killed_server_loses_no_decision_and_knows_who_gave_it() {
         }
         let _stop = StopAtEnd(&load.beacon);
         let mut rng = Rng::new(seed);
-        for _ in 0..kills {
+        for number in 0..kills * TRIES {
+            let is_extra = number >= kills;
+            if is_extra && idle(&crowd.ledger.decided()).is_none() && load.book().unanswered > 0 {
+                break;
+            }
             let mut server = site.start();
             // Every third time it is killed while it still recovers from the kill before.
             if !rng.one_in(3) {
@@ -51,7 +58,8 @@ fn a_killed_server_loses_no_decision_and_knows_who_gave_it() {
                 heads.check(&site.root, &mut server.client(), &crowd.ledger);
             }
             load.beacon.publish(server.address());
-            thread::sleep(Duration::from_millis(20 + rng.below(300)));
+            let moment_ms = if is_extra { 400 + rng.below(2_000) } else { 20 + rng.below(300) };
+            thread::sleep(Duration::from_millis(moment_ms));
             server.kill9();
         }
     });
@@ -72,13 +80,14 @@ fn a_killed_server_loses_no_decision_and_knows_who_gave_it() {
     ));
     assert_eq!(crowd.ledger.faults(), Vec::<String>::new());
     assert_eq!(load.book().faults, Vec::<String>::new());
-    for realm in REALMS {
-        for by in APPROVERS {
-            let is_theirs = |one: &Decided| one.realm == realm && one.by == by;
-            assert!(decided.values().any(is_theirs), "`{by}` decided nothing in `{realm}`");
-        }
-    }
+    assert_eq!(idle(&decided), None, "this approver decided nothing in this realm");
     assert!(unanswered > 0, "no kill hit anything in flight");
+}
+
+/// An approver who decided nothing in a realm, and that realm, if there is one.
+fn idle(decided: &BTreeMap<String, Decided>) -> Option<(&'static str, &'static str)> {
+    let mut pairs = REALMS.into_iter().flat_map(|realm| APPROVERS.map(|by| (by, realm)));
+    pairs.find(|(by, realm)| !decided.values().any(|one| one.realm == *realm && one.by == *by))
 }
 
 fn no_order(_number: u64, _rng: &mut Rng) -> Order {

@@ -17,7 +17,7 @@ use testkit::servers::webhook::WebhookReceiver;
 /// Shorter texts are not looked for.
 const SECRET_LETTERS_MIN: usize = 16;
 /// How long events and spans may take to get out.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 const ADMIN_KEY: &str = "the-admin-key-of-the-secrets-test-0001";
 const UPSTREAM_TOKEN: &str = "upstream-token-of-the-secrets-test";

@@ -9,7 +9,7 @@ use testkit::http::grpc::{self, Call, Until};
 use testkit::http::{Answer, Client, Request};
 
 /// How long anything may take on a busy machine.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(180);
 /// An address from which nothing that is wrong comes.
 const HOME: &str = "192.0.2.1";
 

@@ -29,6 +29,9 @@ use testkit::servers::a2a::AgentServer;
 use wire::a2a::SKILLS_EXTENSION;
 
 const KILLS: u64 = 6;
+/// So many times as many kills, and servers that live longer, where no kill cut a stream yet: on a
+/// busy machine a server can be gone before its subscribers were heard.
+const TRIES: u64 = 4;
 const TASKS: usize = 6;
 /// The tasks share so many contexts.
 const CONTEXTS: usize = 2;
@@ -116,11 +119,12 @@ fn tasks_of_a2a_outlive_a_killed_server() {
     site.check_remote();
     assert_eq!(tasks(&mut server.client())["totalSize"], TASKS, "a message began two tasks");
     crate::tell(&format!(
-        "tasks of A2A: {KILLS} kills, {streams} streams of {TASKS} tasks, {posts} updates posted \
-         again, WAYPOST_SEED={seed}"
+        "tasks of A2A: {KILLS} kills or more, {} of {streams} streams of {TASKS} tasks were cut, \
+         {posts} updates posted again, WAYPOST_SEED={seed}",
+        place.cuts()
     ));
     // Kills that hit no stream would prove nothing.
-    assert!(streams > TASKS * BINDINGS.len(), "no kill hit a stream");
+    assert!(place.cuts() > 0, "no kill hit a stream");
 }
 
 fn task_of(story: &Story) -> &str {
@@ -170,13 +174,18 @@ impl Site {
 
     /// Every third time the server is killed while it still recovers from the kill before.
     fn kill_again_and_again(&self, place: &Place, rng: &mut Rng) {
-        for _ in 0..KILLS {
+        for number in 0..KILLS * TRIES {
+            let is_extra = number >= KILLS;
+            if is_extra && place.cuts() > 0 {
+                return;
+            }
             let mut server = self.start();
             if !rng.one_in(3) {
                 server.wait_until_ready();
             }
             place.set(server.address());
-            thread::sleep(Duration::from_millis(100 + rng.below(400)));
+            let moment_ms = if is_extra { 400 + rng.below(2_000) } else { 100 + rng.below(400) };
+            thread::sleep(Duration::from_millis(moment_ms));
             server.kill9();
         }
     }

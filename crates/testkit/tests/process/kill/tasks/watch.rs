@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,24 +13,31 @@ use testkit::http::grpc::{self, Call, Told, Until};
 use wire::a2a::task::StreamResponse;
 
 /// No subscriber takes longer for its task, over all kills.
-pub(super) const LIMIT: Duration = Duration::from_secs(240);
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(600);
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// How soon a server is tried again that is not there, or not yet.
 const PAUSE: Duration = Duration::from_millis(5);
 const ADDRESS: &str = "/a2a/v1";
 const OVER: [&str; 4] = ["COMPLETED", "FAILED", "CANCELED", "REJECTED"];
 
-/// Where the server is now.
+/// Where the server is now, and how many streams it left before their task was over.
 #[derive(Default)]
-pub(super) struct Place(Mutex<Option<SocketAddr>>);
+pub(super) struct Place {
+    address: Mutex<Option<SocketAddr>>,
+    cuts: AtomicUsize,
+}
 
 impl Place {
     pub(super) fn set(&self, address: SocketAddr) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    pub(super) fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::SeqCst)
     }
 
     fn address(&self) -> Option<SocketAddr> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,6 +130,7 @@ pub(super) fn follow(place: &Place, story: &Story, binding: Binding) -> Vec<Segm
                 if is_over {
                     return segments;
                 }
+                place.cuts.fetch_add(1, Ordering::SeqCst);
             }
         }
     }
