@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Longer than a busy machine takes for anything: one who waits for it can be distinguished from
 /// one who is slow.
-const SLOW: Duration = Duration::from_secs(60);
+const SLOW: Duration = Duration::from_secs(180);
 /// As long as anybody would look.
 const NEVER: Duration = Duration::from_secs(3_600);
 /// How long a subscriber's line is quiet before it is checked.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const HANG_MAX: Duration = Duration::from_secs(600);
 const HANG_POLL: Duration = Duration::from_millis(20);
-const REPLY_WAIT: Duration = Duration::from_secs(60);
+const REPLY_WAIT: Duration = Duration::from_secs(240);
 /// How many notifications come before the answer of `flood`.
 const FLOOD: u64 = 20_000;
 /// The size of the answer of `huge`.

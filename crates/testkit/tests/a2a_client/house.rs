@@ -18,9 +18,10 @@ use upstreams::{
 };
 
 /// No test waits longer for anything.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
-/// How long a call may take; a task may take longer.
-pub(super) const CALL_MS: u64 = 8_000;
+pub(super) const LIMIT: Duration = Duration::from_secs(240);
+/// How long a call may take, and how long the agent may take to be connected to, on a busy machine.
+const CALL_MS: u64 = 120_000;
+const CONNECT_MS: u64 = 60_000;
 
 /// All dialects of the agent.
 pub(super) const DIALECTS: [&str; 6] = ["rpc", "rest", "grpc", "old-rpc", "old-rest", "vault"];
@@ -68,7 +69,10 @@ impl House {
             spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
-            limits: Arc::new(Limits::default()),
+            limits: Arc::new(Limits {
+                upstream_connect_timeout_ms: CONNECT_MS,
+                ..Limits::default()
+            }),
             supervisor: None,
             vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
             login: None,

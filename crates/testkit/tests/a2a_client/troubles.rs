@@ -1,7 +1,7 @@
 //! What goes wrong: restarts, cancelled calls, lost answers, agents that are away or forget.
 
-use crate::house::{DIALECTS, House, agent, call, nothing, texts, until};
-use kernel::tool::call::{Abilities, Caller, Given, HowFar, ToolOutput};
+use crate::house::{DIALECTS, House, agent, call, nothing, texts, until, within};
+use kernel::tool::call::{Abilities, Call, Caller, Given, HowFar, ToolOutput};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::servers::a2a::{AgentServer, Health};
@@ -61,10 +61,13 @@ async fn a_long_task_outlives_who_began_it() {
 
 #[tokio::test]
 async fn a_task_that_takes_longer_than_a_call_is_come_back_to() {
-    let server = AgentServer::start(Duration::from_secs(60));
+    let server = AgentServer::start(Duration::from_secs(3_600));
     let house = House::speaking(&server, "rpc").await;
     let state = begun(&house, 1, "tck-long-running").await;
-    let again = house.invoke(1, "tck-long-running", with(&state)).await.unwrap();
+    let (tool, caller) = (house.tool("peer.send"), Caller::new("default", "local"));
+    let arguments = json!({"text": "tck-long-running"});
+    let short = Call { timeout_ms: 2_000, ..call(Abilities::RUN, 1, &arguments, with(&state)) };
+    let again = within("a short call", tool.call(&caller, &short)).await.unwrap();
     let ToolOutput::Wants(wants) = again else { panic!("{again:?}") };
     assert!(wants.inputs.is_empty() && wants.state["task"] == state["task"], "{wants:?}");
     assert_eq!(server.begun(), 1);
@@ -119,7 +122,7 @@ async fn an_answer_that_is_lost_leaves_the_outcome_unknown() {
 
 #[tokio::test]
 async fn an_agent_that_is_away_for_a_while_is_waited_for() {
-    let server = AgentServer::start(QUICK);
+    let server = AgentServer::start(LONG);
     for dialect in ["rpc", "rest", "grpc"] {
         let house = House::speaking(&server, dialect).await;
         let state = begun(&house, 1, "tck-long-running").await;

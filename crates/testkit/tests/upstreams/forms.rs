@@ -3,17 +3,19 @@
 use crate::children::children;
 use crate::house::{House, LIMIT, Way};
 use serde_json::{Map, Value, json};
-use std::process::Command;
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use testkit::caller::{Caller, Era, Outcome};
 use testkit::events::Events;
-use testkit::harness::wait_for;
+use testkit::harness::{send_signal, wait_for};
 
 const USERS: usize = 10;
 /// Calls that are runs, as they are unless an operator says otherwise, and calls that are not.
 const HOUSES: [fn(Way) -> House; 2] = [recorded, House::unrecorded];
-/// How long the server may take to see that a child has ended; until then an answer goes to it.
+/// How long the server may take after it has seen that a child has ended to tell the calls there;
+/// until then an answer goes to it.
 const NOTICE: Duration = Duration::from_secs(3);
 
 fn recorded(way: Way) -> House {
@@ -164,6 +166,14 @@ fn children_that_are_killed_between_question_and_answer_lose_no_session() {
     killed_children_lose_nobody(Era::Legacy);
 }
 
+/// The process that started this one.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything: its state, and then its parent.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn killed_children_lose_nobody(clients: Era) {
     let _turn = crate::our_turn();
     for (era, house) in each() {
@@ -171,13 +181,18 @@ fn killed_children_lose_nobody(clients: Era) {
         house.wait_for_tool("bad.ask");
         let users = all_asked(&house, clients);
         let killed: Vec<u32> = children(house.folder.path()).into_iter().step_by(2).collect();
-        for pid in &killed {
-            let killing = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
-            assert!(killing.success(), "{pid}");
-        }
+        let supervisors: Vec<u32> = killed.iter().filter_map(|pid| parent(*pid)).collect();
+        // One that was only asked whether it has a handshake may have ended already.
+        killed.iter().for_each(|pid| send_signal("KILL", *pid));
         wait_for("the killed children to be gone", LIMIT, || {
             let left = children(house.folder.path());
             killed.iter().all(|pid| !left.contains(pid)).then_some(())
+        });
+        // The server ends what it awaits of a child before it reaps what watched over it.
+        wait_for("their supervisors to be reaped", LIMIT, || {
+            let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+            let mut supervisors = supervisors.iter().filter(|pid| **pid != house.server.pid());
+            supervisors.all(is_gone).then_some(())
         });
         thread::sleep(NOTICE);
         all_answered(users);
