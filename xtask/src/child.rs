@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::shell::{self, Failure};
 
 /// How long a start or an end may take on a busy machine; an interpreter reads many files first.
-const START_WAIT: Duration = Duration::from_secs(120);
-const STOP_WAIT: Duration = Duration::from_secs(60);
+const START_WAIT: Duration = Duration::from_secs(300);
+const STOP_WAIT: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(50);
 /// How the line of a check that passed begins.
 const PASSED: &str = "ok ";

@@ -22,8 +22,8 @@ import time
 import traceback
 from urllib.parse import urlsplit
 
-DEADLINE_S = 240
-COMMAND_S = 30
+DEADLINE_S = 900
+COMMAND_S = 120
 POLL_S = 0.2
 BANNER = "waypost listening on "
 SKILLS = "https://waypost.dev/a2a/skills/v1"

@@ -9,8 +9,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const DEADLINE_MS = 240_000;
-const CHECK_DEADLINE_MS = 60_000;
+const DEADLINE_MS = 900_000;
+const CHECK_DEADLINE_MS = 240_000;
 const REDIRECT = 'http://127.0.0.1:9/callback';
 const TOOL = 'desk__greet';
 const GREETING = 'Hello from the desk.';

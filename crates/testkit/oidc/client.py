@@ -23,8 +23,8 @@ from pydantic import AnyUrl
 IS_MODERN = hasattr(mcp, "Client")
 httpx = importlib.import_module("httpx2" if IS_MODERN else "httpx")
 
-DEADLINE_S = 240
-CHECK_DEADLINE_S = 60
+DEADLINE_S = 900
+CHECK_DEADLINE_S = 240
 REDIRECT = "http://127.0.0.1:9/callback"
 TOOL = "desk__greet"
 GREETING = "Hello from the desk."

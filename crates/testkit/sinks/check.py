@@ -20,7 +20,7 @@ def send(url, body=None):
     """The JSON that a GET, or a POST of this body, answers with."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=180) as response:
         return json.load(response)
 
 

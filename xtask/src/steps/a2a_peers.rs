@@ -28,7 +28,7 @@ const GRPC_CARD: &str = "grpc";
 const VAULT: &str = "agentvault";
 const VAULT_CARD: &str = "vault";
 /// Scripts have a deadline of their own; this is for one that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
 
 /// What runs the scripts, with what they need installed.
 struct Languages {

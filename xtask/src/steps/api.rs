@@ -38,7 +38,7 @@ def before_load_schema(context, raw_schema):
             operation[\"responses\"].pop(\"default\", None)
 ";
 
-const RUN_WAIT: Duration = Duration::from_secs(1_800);
+const RUN_WAIT: Duration = Duration::from_secs(3_600);
 /// How long an answer may take: twice as long as a request that waits for its run, at least.
 const ANSWER_WAIT_S: &str = "120";
 

@@ -30,7 +30,7 @@ const BASELINES: &str = "crates/testkit/client";
 /// How long the suite waits for one scenario; all of a set are played at the same time. The client
 /// gives up before.
 const SCENARIO_WAIT_MS: &str = "240000";
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(2_400);
 /// Here the suite measures when our client comes back, and finds 200 ms more than it waits for too
 /// late. A busy machine may take as long by itself, but not each time.
 const TIMED: &[&str] = &["sse-retry"];

@@ -23,7 +23,7 @@ pub const TASKS_PREFIX: &str = "tasks-";
 const TASKS_SCENARIOS: usize = 10;
 /// The suite's program, below `node_modules`.
 const SUITE: &[&str] = &["@modelcontextprotocol", "conformance", "dist", "index.js"];
-const RUN_WAIT: Duration = Duration::from_secs(1_200);
+const RUN_WAIT: Duration = Duration::from_secs(3_600);
 /// Here the suite gives a call 500 ms to its first message. A busy machine may take as long by
 /// itself, but not each time.
 pub const TIMED: &[&str] = &["server-stateless"];

@@ -18,7 +18,7 @@ const LISTENING: &str = "fake models listening on ";
 const SDKS: &str = "sdks";
 const SCRIPT: &str = "check.py";
 /// Every request has a deadline of its own; this is for a script that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
 /// How a check that passed begins.
 const PASSED: &str = "ok ";
 /// Keys and addresses that the SDKs would take from the environment.

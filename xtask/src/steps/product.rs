@@ -17,7 +17,7 @@ const VARIABLES: &[&str] = &[
     "ASSISTANT_MCP_URL", "WAYPOST_ADMIN_KEY", "WAYPOST_API_KEY", "WAYPOST_HOST", "WAYPOST_PORT",
     "WAYPOST_SECRET_KEY", "WAYPOST_SERVER",
 ];
-const TOOL_WAIT: Duration = Duration::from_secs(120);
+const TOOL_WAIT: Duration = Duration::from_secs(300);
 const TOOL_POLL: Duration = Duration::from_millis(200);
 
 /// Builds it for a step that runs alone.

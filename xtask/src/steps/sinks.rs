@@ -18,7 +18,7 @@ const LISTENING: &str = "receiver listening on ";
 /// The base64 of 32 bytes; what it keeps safe is this test.
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 /// The script has a deadline of its own; this is for one that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(900);
+const RUN_WAIT: Duration = Duration::from_secs(2_400);
 
 /// A plan that tells three events.
 const PLAN: &str = r#"planId: out/three
@@ -95,6 +95,6 @@ fn settings(receiver: &str, file: &Path) -> String {
          delivery_attempts_max = 100000\n\n\
          [events.sinks.lines]\ntype = \"file\"\npath = \"{file}\"\n\n\
          [events.sinks.hook]\ntype = \"webhook\"\nurl = \"{receiver}/events\"\n\
-         secret = \"{SECRET}\"\ntimeout_ms = 500\n"
+         secret = \"{SECRET}\"\ntimeout_ms = 2000\n"
     )
 }

@@ -20,9 +20,11 @@ const ERAS: &[&str] = &["legacy", "modern"];
 /// The filesystem server, below `node_modules`.
 const FILES: &[&str] = &["@modelcontextprotocol", "server-filesystem", "dist", "index.js"];
 /// The script has a deadline of its own; this is for one that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
 
 const CONNECT_TIMEOUT_MS: u64 = 60_000;
+/// A call that hangs is cancelled long before, on a busy machine too.
+const CALL_TIMEOUT_MS: u64 = 120_000;
 
 /// How an upstream is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,7 +124,10 @@ fn settings() -> String {
             format!("[mcp.servers.{}]\ntrusted = true\njournal = false\n", upstream.name)
         })
         .collect();
-    let limits = format!("[limits]\nupstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n");
+    let limits = format!(
+        "[limits]\nupstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n\
+         call_timeout_ms = {CALL_TIMEOUT_MS}\n"
+    );
     format!("{limits}[tools]\ndemo = true\n{trusted}")
 }
 

@@ -18,7 +18,7 @@ const LISTENING: &str = "listening on ";
 const DOCUMENT: &str = "/openapi.json";
 const ERAS: &[&str] = &["legacy", "modern"];
 /// The script has a deadline of its own; this is for one that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
 
 /// Starts the service and the built server before it, and lets the client of each era at it.
 pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ const ENVIRONMENT: &str = "a2a_agentvault";
 /// What administers the server; what it keeps safe is this test.
 pub const ADMIN_KEY: &str = "an-admin-key-of-the-steps-of-a2a-alone";
 /// The script has a deadline of its own; this is for one that does not keep it.
-const RUN_WAIT: Duration = Duration::from_secs(600);
+const RUN_WAIT: Duration = Duration::from_secs(1_800);
 
 /// The server that asks for credentials: its clients keep them under this name.
 const SETTINGS: &str = "[a2a]\nexpose = [\"desk::*\"]\npublic = [\"desk::greet\"]\n\

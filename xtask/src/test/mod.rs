@@ -123,7 +123,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
 ];
 
 /// A killed server may take a moment to be gone, and a busy machine longer.
-const LEFTOVERS_WAIT: Duration = Duration::from_secs(30);
+const LEFTOVERS_WAIT: Duration = Duration::from_secs(120);
 const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
 
 /// Runs every step and prints how long each took.

@@ -35,8 +35,8 @@ from agentvault.models import (
     TextPart,
 )
 
-DEADLINE_S = 540
-CHECK_DEADLINE_S = 60
+DEADLINE_S = 1500
+CHECK_DEADLINE_S = 240
 NO_TASK = "run_00000000000000000000000000000001"
 SKILLS = "https://waypost.dev/a2a/skills/v1"
 ENDS = {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED}

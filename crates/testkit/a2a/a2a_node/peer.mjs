@@ -31,8 +31,8 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 
-const DEADLINE_MS = 540_000;
-const CHECK_DEADLINE_MS = 60_000;
+const DEADLINE_MS = 1_500_000;
+const CHECK_DEADLINE_MS = 240_000;
 const BINDINGS = ['JSONRPC', 'HTTP+JSON'];
 const NO_TASK = 'run_00000000000000000000000000000001';
 

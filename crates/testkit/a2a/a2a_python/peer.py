@@ -44,8 +44,8 @@ from a2a.utils.errors import A2AError
 from a2a.utils.signing import InvalidSignaturesError, create_signature_verifier
 from jwt.api_jwk import PyJWK
 
-DEADLINE_S = 540
-CHECK_DEADLINE_S = 60
+DEADLINE_S = 1500
+CHECK_DEADLINE_S = 240
 BINDINGS = ["JSONRPC", "HTTP+JSON", "GRPC"]
 COMPLETED = TaskState.TASK_STATE_COMPLETED
 INPUT_REQUIRED = TaskState.TASK_STATE_INPUT_REQUIRED

@@ -16,7 +16,7 @@ from google import genai
 from google.genai import errors, types
 
 KEY = "test-key-0123456789"
-DEADLINE_S = 20
+DEADLINE_S = 120
 HELLO = "Hello there, dear friend."
 BEFORE_CALLS = "One moment, please."
 CITIES = [{"city": "Paris"}, {"city": "Rome"}]

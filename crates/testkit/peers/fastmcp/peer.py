@@ -13,8 +13,8 @@ from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
 
-DEADLINE_S = 540
-CHECK_DEADLINE_S = 60
+DEADLINE_S = 1500
+CHECK_DEADLINE_S = 240
 VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 INVALID_PARAMS = -32602
 

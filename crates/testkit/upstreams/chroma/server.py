@@ -16,7 +16,7 @@ import time
 import chromadb_rust_bindings
 
 POLL_S = 0.05
-ANSWER_S = 2
+ANSWER_S = 10
 
 
 def listening_ports():
