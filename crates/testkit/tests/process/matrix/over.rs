@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testkit::harness::{Project, wait_for};
+use testkit::harness::{Project, wait_for, wait_long_for};
 
 /// Its realm.
 pub(super) const REALM: &str = "tight";
@@ -27,6 +27,10 @@ streams_max = 1
 [tools.limits."validate::is_positive"]
 per_minute = 1
 "#;
+
+/// The tool that may be called once a minute, and for how long a call of it is relied on.
+const CALL: &str = "/api/v1/tools/validate%3A%3Ais_positive/call";
+const CALLED_FOR: Duration = Duration::from_secs(40);
 
 /// How many letters a run stores that fills the share.
 const LETTERS: usize = 4_000;
@@ -46,6 +50,8 @@ pub(super) struct Busy {
     pub(super) key: Key,
     /// What stands for the words in angle brackets there.
     facts: Facts,
+    /// When the tool was called.
+    called: Instant,
     _stream: TcpStream,
 }
 
@@ -58,8 +64,8 @@ impl Busy {
         let sessions = site.done(&key, "GET", "/api/v1/sessions", &Value::Null);
         let session = text(&sessions["items"][0]["id"]);
         fill(site, &key);
-        let call = "/api/v1/tools/validate%3A%3Ais_positive/call";
-        site.done(&key, "POST", call, &json!({"arguments": {"num": 1}}));
+        let called = Instant::now();
+        site.done(&key, "POST", CALL, &json!({"arguments": {"num": 1}}));
         let (method, path, body) = ("GET", "/api/v1/events", "");
         let sending = Sending { key: Some(&key), headers: Vec::new(), method, path, body };
         let begun = |heard: &str| heard.contains("event:");
@@ -67,7 +73,25 @@ impl Busy {
         assert!(heard.starts_with("HTTP/1.1 200"), "{heard}");
         let tasks = a2a::TASKS.map(|word| (word, task.clone()));
         let facts = [("<session>", session)].into_iter().chain(tasks).collect();
-        Self { key, facts, _stream: stream }
+        Self { key, facts, called, _stream: stream }
+    }
+
+    /// Calls the tool again once that may be, where the minute of its last call is nearly over.
+    pub(super) fn call_again(&mut self, site: &mut Site) {
+        if self.called.elapsed() < CALLED_FOR {
+            return;
+        }
+        let body = json!({"arguments": {"num": 1}}).to_string();
+        wait_long_for("the tool to be called again", LIMIT, || {
+            self.called = Instant::now();
+            let (key, method, headers) = (Some(&self.key), "POST", Vec::new());
+            let answer = site.send(&Sending { key, headers, method, path: CALL, body: &body });
+            match answer.status {
+                200..=299 => Some(()),
+                429 => None,
+                _ => panic!("neither done nor refused: {answer:?}"),
+            }
+        });
     }
 
     /// The text with its own things, and with the tool that it called too often.

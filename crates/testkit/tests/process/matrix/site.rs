@@ -160,6 +160,14 @@ impl Site {
         self.busy = Some(Busy::furnished(self));
     }
 
+    /// Lets them use it up again, where some of it may come back soon.
+    pub(super) fn keep_busy(&mut self) {
+        if let Some(mut busy) = self.busy.take() {
+            busy.call_again(self);
+            self.busy = Some(busy);
+        }
+    }
+
     /// More that stands for words in angle brackets.
     pub(super) fn add_facts(&mut self, more: Facts) {
         self.facts.extend(more);
