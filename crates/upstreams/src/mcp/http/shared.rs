@@ -40,7 +40,8 @@ pub(super) struct Shared {
     /// Where news go.
     pub(super) news: mpsc::Sender<Incoming>,
     agreed: Mutex<Agreed>,
-    /// Until when calls wait for the stream of news; none where it was answered or is not asked for.
+    /// Until when calls wait for the stream of news; none where it was answered or is not asked
+    /// for.
     opening: watch::Sender<Option<Millis>>,
     /// Each handshake begins a new turn: streams of the one before are let go.
     turn: watch::Sender<u64>,
