@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a start or an end may take on a busy machine.
-const START_LIMIT: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(300);
 const STOP_LIMIT: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(5);
 /// How often it is looked for what takes long: each look is work for a server.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Longer than a server may take to start.
-const RESTART_LIMIT: Duration = Duration::from_secs(240);
+const RESTART_LIMIT: Duration = Duration::from_secs(600);
 const LIVEZ_LIMIT: Duration = Duration::from_secs(120);
 const PAUSE_US_MAX: u64 = 3_000;
 const FAULTS_MAX: usize = 50;
