@@ -493,7 +493,7 @@ async fn a_client_waits_as_long_as_it_says() {
     let served = Served::new(SETTINGS).await;
     let task = served.send(message("m1", "it/question", json!({"data": {}}))).await;
     let subscribe = framed(&write(&schema::SUBSCRIBE_REQUEST, &json!({"id": task["id"]})));
-    let headers = [VERSION[0], ("grpc-timeout", "2S")];
+    let headers = [VERSION[0], ("grpc-timeout", "10S")];
     let told = served.call("SubscribeToTask", &headers, subscribe.clone()).await;
     assert_eq!(told.status.name(), "DEADLINE_EXCEEDED");
     assert_eq!(told.messages.len(), 1, "the task came in time");

@@ -21,6 +21,8 @@ use tokio::net::TcpListener;
 use wire::a2a::SKILLS_EXTENSION;
 
 const SKILL: &str = "mcp.execute_tool";
+/// How long a call may take: longer than any that is answered, on a busy machine.
+const CALL_SECONDS: &str = "10";
 
 /// A server of plain JSON-RPC that lists nothing: the method says how it answers.
 async fn bare(Json(asked): Json<Value>) -> Response {
@@ -57,7 +59,7 @@ async fn bare(Json(asked): Json<Value>) -> Response {
         "result_text" => with(json!({"result": "text"})).into_response(),
         "gone" => (StatusCode::NOT_FOUND, with(json!({"error": error}))).into_response(),
         "slow" => {
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            std::future::pending::<()>().await;
             with(json!({"result": {}})).into_response()
         }
         "lost" => {
@@ -124,7 +126,7 @@ async fn house() -> House {
     let plain = started("", Router::new().route("/rpc", post(bare))).await;
     let mcp = started("/mcp", Router::new().route("/mcp", post(real))).await;
     let map = json!({"fs": plain, "real": mcp, "away": "http://127.0.0.1:1"}).to_string();
-    let variables = [("MCP_SERVER_MAP", kept(map)), ("MCP_CALL_TIMEOUT", "1")];
+    let variables = [("MCP_SERVER_MAP", kept(map)), ("MCP_CALL_TIMEOUT", CALL_SECONDS)];
     let house = House::with_variables(Project::demo(), Vec::leak(variables.to_vec())).await;
     for tool in ["fs.any", "away.any", "real.twice"] {
         until_seen(&house, tool).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long a stream may take to end.
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(120);
 
 async fn opened(house: &House, method: Method, path: &str, body: &Value) -> Response<Body> {
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };

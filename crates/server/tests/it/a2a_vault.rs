@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use wire::a2a::SKILLS_EXTENSION;
 
 /// How long a stream may take to end.
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(120);
 
 /// A plan that makes something on the way.
 fn making() -> Value {

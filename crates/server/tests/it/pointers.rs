@@ -58,7 +58,7 @@ async fn nested_filters_are_read_at_once() {
     let begun = Instant::now();
     let done = house.run(json!({"plan": pointing(&filters(22)), "input": {"a": []}})).await;
     assert_eq!(done["run"]["answer"], json!([]));
-    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < LIMIT / 2, "it took {:?}", begun.elapsed());
 }
 
 #[tokio::test]

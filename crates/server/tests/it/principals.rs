@@ -21,7 +21,7 @@ const PRINCIPALS: &str = "/api/v1/principals";
 /// After so long without a word a stream has told all that there is.
 const QUIET: Duration = Duration::from_millis(300);
 /// Long enough for a stream to end, and shorter than the time between two heartbeats.
-const ENDS: Duration = Duration::from_secs(5);
+const ENDS: Duration = Duration::from_secs(12);
 
 /// A project that others reach, whose file names `ann`, an operator here, with more settings.
 fn project(settings: &str) -> Project {

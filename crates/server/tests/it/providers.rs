@@ -82,8 +82,8 @@ async fn what_cannot_be_used_is_not_stored() {
     assert_eq!(house.get(PATH).await.status, 404);
 }
 
-/// How long something may take that is done at once.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long something may take on a busy machine that is done at once.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until the upstream answers with this status.
 async fn until(house: &House, status: u16) {

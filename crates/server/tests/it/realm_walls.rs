@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
 /// How long the upstream may take until its tools are there.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 /// How long nothing may be heard after others have heard of a change.
 const QUIET: Duration = Duration::from_millis(200);
 
