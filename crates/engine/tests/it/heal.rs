@@ -110,6 +110,9 @@ fn open_and(held: bool) -> AskFilter {
     AskFilter { status: Some("open".to_owned()), held: Some(held), ..AskFilter::default() }
 }
 
+/// How long a rule holds an ask that a test has to see first, on a busy machine.
+const HELD_MS: u64 = 10_000;
+
 /// Waits until a rule holds this many asks.
 async fn until_held(world: &World, count: usize) -> Vec<SessionAsk> {
     for _ in 0..LOOKS_MAX {
@@ -160,7 +163,7 @@ impl Clock for SetBack {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_does_not_keep_a_rule_waiting() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, flaky) = (plan(1, 2_000), Flaky::failing(1));
+    let (plan, flaky) = (plan(1, HELD_MS), Flaky::failing(1));
     let tool: Arc<dyn Tool> = flaky.clone();
     let clock = Arc::new(SetBack::default());
     let set = clock.clone();
@@ -200,7 +203,7 @@ async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(1, 1_500), Flaky::failing(1));
+    let (plan, tool) = (plan(1, HELD_MS), Flaky::failing(1));
     let world = open(folder.path(), &[&plan], &tool).await;
     let run = world.start("heal", json!({}), "s").await.run.id;
     let until = until_held(&world, 1).await[0].row.ask.held.clone().unwrap().until;
