@@ -20,9 +20,9 @@ const AT_THE_WRITE: usize = 4;
 /// How often it comes after the calendar has done the call and before the demo can hear of it.
 const UNHEARD: usize = 2;
 /// Longer than a call needs from the journal to the calendar's pipe.
-const ON_ITS_WAY: Duration = Duration::from_millis(500);
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
 /// Longer than the calendar needs to write an event that it was asked for.
-const TO_WRITE: Duration = Duration::from_secs(5);
+const TO_WRITE: Duration = Duration::from_secs(10);
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(5);
 
