@@ -99,6 +99,9 @@ const LUNCH_2: (&str, &str) = (
     "$(curl -s 'http://127.0.0.1:8420/api/v1/asks?session=lunch&status=open' \
      | grep -oE 'call_[0-9a-f]+' | sort -u | sed -n 2p)",
 );
+/// The tools of the demo's calendar server are there a moment after the demo itself.
+const CALENDAR_COMES: &str =
+    "until waypost tool show create_event > /dev/null 2>&1; do sleep 0.2; done";
 
 const README_TEST: &str = "the test of the README runs it and compares what it prints";
 const NETWORK: &str = "it reaches for a server or a package on the network";
@@ -119,7 +122,7 @@ pub(super) const PAGES: &[Page] = &[
     page!("docs/guides/configuration.md", &[INIT, ServesOnce(UP)], &[], &[]),
     page!("docs/guides/connect-a-server.md", &[], &[], CONNECT_A_SERVER),
     page!("docs/guides/deployment.md", &[], &[], DEPLOYMENT),
-    page!("docs/guides/drafts.md", &[Serves(DEMO)], &[], DRAFTS),
+    page!("docs/guides/drafts.md", &[Serves(DEMO), Runs(CALENDAR_COMES)], &[], DRAFTS),
     page!("docs/guides/events-to-a-webhook.md", &[], &[], WEBHOOK),
     page!("docs/guides/first-agent.md", &[], &["mkdir desk && cd desk"], FIRST_AGENT),
     page!("docs/guides/keys.md", &[], &[], KEYS),
