@@ -312,7 +312,7 @@ async fn an_answer_that_is_waited_for_ends_with_its_key() {
     // It takes connections, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let settings = format!(
-        "[limits]\nupstream_connect_timeout_ms = 120000\n[mcp.servers.far]\nurl = \"http://{}/mcp\"",
+        "[limits]\nupstream_connect_timeout_ms = 90000\n[mcp.servers.far]\nurl = \"http://{}/mcp\"",
         silent.local_addr().unwrap()
     );
     let house = asking(&settings).await;

@@ -387,8 +387,8 @@ async fn a_request_names_a_realm_that_its_key_may_enter() {
     }
 }
 
-/// The promise is one second; a busy machine may take longer. At its heartbeat, 15 seconds after the
-/// last word, a stream would end anyway.
+/// The promise is one second; a busy machine may take longer. A stream would end anyway at its next
+/// heartbeat, 15 seconds after the last word.
 const SOON: Duration = Duration::from_secs(12);
 
 #[tokio::test]
