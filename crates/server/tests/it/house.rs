@@ -22,6 +22,8 @@ pub const ADDRESS: &str = "127.0.0.1:8420";
 /// How often something is looked for that should come to be, ten milliseconds after each other: for
 /// a minute at least.
 pub const LOOKS_MAX: usize = 6_000;
+/// Longer than an answer takes on a busy machine.
+const ANSWER_MS: u64 = 120_000;
 
 /// A server with its data.
 pub struct House {
@@ -234,7 +236,13 @@ pub async fn assembled(
 }
 
 /// What a server over this folder is built from.
-pub fn setup(project: Project, data: &TempDir, address: SocketAddr) -> Setup {
+pub fn setup(mut project: Project, data: &TempDir, address: SocketAddr) -> Setup {
+    // An answer over MCP that a busy machine takes seconds for must not become a stream, unless a
+    // test says after how long it does.
+    let quiet_ms = &mut project.config.limits.mcp_quiet_ms;
+    if *quiet_ms == Limits::default().mcp_quiet_ms {
+        *quiet_ms = ANSWER_MS;
+    }
     let fatal = Arc::new(|why: String| assert!(why.is_empty(), "the store failed: {why}"));
     Setup::new(project, data.path().join("data"), address, fatal)
 }

@@ -181,7 +181,7 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     // A call waits half of this for a login that is not done.
-    let quick = || limited(&login, "call_timeout_ms = 10000");
+    let quick = || limited(&login, "call_timeout_ms = 15000");
     let (house, stopper) = House::over(quick, &data, Some(ADMIN)).await;
     list_tools(&house, &login).await;
     let alice = member(&house, "alice").await;
