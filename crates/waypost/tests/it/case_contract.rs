@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
+use testkit::harness::wait_for;
 use testkit::http::{Answer, Client, Request};
 
 /// How long an answer may take on a busy machine.
@@ -64,6 +65,11 @@ fn the_documented_requests() {
     let server = Server::demo();
     let mut client = client_of(&server);
     assert_eq!(get(&mut client, "/health"), json!({"status": "UP"}));
+    // A turn waits until the servers behind the demo were heard, and a request for 10 seconds.
+    wait_for("the tools of the demo's calendar", LIMIT, || {
+        let shown = client.get("/api/v1/tools/create_event").ok()?;
+        (shown.status == 200).then_some(())
+    });
 
     let known = r#"{"tradeId":"T-100","reason":"Missing ISIN"}"#;
     let answer = post(&mut client, "/trade/failures", known);
