@@ -152,14 +152,14 @@ fn agents(
     let mut settings = entry(VAULT, &other.url, VAULT_CARD);
     let mut command = Command::new(&languages.python);
     for Agent { language, server } in &agents {
-        for card in cards(*language) {
+        for card in cards(language) {
             settings.push_str(&entry(&named(language, card), &server.url, card));
         }
     }
     let server = product::start(target, folder, &settings, "{}")?;
     command.arg(languages.scripts.join("check.py")).arg(&server.url);
     for Agent { language, .. } in &agents {
-        command.args(cards(*language).map(|card| named(language, card)));
+        command.args(cards(language).map(|card| named(language, card)));
     }
     command.arg(VAULT);
     let checked = passed("a caller of agents", &mut command, &folder.join("check.log"));

@@ -20,7 +20,7 @@ use upstreams::{
 /// No test waits longer for anything.
 pub(super) const LIMIT: Duration = Duration::from_secs(240);
 /// How long a call may take, and how long the agent may take to be connected to, on a busy machine.
-const CALL_MS: u64 = 120_000;
+pub(crate) const CALL_MS: u64 = 120_000;
 const CONNECT_MS: u64 = 60_000;
 
 /// All dialects of the agent.

@@ -279,6 +279,7 @@ impl Line {
         let media_type = match self.binding {
             Binding::Rpc => "application/json",
             Binding::Rest => MEDIA_TYPE,
+            Binding::Grpc => GRPC_TYPE,
         };
         let mut request = self.http.request(method, url).timeout(ANSWER_LIMIT);
         request = request
