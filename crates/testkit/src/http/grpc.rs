@@ -67,12 +67,14 @@ pub fn unframed(mut bytes: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
 
 /// A message as JSON.
 pub fn read_as(shape: &Shape, message: &[u8]) -> Value {
-    Value::Object(to_json(shape, message, DEPTH_MAX).unwrap())
+    let read = to_json(shape, message, DEPTH_MAX);
+    Value::Object(read.unwrap_or_else(|error| panic!("no such message: {error:?}")))
 }
 
 /// The status that headers or trailers say.
 pub fn status(headers: &HeaderMap) -> Status {
-    Status::of_headers(|name| headers.get(name).and_then(|value| value.to_str().ok())).unwrap()
+    let status = Status::of_headers(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    status.unwrap_or_else(|error| panic!("no status in {headers:?}: {error:?}"))
 }
 
 /// How much of an answer is waited for.
@@ -110,7 +112,8 @@ pub struct Told {
 
 /// Calls once, over a connection of its own, and waits at most this long.
 pub fn called(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<Told, NoAnswer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
     runtime.block_on(async {
         let answer = timeout(limit, answered(address, call)).await;
         answer.unwrap_or(Err(NoAnswer::Late(limit)))
@@ -155,7 +158,7 @@ fn request(address: SocketAddr, call: &Call<'_>) -> Request<()> {
     for (name, value) in call.headers {
         request = request.header(*name, *value);
     }
-    request.body(()).unwrap()
+    request.body(()).unwrap_or_else(|error| panic!("no request: {error}"))
 }
 
 fn broken(error: h2::Error) -> NoAnswer {

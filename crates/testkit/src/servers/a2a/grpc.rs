@@ -4,6 +4,7 @@
 
 use super::AgentServer;
 use crate::http::Message;
+use crate::http::grpc::framed;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use h2::server::SendResponse;
@@ -26,8 +27,9 @@ pub(super) fn serve(server: &AgentServer, stream: TcpStream) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
     runtime.block_on(async {
-        stream.set_nonblocking(true).unwrap();
-        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+        let taken = stream.set_nonblocking(true);
+        let taken = taken.and_then(|()| tokio::net::TcpStream::from_std(stream));
+        let stream = taken.unwrap_or_else(|error| panic!("no connection: {error}"));
         let Ok(mut connection) = h2::server::handshake(stream).await else { return };
         while let Some(Ok((request, respond))) = connection.accept().await {
             tokio::spawn(answer(server.clone(), request, respond));
@@ -90,11 +92,9 @@ fn as_message(headers: &HeaderMap, called: &Value) -> Message {
 }
 
 fn succeeded(respond: &mut SendResponse<Bytes>, message: &[u8]) {
-    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-    let framed = [&[0][..], &length[..], message].concat();
     // Who has gone by now does not want to know.
     let Ok(mut sending) = respond.send_response(response(HeaderMap::new()), false) else { return };
-    let _ = sending.send_data(framed.into(), false);
+    let _ = sending.send_data(framed(message).into(), false);
     let _ = sending.send_trailers(headers(&Status::default()));
 }
 
@@ -105,7 +105,9 @@ fn ended(respond: &mut SendResponse<Bytes>, status: &Status) {
 
 fn headers(status: &Status) -> HeaderMap {
     let pairs = status.headers().into_iter().map(|(name, value)| {
-        (HeaderName::from_static(name), HeaderValue::try_from(value).unwrap())
+        let value = HeaderValue::try_from(value);
+        let value = value.unwrap_or_else(|error| panic!("{name}: {error}"));
+        (HeaderName::from_static(name), value)
     });
     pairs.collect()
 }
