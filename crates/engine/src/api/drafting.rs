@@ -63,6 +63,8 @@ impl Catalog<'_> {
             }
         }
         let model = self.drafting_model(&caller.realm, request.model.as_deref())?;
+        // A model must not write without tools that are on their way.
+        gate.arrivals.wait(gate.clock.as_ref()).await;
         let mut tools = gate.visible(caller);
         tools.retain(|spec| is_among(only.as_deref(), spec));
         let shown = best_first(&tools, goal, self.shared.limits.draft_tools_max);

@@ -13,6 +13,7 @@ use kernel::limits::Limits;
 use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
 use kernel::values::ids::PlanId;
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::Arc;
 
 const GREET: &str = "planId: greet/hello\ndescription: Says hello to a person.\n\
@@ -196,6 +197,23 @@ async fn a_plan_uses_only_the_tools_that_it_may() {
     assert!(desk.last_said(1).contains("`slow::write`, which is not to be used"));
     let system = desk.system();
     assert!(system.contains("\"slow::read\"") && !system.contains("slow::write"), "{system}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_waits_for_tools_that_are_on_their_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([text(&plan("late.read").to_string())]);
+    let world = World::awaiting(folder.path(), &[], model.models(), "late.").await;
+    let desk = Desk { world, model, _folder: folder };
+    let mut drafting = pin!(desk.draft(wanted("read something")));
+    assert!(futures::poll!(drafting.as_mut()).is_pending());
+    assert_eq!(desk.model.asked(), 0, "it was asked before all tools were there");
+    let tools = desk.world.engine.tools();
+    assert_eq!(tools.replace(desk.world.late("late.read")), []);
+    tools.end_arrivals();
+    let draft = drafting.await;
+    assert_eq!((draft.turns, draft.plan.is_some()), (1, true), "{:?}", draft.mistakes);
+    assert!(desk.system().contains("\"late.read\""), "{}", desk.system());
 }
 
 #[tokio::test(flavor = "multi_thread")]
