@@ -3,6 +3,7 @@
 //! same stands above it.
 
 mod telling;
+mod waiting;
 mod stage;
 mod plans;
 mod trade;
@@ -96,8 +97,16 @@ impl Story {
         self == Story::Realms
     }
 
+    /// Whether it shows the calendar's tools, or has an agent work, who waits for all tools.
+    fn needs_calendar(self) -> bool {
+        matches!(self, Story::Trade | Story::Calendar | Story::Tools)
+    }
+
     async fn tell(self, stage: &Stage) -> Result<()> {
         stage.begin(&word(&self), self.about()).await?;
+        if self.needs_calendar() {
+            stage.await_calendar().await?;
+        }
         match self {
             Story::Plans => plans::tell(stage).await,
             Story::Trade => trade::tell(stage).await,
@@ -225,4 +234,49 @@ fn list(output: Output) -> Result<Exit> {
 
 fn unbound(error: &std::io::Error) -> Failure {
     Failure::new(Exit::Failed, "listen", format!("cannot listen on this machine: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stage::CALENDAR_TOOL;
+    use super::*;
+    use axum::Router;
+    use axum::http::{StatusCode, Uri};
+    use std::sync::{Arc, Mutex};
+
+    /// The paths that a story asks for at a server whose calendar is there at the third look, and
+    /// which fails at everything else.
+    async fn asked_by(story: Story) -> Vec<String> {
+        let asked = Arc::new(Mutex::new(Vec::<String>::new()));
+        let seen = asked.clone();
+        let router: Router = Router::new().fallback(move |uri: Uri| {
+            let mut paths = seen.lock().unwrap();
+            paths.push(uri.path().to_owned());
+            let status = match (uri.path(), paths.len()) {
+                (CALENDAR_TOOL, 3) => StatusCode::OK,
+                (CALENDAR_TOOL, _) => StatusCode::NOT_FOUND,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            async move { status }
+        });
+        let listener = TcpListener::bind(NOWHERE).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let stage = Stage::new(url, Teller::new(Output::new(true), true), None).unwrap();
+        story.tell(&stage).await.unwrap_err();
+        asked.lock().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn a_story_that_needs_the_calendar_waits_for_its_tools() {
+        for (story, first) in [
+            (Story::Trade, "/api/v1/pipelines/trade-failures"),
+            (Story::Calendar, "/run"),
+            (Story::Tools, "/mcp"),
+        ] {
+            let asked = asked_by(story).await;
+            assert_eq!(asked, [CALENDAR_TOOL, CALENDAR_TOOL, CALENDAR_TOOL, first]);
+        }
+        assert_eq!(asked_by(Story::Plans).await, ["/api/v1/plans/interaction::greeting"]);
+    }
 }

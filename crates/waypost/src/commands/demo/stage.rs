@@ -1,6 +1,7 @@
 //! Where stories happen: requests to the server, each shown as the command that does the same.
 
 use super::telling::{Teller, Told};
+use super::waiting::Waiting;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use reqwest::Method;
@@ -8,6 +9,8 @@ use serde_json::Value;
 
 /// The header that brings a key.
 const KEY: &str = "X-Api-Key";
+/// Where a tool of the calendar server is shown, once that server is connected.
+pub(super) const CALENDAR_TOOL: &str = "/api/v1/tools/create_event";
 
 /// The server, and who tells what it answers.
 pub(super) struct Stage {
@@ -130,6 +133,20 @@ impl Stage {
     pub(super) async fn quietly(&self, path: &str) -> Result<Value> {
         let (status, answer) = self.client.send(Method::GET, path, &[], None).await?;
         if status < 400 { Ok(answer) } else { Err(unexpected(status, path)) }
+    }
+
+    /// Waits until the tools of the calendar server are there. An agent waits for them as well, but
+    /// on a busy machine that takes longer than its request may.
+    pub(super) async fn await_calendar(&self) -> Result<()> {
+        let waiting = Waiting::begin("the tools of its calendar server");
+        loop {
+            let asked = self.client.send(Method::GET, CALENDAR_TOOL, &[], None);
+            match asked.await? {
+                (404, _) => waiting.next().await?,
+                (status, _) if status >= 400 => return Err(unexpected(status, CALENDAR_TOOL)),
+                _ => return Ok(()),
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bank that is paid: a small HTTP server with books of its own. It can be made to keep a
 //! caller waiting, before or after it has paid, which is where a crash hurts most.
 
-use super::waiting::until;
+use crate::commands::demo::waiting::until;
 use crate::exit::{Exit, Failure, Result};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;

@@ -2,12 +2,12 @@
 //! Where the bank knows idempotency keys the run completes by itself, paid once. Where it does not,
 //! the outcome is unknown, and a person is asked.
 
-mod waiting;
 mod bank;
 mod server_process;
 
 use super::stage::{Asked, Stage, text_at};
 use super::telling::Teller;
+use super::waiting::Waiting;
 use crate::assembly::NOWHERE;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
@@ -17,7 +17,6 @@ use server_process::{ServerProcess, write_project};
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;
-use waiting::Waiting;
 
 /// A payment of the story.
 struct Order {

@@ -1,6 +1,6 @@
 //! The server that is killed: a process of its own, over a project that the story writes.
 
-use super::waiting::Waiting;
+use crate::commands::demo::waiting::Waiting;
 use crate::environment::DATA_FOLDER;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
