@@ -216,7 +216,7 @@ async fn every_status_says_what_it_is() {
         (named("INVALID_ARGUMENT"), "UpstreamError", HowFar::Failed, false),
         (named("INTERNAL"), "UpstreamError", HowFar::Failed, false),
         (named("RESOURCE_EXHAUSTED"), "UpstreamError", HowFar::Failed, true),
-        (named("UNAVAILABLE"), "UpstreamError", HowFar::Failed, true),
+        (named("UNAVAILABLE"), "UpstreamError", HowFar::Unknown, true),
         (named("DEADLINE_EXCEEDED"), "UpstreamError", HowFar::Unknown, true),
     ] {
         let first = Script { head: headers(&status), ..script(Vec::new(), End::Silence) };

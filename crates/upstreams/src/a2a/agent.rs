@@ -219,15 +219,10 @@ impl Agent {
                 };
                 if is_passing(status) { error.passing() } else { error }
             }
-            Refused::Ended(status, how) => {
+            Refused::Ended(status) => {
                 let told = cut(&status.message, TOLD_CHARS_MAX);
                 let what = format!("it ended the call with {}: {told}", status.name());
-                let message = self.named(&what);
-                let error = match how {
-                    HowFar::Unknown => Effect::Writes.lost("UpstreamError", message),
-                    HowFar::Failed | HowFar::NotSent => ToolError::failed("UpstreamError", message),
-                };
-                error.passing()
+                Effect::Writes.lost("UpstreamError", self.named(&what)).passing()
             }
             Refused::Invalid(why) => self.not_a2a(&cut(&why, TOLD_CHARS_MAX)),
         }
@@ -259,7 +254,7 @@ fn is_final(refused: &Refused) -> bool {
         }
         Refused::Status(status, _) => !is_passing(*status),
         // Something on the way may have answered in its place.
-        Refused::Ended(_, _) | Refused::Invalid(_) => false,
+        Refused::Ended(_) | Refused::Invalid(_) => false,
     }
 }
 

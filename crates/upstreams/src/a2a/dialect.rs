@@ -67,8 +67,8 @@ pub(super) enum Refused {
     Error(A2aError),
     /// A status of failure that nothing explains, and how far the operation got.
     Status(u16, HowFar),
-    /// A call of gRPC ended for a reason that is not the operation's, and how far it got.
-    Ended(Status, HowFar),
+    /// A call of gRPC ended for a reason that is not the operation's: no one knows how far it got.
+    Ended(Status),
     /// Something else than A2A came back.
     Invalid(String),
 }
@@ -310,7 +310,8 @@ fn rest_result(reply: &Reply) -> Result<Value, Refused> {
 }
 
 /// The message of a call that succeeded. What is on the way may end a call in the agent's place:
-/// that it was not reached, or that no one waited for it, is no word about the operation.
+/// that it was not reached, or that no one waited for it, is no word about the operation. A gateway
+/// says `UNAVAILABLE` of a call that did not arrive and of one whose answer was lost alike.
 fn grpc_result(reply: &Reply) -> Result<Value, Refused> {
     let Some(ended) = &reply.ended else {
         check_status(reply)?;
@@ -319,8 +320,7 @@ fn grpc_result(reply: &Reply) -> Result<Value, Refused> {
     match ended.name() {
         "OK" if reply.body.is_object() => Ok(reply.body.clone()),
         "OK" => Err(invalid("the answer has no message that can be read", reply)),
-        "UNAVAILABLE" => Err(Refused::Ended(ended.clone(), HowFar::Failed)),
-        "DEADLINE_EXCEEDED" | "CANCELLED" => Err(Refused::Ended(ended.clone(), HowFar::Unknown)),
+        "UNAVAILABLE" | "DEADLINE_EXCEEDED" | "CANCELLED" => Err(Refused::Ended(ended.clone())),
         _ => Err(Refused::Error(ended.error())),
     }
 }
@@ -467,12 +467,8 @@ mod tests {
         assert!(matches!(begun, StreamResponse::Task(task) if task.id == "t"));
         let refused =
             |name: &str| read(&ended(Status::named(name, "no"), Value::Null)).unwrap_err();
-        for (name, how) in [
-            ("UNAVAILABLE", HowFar::Failed),
-            ("DEADLINE_EXCEEDED", HowFar::Unknown),
-            ("CANCELLED", HowFar::Unknown),
-        ] {
-            assert_eq!(refused(name), Refused::Ended(Status::named(name, "no"), how));
+        for name in ["UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"] {
+            assert_eq!(refused(name), Refused::Ended(Status::named(name, "no")));
         }
         for (name, kind) in [
             ("NOT_FOUND", ErrorKind::TaskNotFound),
