@@ -8,9 +8,11 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use kernel::tool::call::{HowFar, ToolError};
 use serde_json::json;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use upstreams::{A2aConfig, RestAuth};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -20,6 +22,12 @@ use wire::a2a::proto::write;
 use wire::a2a::{ASKS_EXTENSION, HOPS, SKILLS_EXTENSION};
 
 const QUICK: Duration = Duration::from_millis(300);
+
+/// How a connection of HTTP/2 begins, and kinds of its frames.
+const PREFACE_BYTES: usize = 24;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const GO_AWAY: u8 = 7;
 
 /// What an agent answers to every call.
 #[derive(Clone)]
@@ -111,6 +119,44 @@ async fn play(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, sc
         End::Silence => {}
         End::Reset => sending.send_reset(Reason::INTERNAL_ERROR),
     }
+}
+
+/// An agent that closes each connection with these words once it was asked something.
+async fn serve_closing(words: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let words = words.clone();
+            tokio::spawn(async move { close(stream, &words).await });
+        }
+    });
+    address
+}
+
+async fn close(mut stream: TcpStream, words: &str) -> io::Result<()> {
+    stream.write_all(&frame(SETTINGS, &[])).await?;
+    stream.read_exact(&mut [0; PREFACE_BYTES]).await?;
+    let mut kind = SETTINGS;
+    while kind != HEADERS {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        stream.read_exact(&mut vec![0; length as usize]).await?;
+        kind = head[3];
+    }
+    // No stream was taken, because of an error of its own.
+    let closing = [&[0; 4][..], &[0, 0, 0, 2][..], words.as_bytes()].concat();
+    stream.write_all(&frame(GO_AWAY, &closing)).await?;
+    // What was not read would reset the connection before the words are there.
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    Ok(())
+}
+
+/// A frame of HTTP/2 that is for the whole connection.
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, 0][..], &[0; 4][..], payload].concat()
 }
 
 /// The settings of an agent whose card names only this.
@@ -264,4 +310,19 @@ async fn a_status_repeats_no_credential() {
     let error = house.follow(1, "hello", nothing).await.unwrap_err();
     assert!(error.fault.message.contains("I know ***"), "{error:?}");
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_a_connection_is_closed_with_repeats_no_credential() {
+    let words = format!("I know hunter2-secret {}", "x".repeat(9_000));
+    let address = serve_closing(words).await;
+    let mut config = grpc_at(&address.to_string());
+    config.origin = Some(format!("http://{address}"));
+    config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+    let house = House::open(config).await;
+    let error = house.follow(1, "hello", nothing).await.unwrap_err();
+    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Unknown, "AnswerLost"));
+    assert!(error.fault.message.contains("I know ***"), "{error:?}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    assert!(error.fault.message.len() < 2_000, "{error:?}");
 }

@@ -3,6 +3,7 @@
 //! taken out of it.
 
 use super::exchange::{Reply, Request, Way};
+use crate::cut;
 use bytes::Bytes;
 use kernel::tool::call::ToolError;
 use outbound::answer::Effect;
@@ -17,6 +18,8 @@ use wire::a2a::proto::{to_json, write};
 
 /// How deep an answer nests at most, as in JSON.
 const DEPTH_MAX: usize = 128;
+/// How much is told of a connection that broke.
+const TOLD_CHARS_MAX: usize = 1_000;
 
 /// What was read of an answer.
 enum Read {
@@ -42,8 +45,9 @@ impl Way {
         traced(&mut headers, trace);
         let message = write(asked, &body);
         let call = grpc::Call { url, headers, message, within_ms, bytes_max };
+        let hide = |error: ToolError| without_secrets(error, shown.hidden());
         let answer = grpc::call(self.http2.client()?, call).await;
-        let mut answer = answer.map_err(|error| self.unanswered(error, effect))?;
+        let mut answer = answer.map_err(|error| hide(self.unanswered(error, effect)))?;
         let mut reply = Reply {
             status: answer.status().as_u16(),
             body: Value::Null,
@@ -53,7 +57,8 @@ impl Way {
         if !answer.is_grpc() {
             return Ok(reply);
         }
-        let message = match self.single(&mut answer, effect, bytes_max).await? {
+        let read = self.single(&mut answer, effect, bytes_max).await.map_err(hide)?;
+        let message = match read {
             Read::Message(message) => message,
             Read::Malformed(why) => return Ok(Reply { told: why.to_owned(), ..reply }),
         };
@@ -91,6 +96,12 @@ impl Way {
             }
         }
     }
+}
+
+/// The same error, which may quote the other side: a connection of HTTP/2 is closed with words.
+fn without_secrets(mut error: ToolError, hidden: &Hidden) -> ToolError {
+    error.fault.message = cut(&hidden.told(&error.fault.message), TOLD_CHARS_MAX);
+    error
 }
 
 /// How the call ended. Details that cannot be read are left out: the status itself counts.
