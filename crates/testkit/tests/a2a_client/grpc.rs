@@ -14,7 +14,7 @@ use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use upstreams::{A2aConfig, RestAuth};
+use upstreams::{A2aConfig, CardPlace, RestAuth, Secret, TokenClient};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::proto::schema;
 use wire::a2a::proto::status::{HEADER_DETAILS, HEADER_STATUS, Status};
@@ -325,4 +325,35 @@ async fn what_a_connection_is_closed_with_repeats_no_credential() {
     assert!(error.fault.message.contains("I know ***"), "{error:?}");
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     assert!(error.fault.message.len() < 2_000, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_is_asked_for_again() {
+    let page = script(Vec::new(), End::Silence);
+    let page = Script { status: 401, kind: "text/html", ..page };
+    let head = headers(&Status::named("UNAUTHENTICATED", "no"));
+    let ended = Script { head, ..script(Vec::new(), End::Silence) };
+    for (what, script) in [("by a gateway", page), ("by the agent", ended)] {
+        let (address, server) = (serve(script).await, AgentServer::start(QUICK));
+        let mut card = server.card();
+        card["supportedInterfaces"] = json!([{"url": address.to_string(),
+            "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
+        card["securitySchemes"] = json!({"login": {"oauth2SecurityScheme": {"flows": {
+            "clientCredentials": {"tokenUrl": format!("{}/token", server.url()), "scopes": {}}}}}});
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card.json");
+        std::fs::write(&path, card.to_string()).unwrap();
+        let mut config = A2aConfig::new(CardPlace::File(path));
+        config.allow_private = true;
+        let (id, secret) = ("me".to_owned(), Secret::new("right"));
+        config.client = Some(TokenClient { id, secret, scopes: Vec::new() });
+        let house = House::open(config).await;
+        for id in [1, 2] {
+            let error = house.follow(id, "hello", nothing).await.unwrap_err();
+            assert_eq!(error.fault.name, "UpstreamUnauthorized", "{what}: {error:?}");
+        }
+        let asked = server.asked();
+        let tokens = asked.iter().filter(|asked| asked.line == "POST /token").count();
+        assert_eq!(tokens, 2, "{what}");
+    }
 }

@@ -55,6 +55,7 @@ impl Way {
             ended: None,
         };
         if !answer.is_grpc() {
+            self.refused_token(reply.status == 401);
             return Ok(reply);
         }
         let read = self.single(&mut answer, effect, bytes_max).await.map_err(hide)?;
@@ -63,9 +64,7 @@ impl Way {
             Read::Malformed(why) => return Ok(Reply { told: why.to_owned(), ..reply }),
         };
         let ended = ended(&answer, shown.hidden());
-        if let ("UNAUTHENTICATED", Some(tokens)) = (ended.name(), &self.tokens) {
-            tokens.forget();
-        }
+        self.refused_token(ended.name() == "UNAUTHENTICATED");
         reply.ended = Some(ended);
         match message.map(|message| to_json(answered, &message, DEPTH_MAX)) {
             Some(Ok(members)) => reply.body = Value::Object(members),
@@ -74,6 +73,13 @@ impl Way {
         }
         shown.hidden().mask(&mut reply.body);
         Ok(reply)
+    }
+
+    /// The next call asks for another token, if this one `is_refused`.
+    fn refused_token(&self, is_refused: bool) {
+        if let (true, Some(tokens)) = (is_refused, &self.tokens) {
+            tokens.forget();
+        }
     }
 
     /// The one message of an answer, read to its end.
