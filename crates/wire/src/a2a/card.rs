@@ -89,12 +89,19 @@ pub struct AgentInterface {
 
 impl AgentInterface {
     /// Where it is, as a URL. What speaks gRPC may be named by host and port: without TLS, as
-    /// clients of gRPC take it, unless the port is the one of https.
+    /// clients of gRPC take it, unless the port is the one of https, which it also is where none is
+    /// named.
     pub fn address(&self) -> Cow<'_, str> {
         if self.protocol_binding != GRPC || self.url.contains("://") {
             return Cow::Borrowed(self.url.as_str());
         }
-        let scheme = if self.url.ends_with(":443") { "https" } else { "http" };
+        let host = self.url.split('/').next().unwrap_or_default();
+        // An address of version 6 has colons of its own and stands in brackets.
+        let named = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+        let scheme = match named {
+            None | Some((_, "443")) => "https",
+            Some(_) => "http",
+        };
         Cow::Owned(format!("{scheme}://{}", self.url))
     }
 }
@@ -368,6 +375,9 @@ mod tests {
             (GRPC, "a.test:50051", "http://a.test:50051"),
             (GRPC, "[::1]:50051", "http://[::1]:50051"),
             (GRPC, "a.test:443", "https://a.test:443"),
+            (GRPC, "a.test:443/", "https://a.test:443/"),
+            (GRPC, "a.test", "https://a.test"),
+            (GRPC, "[::1]", "https://[::1]"),
             (GRPC, "http://a.test:50051", "http://a.test:50051"),
             (GRPC, "https://a.test", "https://a.test"),
             ("JSONRPC", "a.test:80", "a.test:80"),

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wire::a2a::GRPC;
+use wire::a2a::card::AgentInterface;
 
 /// What a security scheme can be.
 const SCHEMES: [&str; 5] = [
@@ -79,10 +79,10 @@ fn interfaces(card: &Value, report: &mut Report) {
             patched.push(format!("{place}: `{version}`"));
         }
         let written = interface["url"].as_str().unwrap_or_default();
-        // Clients of gRPC take a host and a port where there is no TLS.
-        let is_bare = interface["protocolBinding"] == GRPC && !written.contains("://");
-        let scheme = if is_bare && !written.is_empty() { "http://" } else { "" };
-        match Url::parse(&format!("{scheme}{written}")) {
+        let binding = interface["protocolBinding"].as_str().unwrap_or_default();
+        let (url, protocol_binding) = (written.to_owned(), binding.to_owned());
+        let interface = AgentInterface { url, protocol_binding, ..AgentInterface::default() };
+        match Url::parse(&interface.address()) {
             Ok(url) if url.scheme() == "http" && !is_local(&url) => {
                 plain.push(format!("{place}: `{written}`"));
             }
@@ -195,7 +195,7 @@ mod tests {
             json!({"url": url, "protocolBinding": "GRPC",
             "protocolVersion": "1.0"})
         };
-        for url in ["127.0.0.1:8420", "localhost:8420", "https://a.test"] {
+        for url in ["127.0.0.1:8420", "localhost:8420", "https://a.test", "a.test:443"] {
             card["supportedInterfaces"][0] = interface(url);
             assert!(broken(&card).is_empty(), "{url}");
         }
