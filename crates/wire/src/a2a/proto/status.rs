@@ -145,6 +145,8 @@ fn unescaped(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [first, more @ ..] = rest {
         let digits = more.get(..2).filter(|_| *first == b'%');
+        // A sign would be read as part of a number.
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
@@ -211,6 +213,16 @@ mod tests {
             let error = Status::named(name, "").error();
             assert_eq!(error.kind, kind, "{name}");
             assert!(error.message.contains(name), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_escaped_badly_is_read_as_it_is() {
+        for (told, message) in
+            [("%", "%"), ("a%4", "a%4"), ("%+41", "%+41"), ("%zz%41", "%zzA"), ("%ff", "\u{fffd}")]
+        {
+            let headers = [(HEADER_STATUS, "13".to_owned()), (HEADER_MESSAGE, told.to_owned())];
+            assert_eq!(read(&headers).message, message);
         }
     }
 
