@@ -93,8 +93,9 @@ impl Endpoint {
                 self.rest(operation, &tenant, MEDIA_TYPE, body)
             }
             Dialect::Grpc => {
-                // The service is at the root, whatever path the card names.
+                // The service is at the root, whatever path the card names, and has no query.
                 let mut url = self.url.clone();
+                url.set_query(None);
                 url.set_path(&format!("{GRPC_SERVICE}/{}", method(operation)));
                 let (method, media_type) = (Method::POST, "application/grpc");
                 Sent { method, url, media_type, body: Some(self.params(operation)), id: None }
@@ -399,6 +400,14 @@ mod tests {
             let body = sent.body.map(|body| body.to_string()).unwrap_or_default();
             assert!(body.contains(told), "{dialect:?}: {body}");
         }
+    }
+
+    #[test]
+    fn a_method_of_grpc_is_a_path_and_nothing_else() {
+        let url = Url::parse("https://a.test/base?realm=b").unwrap();
+        let endpoint = Endpoint { url, ..endpoint(Dialect::Grpc) };
+        let sent = endpoint.request(&message());
+        assert_eq!(sent.url.as_str(), "https://a.test/lf.a2a.v1.A2AService/SendMessage");
     }
 
     #[test]

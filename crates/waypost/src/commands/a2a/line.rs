@@ -209,6 +209,7 @@ impl Line {
         let (asked, answered) = operation.shapes;
         let mut url = self.url.clone();
         url.set_path(&format!("{GRPC_SERVICE}/{}", operation.method));
+        url.set_query(None);
         let shown = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let headers = shown.chain([(HEADER_VERSION, version)]).filter_map(|(name, value)| {
             Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
@@ -223,7 +224,7 @@ impl Line {
         let answer = grpc::call(&self.http, call).await;
         let mut answer = answer.map_err(|error| self.unanswered(error))?;
         let status = answer.status().as_u16();
-        let (mut bodies, mut text) = (Vec::new(), String::new());
+        let (mut first, mut text) = (None, String::new());
         if !answer.is_grpc() {
             let (kind, body) = (String::new(), Value::Null);
             return Ok(Answer { status, kind, text, body, ended: None });
@@ -232,12 +233,12 @@ impl Line {
             let read = to_json(answered, &message, DEPTH_MAX);
             let read = read.map_err(|why| self.not_a2a(&format!("a message is none: {why}")))?;
             text.push_str(&format!("data: {}\n\n", json!(read)));
-            bodies.push(Value::Object(read));
+            first.get_or_insert(Value::Object(read));
         }
         let header = |name: &str| answer.ending()?.get(name)?.to_str().ok();
         let ended = Status::of_headers(header);
         let ended = ended.map_err(|why| self.not_a2a(&format!("its status is none: {why}")))?;
-        let body = bodies.into_iter().next().unwrap_or_default();
+        let body = first.unwrap_or_default();
         Ok(Answer { status, kind: GRPC_TYPE.to_owned(), text, body, ended: Some(ended) })
     }
 
