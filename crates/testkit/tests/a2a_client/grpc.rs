@@ -1,12 +1,12 @@
 //! gRPC alone: what goes with a call, which addresses are gone to, how each status is understood,
 //! and agents whose answers are broken on purpose.
 
-use crate::house::{CALL_MS, House, agent, nothing, texts};
+use crate::house::{CALL_MS, House, agent, call, nothing, texts, within};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use kernel::tool::call::{HowFar, ToolError};
+use kernel::tool::call::{Abilities, Caller, Given, HowFar, ToolError};
 use serde_json::json;
 use std::io;
 use std::net::SocketAddr;
@@ -355,5 +355,32 @@ async fn a_token_that_is_refused_is_asked_for_again() {
         let asked = server.asked();
         let tokens = asked.iter().filter(|asked| asked.line == "POST /token").count();
         assert_eq!(tokens, 2, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_would_arrive_as_another_is_not_sent() {
+    let server = AgentServer::start(QUICK);
+    let house = House::speaking(&server, "grpc").await;
+    let (tool, caller) = (house.tool("peer.send"), Caller::new("default", "local"));
+    for (number, fits) in [
+        (json!(9_007_199_254_740_993_u64), false),
+        (json!(-9_007_199_254_740_993_i64), false),
+        (json!(u64::MAX), false),
+        (json!(1_u64 << 60), true),
+        (json!(-7), true),
+        (json!(0.1), true),
+    ] {
+        let before = server.begun();
+        let arguments = json!({"text": "tck-complete-task", "data": {"list": [number]}});
+        let asked = call(Abilities::RUN, 1, &arguments, Given::default());
+        match within("a call", tool.call(&caller, &asked)).await {
+            Ok(_) => assert!(fits, "{number}"),
+            Err(error) => {
+                let found = (error.how, error.fault.name.as_str());
+                assert_eq!(found, (HowFar::NotSent, "InputValidationError"), "{error:?}");
+                assert!(!fits && server.begun() == before, "{number}");
+            }
+        }
     }
 }

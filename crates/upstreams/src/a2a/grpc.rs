@@ -11,7 +11,7 @@ use outbound::grpc::{self, Answer, Broken};
 use outbound::redaction::Hidden;
 use outbound::trace::traced;
 use reqwest::header::{HeaderMap, HeaderValue};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use wire::a2a::proto::schema::Shape;
 use wire::a2a::proto::status::{HEADER_DETAILS, Status};
 use wire::a2a::proto::{to_json, write};
@@ -38,6 +38,11 @@ impl Way {
         within_ms: u64,
     ) -> Result<Reply, ToolError> {
         let Request { url, headers, body, effect, bytes_max, trace, .. } = request;
+        if let Some(number) = body.and_then(inexact) {
+            let why = format!("agent `{}`: gRPC cannot carry {number} exactly", self.name);
+            let refused = ToolError::not_sent("InputValidationError", why);
+            return Err(refused.hint("its numbers are doubles; send this one as a text"));
+        }
         let headers = headers.into_iter();
         let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
         let shown = self.shown().await?;
@@ -101,6 +106,19 @@ impl Way {
                 Err(Broken::CutOff) => return Err(self.lost("the answer has no end", effect)),
             }
         }
+    }
+}
+
+/// A whole number that would arrive as another one: all numbers are doubles there.
+fn inexact(value: &Value) -> Option<&Number> {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64())?;
+            (whole as f64 as u128 != u128::from(whole)).then_some(number)
+        }
+        Value::Array(items) => items.iter().find_map(inexact),
+        Value::Object(members) => members.values().find_map(inexact),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
     }
 }
 
