@@ -1,15 +1,18 @@
 //! gRPC alone: what goes with a call, which addresses are gone to, how each status is understood,
 //! and agents whose answers are broken on purpose.
 
-use crate::house::{CALL_MS, House, agent, call, nothing, texts, within};
+use crate::house::{CALL_MS, House, agent, call, nothing, texts, until, within};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use kernel::tool::call::{Abilities, Caller, Given, HowFar, ToolError};
 use serde_json::json;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -151,6 +154,35 @@ async fn close(mut stream: TcpStream, words: &str) -> io::Result<()> {
     // What was not read would reset the connection before the words are there.
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     Ok(())
+}
+
+/// The calls of an agent that never answers.
+#[derive(Default)]
+struct Unanswered {
+    begun: AtomicUsize,
+    /// Those that the client gave up.
+    cancelled: AtomicUsize,
+}
+
+async fn serve_nothing(calls: Arc<Unanswered>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            let calls = calls.clone();
+            tokio::spawn(async move {
+                calls.begun.fetch_add(1, Ordering::SeqCst);
+                let reset = poll_fn(|context| respond.poll_reset(context)).await;
+                if reset.is_ok_and(|reason| reason == Reason::CANCEL) {
+                    calls.cancelled.fetch_add(1, Ordering::SeqCst);
+                }
+                drop(request);
+            });
+        }
+    });
+    address
 }
 
 /// A frame of HTTP/2 that is for the whole connection.
@@ -383,4 +415,17 @@ async fn a_number_that_would_arrive_as_another_is_not_sent() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_agent() {
+    let calls = Arc::new(Unanswered::default());
+    let mut config = grpc_at(&serve_nothing(calls.clone()).await.to_string());
+    config.allow_private = true;
+    let house = House::open(config).await;
+    tokio::select! {
+        ended = house.invoke(1, "hello", Given::default()) => panic!("no answer came: {ended:?}"),
+        () = until("the call to arrive", || calls.begun.load(Ordering::SeqCst) == 1) => {}
+    }
+    until("its stream to be reset", || calls.cancelled.load(Ordering::SeqCst) == 1).await;
 }
