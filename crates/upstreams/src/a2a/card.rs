@@ -116,10 +116,15 @@ struct Chosen {
 }
 
 impl Card {
-    /// Reads a card; what is wrong with it, if something is.
-    pub(super) fn read(document: &Value, believed: Believed) -> Result<Self, String> {
+    /// Reads a card, for a client that may go to what `permits` lets pass; what is wrong with it,
+    /// if something is.
+    pub(super) fn read(
+        document: &Value,
+        believed: Believed,
+        permits: impl Fn(&str) -> bool,
+    ) -> Result<Self, String> {
         let card: AgentCard = read(document)?;
-        let chosen = match chosen(&card.supported_interfaces) {
+        let chosen = match chosen(&card.supported_interfaces, permits) {
             Some(chosen) => chosen,
             None if believed == Believed::Signed => return Err(nothing_spoken(&card)),
             None => older(document)?.ok_or_else(|| nothing_spoken(&card))?,
@@ -167,10 +172,10 @@ fn read<T: serde::de::DeserializeOwned>(document: &Value) -> Result<T, String> {
     serde_json::from_value(document.clone()).map_err(|error| format!("it is no card: {error}"))
 }
 
-/// The first interface of 1.0 that we speak, else the first of 0.3: their order is the agent's
-/// preference.
-fn chosen(interfaces: &[AgentInterface]) -> Option<Chosen> {
-    let spoken: Vec<Chosen> = interfaces
+/// The first interface of 1.0 that we speak and may go to, else the first of 0.3: their order is
+/// the agent's preference. Where we may go to none, the first says why.
+fn chosen(interfaces: &[AgentInterface], permits: impl Fn(&str) -> bool) -> Option<Chosen> {
+    let mut spoken: Vec<Chosen> = interfaces
         .iter()
         .filter_map(|interface| {
             let AgentInterface { protocol_binding, tenant, protocol_version, .. } = interface;
@@ -179,8 +184,10 @@ fn chosen(interfaces: &[AgentInterface]) -> Option<Chosen> {
             Some(Chosen { dialect, url, tenant: tenant.clone() })
         })
         .collect();
-    let newest = spoken.iter().position(|chosen| chosen.dialect.is_of_1_0()).unwrap_or(0);
-    spoken.into_iter().nth(newest)
+    // The order within a version stays.
+    spoken.sort_by_key(|chosen| !chosen.dialect.is_of_1_0());
+    let first = spoken.iter().position(|chosen| permits(&chosen.url)).unwrap_or(0);
+    spoken.into_iter().nth(first)
 }
 
 /// Where the members of 0.3 or of AgentVault's profile say that it is.
@@ -286,7 +293,7 @@ mod tests {
 
     fn choose(interfaces: &[Value]) -> Result<Dialect, String> {
         let document = json!({"name": "a", "supportedInterfaces": interfaces});
-        Card::read(&document, Believed::All).map(|card| card.dialect)
+        Card::read(&document, Believed::All, |_| true).map(|card| card.dialect)
     }
 
     #[test]
@@ -307,29 +314,46 @@ mod tests {
     }
 
     #[test]
+    fn what_we_may_not_go_to_is_passed_over() {
+        let document = json!({"supportedInterfaces": [
+            {"url": "a.test:50051", "protocolBinding": GRPC, "protocolVersion": "1.0"},
+            interface(JSONRPC, "0.3"), interface(HTTP_JSON, "1.0")]});
+        for (permitted, dialect) in [
+            ("http://a.test:50051 https://a.test/HTTP+JSON/1.0", Dialect::Grpc),
+            ("https://a.test/JSONRPC/0.3 https://a.test/HTTP+JSON/1.0", Dialect::Rest),
+            ("https://a.test/JSONRPC/0.3", Dialect::OldRpc),
+            ("", Dialect::Grpc),
+        ] {
+            let permits = |url: &str| permitted.split(' ').any(|one| one == url);
+            let card = Card::read(&document, Believed::All, permits).unwrap();
+            assert_eq!(card.dialect, dialect, "{permitted}");
+        }
+    }
+
+    #[test]
     fn cards_of_0_3_and_of_the_vault_name_one_address() {
         let old = json!({"protocolVersion": "0.3.0", "url": "https://a.test/grpc",
             "preferredTransport": "GRPC", "additionalInterfaces": [
                 {"url": "https://a.test/rest", "transport": "HTTP+JSON"}], "skills": []});
-        let card = Card::read(&old, Believed::All).unwrap();
+        let card = Card::read(&old, Believed::All, |_| true).unwrap();
         assert_eq!((card.dialect, card.url.as_str()), (Dialect::OldRest, "https://a.test/rest"));
         let plain = json!({"protocolVersion": "0.2.6", "url": "https://a.test/"});
-        assert_eq!(Card::read(&plain, Believed::All).unwrap().dialect, Dialect::OldRpc);
+        assert_eq!(Card::read(&plain, Believed::All, |_| true).unwrap().dialect, Dialect::OldRpc);
         let vault = json!({"humanReadableId": "o/a", "authSchemes": [{"scheme": "none"}],
             "agentVersion": "3", "url": "https://a.test/a2a", "tags": ["x"], "skills": [
                 {"id": "s", "name": "S", "description": "d", "input_schema": {"type": "object"}}]});
-        let card = Card::read(&vault, Believed::All).unwrap();
+        let card = Card::read(&vault, Believed::All, |_| true).unwrap();
         assert_eq!((card.dialect, card.version.as_str()), (Dialect::Vault, "3"));
         assert_eq!(card.skills[0].input, Some(json!({"type": "object"})));
-        assert!(Card::read(&json!({"url": "https://a.test"}), Believed::All).is_err());
-        assert!(Card::read(&json!([]), Believed::All).is_err());
+        assert!(Card::read(&json!({"url": "https://a.test"}), Believed::All, |_| true).is_err());
+        assert!(Card::read(&json!([]), Believed::All, |_| true).is_err());
     }
 
     #[test]
     fn what_is_not_signed_does_not_count_where_only_that_is_believed() {
         let card = json!({"protocolVersion": "0.3.0", "url": "https://evil.test/"});
-        assert!(Card::read(&card, Believed::All).is_ok());
-        assert!(Card::read(&card, Believed::Signed).is_err());
+        assert!(Card::read(&card, Believed::All, |_| true).is_ok());
+        assert!(Card::read(&card, Believed::Signed, |_| true).is_err());
     }
 
     #[test]
@@ -342,12 +366,12 @@ mod tests {
                     "skills": {"s": {"input": "{\"type\":\"object\"}"}}}},
                     {"uri": required, "required": true}]}})
         };
-        let read = Card::read(&card(ASKS_EXTENSION), Believed::All).unwrap();
+        let read = Card::read(&card(ASKS_EXTENSION), Believed::All, |_| true).unwrap();
         assert_eq!(read.extensions, [SKILLS_EXTENSION, ASKS_EXTENSION]);
         assert_eq!(read.skills[0].input, Some(json!({"type": "object"})));
         assert_eq!(read.skills[0].description, "Does.\nExamples: do | it");
         assert_eq!(read.tenant, "t");
-        let told = Card::read(&card("https://other.test/x"), Believed::All).unwrap_err();
+        let told = Card::read(&card("https://other.test/x"), Believed::All, |_| true).unwrap_err();
         assert!(told.contains("https://other.test/x"), "{told}");
     }
 }

@@ -167,8 +167,9 @@ impl Loader<'_> {
     fn opened(&self, prepared: Prepared, document: &Value) -> Result<Opened, Fault> {
         let Prepared { places, way, client, has_key } = prepared;
         let believed = self.believed(document)?;
-        let card = Card::read(document, believed).map_err(|why| self.bad_card(&why))?;
         let has_credentials = !way.credentials.is_empty() || client.is_some();
+        let permits = |url: &str| places.endpoint(url, has_credentials).is_ok();
+        let card = Card::read(document, believed, permits).map_err(|why| self.bad_card(&why))?;
         let url = places.endpoint(&card.url, has_credentials);
         let url = url.map_err(|why| self.fault("AddressNotAllowed", &why))?;
         // A key is preferred to a token, where the card takes both.

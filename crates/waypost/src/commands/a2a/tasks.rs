@@ -79,7 +79,7 @@ pub(super) async fn run(args: &TasksArgs, context: &Context) -> Result<Exit> {
     })
 }
 
-/// A line to the first interface of its card that can list tasks.
+/// A line to the first interface of its card that can list tasks and that we may go to.
 async fn line(args: &TasksArgs, context: &Context) -> Result<Line> {
     let (config, parts) = (args.agent.config(context)?, parts());
     let reading = async { upstreams::read_card(&config, &parts).await.map_err(failed) };
@@ -87,14 +87,19 @@ async fn line(args: &TasksArgs, context: &Context) -> Result<Line> {
     let card: AgentCard = serde_json::from_value(document).map_err(|error| {
         Failure::new(Exit::Upstream, "not_a_card", format!("it is no agent card: {error}"))
     })?;
-    let mut interfaces = card.supported_interfaces.iter();
-    let spoken = interfaces.find_map(|one| Some((one, binding_of(one)?)));
-    let Some((interface, binding)) = spoken else {
+    let interfaces = card.supported_interfaces.iter();
+    let spoken = interfaces.filter_map(|one| {
+        let binding = binding_of(one)?;
+        Some((one, binding, upstreams::permitted_address(&config, &one.address())))
+    });
+    let spoken: Vec<_> = spoken.collect();
+    let first = spoken.iter().position(|(_, _, url)| url.is_ok()).unwrap_or(0);
+    let Some((interface, binding, url)) = spoken.into_iter().nth(first) else {
         let what = "it has no interface of A2A 1.0 over JSON-RPC, HTTP with JSON or gRPC";
         return Err(Failure::new(Exit::Upstream, "not_spoken", what)
             .hint("tasks can be listed since 1.0 only"));
     };
-    let url = upstreams::permitted_address(&config, &interface.address()).map_err(|why| {
+    let url = url.map_err(|why| {
         Failure::new(Exit::Upstream, "AddressNotAllowed", why).hint("`--allow-private` goes there")
     })?;
     Line::open(binding, url, &interface.tenant, args.agent.filled_headers(context)?)
