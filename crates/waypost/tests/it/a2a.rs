@@ -127,7 +127,19 @@ fn an_agent_that_speaks_only_grpc_is_talked_to_and_its_tasks_are_listed() {
     assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     let report = a2a("check", &["--skill", "hello/greet", "--data", "{}"]).json();
     assert!(wrong(&report).is_empty(), "{report}");
-    waypost(&shop, &["a2a", "tasks", "grpc.json"]).code(5).says("allow-private");
+    for command in ["tasks", "check"] {
+        waypost(&shop, &["a2a", command, "grpc.json"]).code(5).says("allow-private");
+    }
+    // What cannot be gone to is passed over.
+    let interfaces = card["supportedInterfaces"].as_array_mut().unwrap();
+    let elsewhere = json!({"url": "ftp://a.test/", "protocolBinding": "JSONRPC",
+        "protocolVersion": "1.0"});
+    interfaces.insert(0, elsewhere);
+    write(&shop, &[("grpc.json", &card.to_string())]);
+    let listed = a2a("tasks", &[]).code(0).json();
+    assert_eq!(listed["items"][0]["id"], json!(task), "{listed}");
+    let report = a2a("check", &["--skill", "hello/greet", "--data", "{}"]).code(0).json();
+    assert!(report.to_string().contains("http or https"), "{report}");
     assert_eq!(server.stop().0.code, Some(0));
 }
 

@@ -28,6 +28,9 @@ Examples:
   waypost a2a check http://127.0.0.1:8420 --skill math::conditional_add --data '{\"a\":1,\"b\":2}'
   waypost --json a2a check card.json | jq '.findings[] | select(.result == \"wrong\")'";
 
+/// The rule that is open where an interface is not talked to.
+const SAME: &str = "all interfaces do the same";
+
 /// What `waypost a2a check` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -73,22 +76,30 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
         return Ok(report);
     }
     let message = message(args)?;
-    let mut is_talked_to = false;
+    let (mut is_talked_to, mut refused) = (false, None);
     for interface in &card.supported_interfaces {
         report.interface = format!("{} {}", interface.protocol_binding, interface.protocol_version);
         let Some(binding) = binding_of(interface) else {
-            report.unknown("5.1", "all interfaces do the same", "it is not spoken here");
+            report.unknown("5.1", SAME, "it is not spoken here");
             continue;
         };
-        let url = upstreams::permitted_address(config, &interface.address());
-        let url = url.map_err(|why| {
-            Failure::new(Exit::Upstream, "AddressNotAllowed", why).hint("see `--allow-private`")
-        })?;
+        let url = match upstreams::permitted_address(config, &interface.address()) {
+            Ok(url) => url,
+            Err(why) => {
+                report.unknown("5.1", SAME, &why);
+                refused.get_or_insert(why);
+                continue;
+            }
+        };
         let headers = args.agent.filled_headers(context)?;
         let line = Line::open(binding, url, &interface.tenant, headers)?;
         let talk = Talk { line: &line, capabilities: &card.capabilities, message: &message };
         talk.run(&mut report).await?;
         is_talked_to = true;
+    }
+    if let (false, Some(why)) = (is_talked_to, refused) {
+        let refused = Failure::new(Exit::Upstream, "AddressNotAllowed", why);
+        return Err(refused.hint("see `--allow-private`"));
     }
     if !is_talked_to {
         report.interface = String::new();
