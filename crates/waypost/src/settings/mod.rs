@@ -12,7 +12,7 @@ use kernel::limits::{FIXED, Limits};
 use project::config::{AdminRule, Config};
 use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_SETTINGS};
 use project::layer::{Layer, Source};
-use project::upstream_entries::shown_url;
+use project::upstream_entries::{server_map, shown_url};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::io::ErrorKind;
@@ -84,8 +84,11 @@ impl Settings {
     fn demo_over(environment: &Environment, roots: &Roots) -> Result<Self> {
         let layer = |(file, text): (&str, &str)| Layer::file(file, text);
         let settings = Self::over(vec![layer(DEMO_SETTINGS)], None, environment, roots)?;
-        let mut upstreams = settings.config.upstreams.iter();
-        // A server of the user's own settings must not be mixed with the demo's of the same name.
+        let variables = |name: &str| environment.any(name);
+        let mapped = server_map(&variables).unwrap_or_default().entries;
+        let mut upstreams = settings.config.upstreams.iter().chain(&mapped);
+        // A server of the user's own settings or of `MCP_SERVER_MAP` must not be mixed with the
+        // demo's of the same name, or replaced by it.
         if upstreams.any(|entry| entry.name == DEMO_PROXY_SERVER) {
             return Ok(settings);
         }
@@ -466,6 +469,18 @@ mod tests {
         let keys: Vec<&str> =
             all.iter().filter(of_server).map(|setting| setting.key.as_str()).collect();
         assert_eq!(keys, ["mcp.servers.filesystem.url"]);
+    }
+
+    #[test]
+    fn a_server_that_is_mapped_by_a_variable_is_not_replaced_by_that_of_the_demo() {
+        for (name, is_of_demo) in [(DEMO_PROXY_SERVER, false), ("other", true)] {
+            let map = json!({name: "http://127.0.0.1:9"}).to_string();
+            let environment = Environment::of_test(&[("MCP_SERVER_MAP", map.as_str())], "");
+            let settings = Settings::demo_over(&environment, &Roots::default()).unwrap();
+            let mut written = settings.config.upstreams.iter();
+            let has = written.any(|entry| entry.name == DEMO_PROXY_SERVER);
+            assert_eq!(has, is_of_demo, "{map}");
+        }
     }
 
     #[test]
