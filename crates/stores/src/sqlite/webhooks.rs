@@ -3,10 +3,10 @@
 use super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, execute, integer, limit_of, many, to_json};
+use kernel::contracts::Read;
 use kernel::contracts::webhooks::{
     LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
 };
-use kernel::contracts::{Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, RunId};
 use rusqlite::{Connection, Params, Row, params};
 
@@ -102,16 +102,21 @@ fn readable<T>(
     params: impl Params,
     mut read: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let rows = many(connection, sql, params, |row| match read(row) {
-        Ok(read) => Ok(Some(read)),
-        Err(Trouble::Refused(error @ StoreError::Unreadable(_))) => {
-            let WebhookName { realm, run, id } = name(row)?;
-            tracing::error!(%realm, %run, %id, %error, "a webhook is left out");
-            Ok(None)
-        }
-        Err(trouble) => Err(trouble),
+    let rows = many(connection, sql, params, |row| {
+        // Only columns are read here: what fails is this row, whatever SQLite calls it.
+        Ok(read(row).map_err(|trouble| left_out(row, trouble)).ok())
     })?;
     Ok(rows.into_iter().flatten().collect())
+}
+
+fn left_out(row: &Row<'_>, trouble: Trouble) {
+    let error = trouble.into_error();
+    match name(row) {
+        Ok(WebhookName { realm, run, id }) => {
+            tracing::error!(%realm, %run, %id, %error, "a webhook is left out");
+        }
+        Err(_) => tracing::error!(%error, "a webhook is left out"),
+    }
 }
 
 fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWebhook> {
