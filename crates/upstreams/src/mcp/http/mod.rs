@@ -196,6 +196,11 @@ impl HttpLine {
     fn listen(&self) {
         let shared = &self.shared;
         let turn = shared.turn();
+        // It may have been closed while the other side was told that it can begin: that turn never
+        // ends.
+        if shared.is_closed() {
+            return;
+        }
         let begins = shared.agreed().begin_listening();
         if let Some(manner) = begins {
             shared.opens_news();

@@ -19,7 +19,6 @@ const STEADY_MS: u64 = 10_000;
 /// Listens until this turn is over, or the other side has no such stream.
 pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
     select(pin!(listen_on(&shared, &manner)), pin!(shared.turned(turn))).await;
-    shared.opened_news();
 }
 
 /// All that came on a stream was passed on.

@@ -9,13 +9,11 @@ use super::response::Response;
 use super::stream::EventStream;
 use super::waiting::Waiting;
 use crate::RemoteParts;
-use futures::future::select;
 use kernel::tool::call::HowFar;
-use kernel::values::ids::Millis;
 use outbound::sse::StreamPlace;
 use serde_json::{Value, json};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{self, Id};
 
@@ -40,9 +38,9 @@ pub(super) struct Shared {
     /// Where news go.
     pub(super) news: mpsc::Sender<Incoming>,
     agreed: Mutex<Agreed>,
-    /// Until when calls wait for the stream of news; none where it was answered or is not asked
-    /// for.
-    opening: watch::Sender<Option<Millis>>,
+    /// When the stream of news was asked for, by the time that has passed: a clock that is set must
+    /// not hold up calls. None where it was answered or is not asked for.
+    opening: watch::Sender<Option<Duration>>,
     /// Each handshake begins a new turn: streams of the one before are let go.
     turn: watch::Sender<u64>,
 }
@@ -74,6 +72,7 @@ impl Shared {
     /// A handshake begins: what was agreed before counts no more.
     pub(super) fn begin_anew(&self) {
         *self.agreed() = Agreed::Nothing;
+        self.opened_news();
         self.turn.send_modify(|turn| {
             if *turn != CLOSED {
                 *turn += 1;
@@ -83,7 +82,7 @@ impl Shared {
 
     /// The stream of news is about to be asked for.
     pub(super) fn opens_news(&self) {
-        self.opening.send_replace(Some(self.parts.clock.now().plus_ms(OPENING_MS)));
+        self.opening.send_replace(Some(self.parts.clock.elapsed()));
     }
 
     /// The stream of news was answered, with a stream or without, or is not asked for any more.
@@ -94,11 +93,18 @@ impl Shared {
     /// Waits until the stream of news of a new session was answered, though not for long. A server
     /// may ask there what belongs to a call, and what it asks before there is a stream is lost.
     pub(super) async fn hears_news(&self) {
-        let until = *self.opening.borrow();
-        let Some(until) = until else { return };
+        let since = *self.opening.borrow();
+        let Some(since) = since else { return };
+        let waited = self.parts.clock.elapsed().saturating_sub(since);
+        let left = Duration::from_millis(OPENING_MS).saturating_sub(waited);
+        if left.is_zero() {
+            return;
+        }
+        let left_ms = u64::try_from(left.as_millis()).unwrap_or(OPENING_MS);
         let mut opening = self.opening.subscribe();
         let opened = async { drop(opening.wait_for(Option::is_none).await) };
-        select(pin!(opened), self.parts.clock.sleep_until(until)).await;
+        // Whichever comes first, the call is sent.
+        let _ = self.parts.within(left_ms, opened).await;
     }
 
     /// The turn that it is.
@@ -115,6 +121,7 @@ impl Shared {
     /// Ends everything.
     pub(super) fn close(&self) {
         self.turn.send_replace(CLOSED);
+        self.opened_news();
     }
 
     /// Whether it is closed.

@@ -7,8 +7,11 @@ use super::stage::{
 use futures::future::{Either, select};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 const NO_STREAM: &str = "405 Method Not Allowed";
+/// Longer than anything takes here on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
 
 /// Shakes hands as the client does; gives the request that opens the stream for news.
 async fn greeted(peer: &mut Peer, line: &Arc<dyn Line>) -> Arrival {
@@ -137,6 +140,36 @@ async fn a_call_does_not_wait_long_for_a_stream_that_is_not_answered() {
     let second = asked(&line, request(3, "tools/call", json!({})));
     peer.next().await.result(&json!({})).await;
     assert_eq!(second.await.unwrap(), ["result {}"]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_makes_no_call_wait_longer_for_a_stream() {
+    let mut peer = Peer::start().await;
+    let clock = Arc::new(TestClock::default());
+    let line = line(&peer.url(), &clock);
+    let _unanswered = greeted(&mut peer, &line).await;
+    clock.set_back(60 * 60 * 1_000);
+    let call = asked(&line, request(2, "tools/call", json!({})));
+    let waited = tokio::time::timeout(LONG, clock.pass(2_000)).await;
+    assert!(waited.is_ok(), "the call does not wait for two seconds");
+    peer.next().await.result(&json!({})).await;
+    assert_eq!(call.await.unwrap(), ["result {}"]);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_stream_ends_with_the_line() {
+    let mut peer = Peer::start().await;
+    let line = line(&peer.url(), &Arc::default());
+    let _unanswered = greeted(&mut peer, &line).await;
+    let call = asked(&line, request(2, "tools/call", json!({})));
+    tokio::join!(line.close(), async {
+        let arrival = peer.next().await;
+        assert_in_session(&arrival, "DELETE");
+        arrival.answer("204 No Content", "").await;
+    });
+    // Nobody moves the clock.
+    let ended = tokio::time::timeout(LONG, call).await.expect("the call waits on");
+    assert_eq!(ended.unwrap(), ["failed NotSent Closed"]);
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,6 +26,7 @@ pub(super) const BYTES_MAX: usize = 1_000;
 /// A clock that stands still until it is moved.
 pub(super) struct TestClock {
     now: Mutex<Millis>,
+    elapsed: Mutex<Duration>,
     sleepers: Mutex<Vec<(Millis, oneshot::Sender<()>)>>,
     changed: watch::Sender<()>,
 }
@@ -33,6 +35,7 @@ impl Default for TestClock {
     fn default() -> Self {
         Self {
             now: Mutex::new(Millis(0)),
+            elapsed: Mutex::default(),
             sleepers: Mutex::default(),
             changed: watch::Sender::new(()),
         }
@@ -44,8 +47,8 @@ impl Clock for TestClock {
         *self.now.lock().unwrap()
     }
 
-    fn elapsed(&self) -> std::time::Duration {
-        std::time::Duration::from_millis(self.now().0.unsigned_abs())
+    fn elapsed(&self) -> Duration {
+        *self.elapsed.lock().unwrap()
     }
 
     fn sleep_until(&self, then: Millis) -> BoxFuture<'static, ()> {
@@ -72,6 +75,7 @@ impl TestClock {
             changed.changed().await.unwrap();
         }
         *self.now.lock().unwrap() = then;
+        *self.elapsed.lock().unwrap() += Duration::from_millis(ms);
         let sleepers = std::mem::take(&mut *self.sleepers.lock().unwrap());
         let is_over = |sleeper: &(Millis, oneshot::Sender<()>)| sleeper.0 <= then;
         let (woken, asleep): (Vec<_>, Vec<_>) = sleepers.into_iter().partition(is_over);
@@ -79,6 +83,11 @@ impl TestClock {
         for (_, sleeper) in woken {
             let _ = sleeper.send(());
         }
+    }
+
+    /// Somebody sets the clock back by so many milliseconds.
+    pub(super) fn set_back(&self, ms: i64) {
+        self.now.lock().unwrap().0 -= ms;
     }
 
     fn is_awaited(&self, then: Millis) -> bool {
