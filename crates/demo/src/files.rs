@@ -22,6 +22,11 @@ use tokio::sync::oneshot;
 
 /// How many bytes a file may have that is read or written.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// How many bytes a path may have. Folders that are opened one by one could be deeper than the
+/// system's own limit, and what is too deep is hard to remove.
+const PATH_BYTES_MAX: usize = 1024;
+/// How much of a path that has more is shown.
+const PATH_SHOWN_CHARS: usize = 100;
 /// How many entries of a folder are listed.
 const ENTRIES_MAX: usize = 1_000;
 /// The end of the name of a file that is being written.
@@ -30,8 +35,8 @@ const UNFINISHED: &str = ".unfinished";
 /// How everything is opened: as it is, and never by a link.
 const HERE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const FOLDER: OFlags = HERE.union(OFlags::DIRECTORY);
-/// A pipe does not wait for who writes into it.
-const FILE: OFlags = HERE.union(OFlags::NONBLOCK);
+/// A pipe does not wait for who writes into it, and a terminal does not become ours.
+const FILE: OFlags = HERE.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// One that is not there yet.
 const NEW_FILE: OFlags = HERE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 
@@ -173,6 +178,11 @@ fn kind(folder: &OwnedFd, name: impl Arg) -> Option<FileType> {
 
 /// The names that a path is made of, below the folder.
 fn names(path: &str) -> Result<Vec<&OsStr>, ToolError> {
+    if path.len() > PATH_BYTES_MAX {
+        // Its beginning is enough to know it by.
+        let shown: String = path.chars().take(PATH_SHOWN_CHARS).collect();
+        return Err(outside(&shown, &format!("it has more than {PATH_BYTES_MAX} bytes")));
+    }
     let mut names = Vec::new();
     for part in Path::new(path).components() {
         match part {
@@ -230,8 +240,15 @@ fn read(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     if found.len() > FILE_BYTES_MAX {
         return Err(too_large(path));
     }
-    let read = io::read_to_string(file.take(FILE_BYTES_MAX));
-    Ok(said(&read.map_err(|error| failed(path, &error))?))
+    let mut read = Vec::new();
+    // It may grow meanwhile.
+    let size = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut read);
+    if size.map_err(|error| failed(path, &error))? as u64 > FILE_BYTES_MAX {
+        return Err(too_large(path));
+    }
+    let text = String::from_utf8(read);
+    let text = text.map_err(|_| ToolError::failed("FileError", format!("`{path}` is no text")))?;
+    Ok(said(&text))
 }
 
 /// Writes beside the file first: it is there whole or as it was.
@@ -275,7 +292,7 @@ fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     let path = text(arguments, "path");
     let folder = jail.folder(path, &names(path)?, nothing)?;
     let wrong = |errno: Errno| failed(path, &errno.into());
-    let mut names = Vec::new();
+    let (mut names, mut has_more) = (Vec::new(), false);
     for entry in Dir::read_from(&folder).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let name = entry.file_name();
@@ -283,14 +300,19 @@ fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
             continue;
         }
         if names.len() == ENTRIES_MAX {
+            has_more = true;
             break;
         }
         let end = if kind(&folder, name) == Some(FileType::Directory) { "/" } else { "" };
         names.push(format!("{}{end}", name.to_string_lossy()));
     }
     names.sort_unstable();
-    let mut listed = said(&names.join("\n"));
+    let end = if has_more { "\n(there are more entries, which are not listed)" } else { "" };
+    let mut listed = said(&format!("{}{end}", names.join("\n")));
     listed["structuredContent"] = json!({"entries": names});
+    if has_more {
+        listed["structuredContent"]["truncated"] = json!(true);
+    }
     Ok(listed)
 }
 
@@ -446,6 +468,68 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
         });
         assert_eq!(told, BTreeSet::from([json!("mine").to_string()]));
+    }
+
+    #[test]
+    fn pipes_and_files_that_are_too_large_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success(), "{made}");
+        let large = File::create(folder.path().join("large")).unwrap();
+        large.set_len(FILE_BYTES_MAX + 1).unwrap();
+        fs::write(folder.path().join("bytes"), [0xff]).unwrap();
+        let jail = jail(folder.path());
+        // Nobody writes into the pipe: who waited for that would wait for ever.
+        for (path, code) in
+            [("pipe", "FileError"), ("large", "FileTooLarge"), ("bytes", "FileError")]
+        {
+            let refused = read(&jail, &json!({"path": path})).unwrap_err();
+            assert_eq!(refused.fault.name, code, "{path}");
+        }
+        large.set_len(FILE_BYTES_MAX).unwrap();
+        assert!(read(&jail, &json!({"path": "large"})).is_ok());
+    }
+
+    #[test]
+    fn what_is_written_replaces_a_hard_link_and_changes_nothing_behind_it() {
+        let around = tempfile::tempdir().unwrap();
+        let (inside, outside) = (around.path().join("in"), around.path().join("out.txt"));
+        fs::create_dir(&inside).unwrap();
+        fs::write(&outside, "theirs").unwrap();
+        fs::hard_link(&outside, inside.join("a.txt")).unwrap();
+        write(&jail(&inside), &json!({"path": "a.txt", "content": "mine"})).unwrap();
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(inside.join("a.txt")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_refused_and_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let jail = jail(folder.path());
+        let path = "a/".repeat(PATH_BYTES_MAX);
+        for act in [read as Act, write, list] {
+            let refused = act(&jail, &json!({"path": path, "content": "x"})).unwrap_err();
+            assert_eq!(refused.fault.name, "PathRefused");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_list_that_lacks_something_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..ENTRIES_MAX {
+            File::create(folder.path().join(format!("{number:04}"))).unwrap();
+        }
+        let jail = jail(folder.path());
+        let listed = list(&jail, &json!({"path": ""})).unwrap();
+        assert_eq!(listed["structuredContent"].get("truncated"), None);
+        File::create(folder.path().join("another")).unwrap();
+        let listed = list(&jail, &json!({"path": ""})).unwrap();
+        let structured = &listed["structuredContent"];
+        assert_eq!(structured["truncated"], true);
+        assert_eq!(structured["entries"].as_array().unwrap().len(), ENTRIES_MAX);
+        assert!(listed["content"][0]["text"].as_str().unwrap().contains("there are more"));
     }
 
     #[test]
