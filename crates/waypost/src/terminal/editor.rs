@@ -1,6 +1,7 @@
 //! The line editor of conversations and answers: arrows, what was said before and a search in it,
 //! several lines, completion. It knows what was pasted from what was typed.
 
+use crate::terminal::keys::give_back_when_terminated;
 use crate::terminal::paste::{Heard, Typed};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -107,6 +108,7 @@ impl LineEditor {
         let kept = Config::builder().max_history_size(kept_max).ok()?.build();
         let has_paste = Arc::new(AtomicBool::new(false));
         let editor = editor(words, MemHistory::with_config(&kept), &has_paste).ok()?;
+        give_back_when_terminated();
         Some(Self { editor, has_paste })
     }
 

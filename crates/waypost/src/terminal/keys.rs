@@ -1,5 +1,6 @@
 //! What was typed and no one has read: whether the terminal has any, dropping it, and having the
-//! terminal hold single keys, so that waiting for a line can end before one is begun.
+//! terminal hold single keys, so that waiting for a line can end before one is begun. However a
+//! command ends, the terminal is given back as it was.
 
 use crate::terminal::paste::{MARKS_OFF, MARKS_ON};
 #[cfg(unix)]
@@ -16,6 +17,9 @@ type Mode = ();
 
 /// How often we look for a key.
 const LOOK: Duration = Duration::from_millis(30);
+/// The exit code of a process that SIGTERM ended, as shells have it.
+#[cfg(unix)]
+const TERMINATED: i32 = 128 + 15;
 /// Goes to the begin of the line, and leaves nothing of it.
 const ERASE: &str = "\r\u{1b}[K";
 
@@ -53,6 +57,53 @@ impl Drop for Keys {
     }
 }
 
+/// The terminal as it was before a line editor had it. An editor gives it back with the line; one
+/// that still waits for a line when the command ends does not, and dropping this does it instead.
+pub(super) struct Lent {
+    before: Option<Mode>,
+}
+
+impl Lent {
+    /// As it is now.
+    pub(super) fn now() -> Self {
+        Self { before: mode() }
+    }
+
+    /// The editor gave it back.
+    pub(super) fn returned(mut self) {
+        self.before = None;
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            show(MARKS_OFF);
+            give_back(before);
+        }
+    }
+}
+
+/// Has SIGTERM give the terminal back as it is now before it ends the process.
+#[cfg(unix)]
+pub(super) fn give_back_when_terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Some(before) = mode() else { return };
+    // From here on the signal does nothing by itself.
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else { return };
+    tokio::spawn(async move {
+        if terminated.recv().await.is_some() {
+            show(MARKS_OFF);
+            give_back(&before);
+            std::process::exit(TERMINATED);
+        }
+    });
+}
+
+/// Other systems have no such signal.
+#[cfg(not(unix))]
+pub(super) fn give_back_when_terminated() {}
+
 /// Whether the terminal holds a line that no one has read; where it holds keys, whether a key.
 #[cfg(unix)]
 pub(super) fn waiting() -> io::Result<bool> {
@@ -78,10 +129,22 @@ pub(super) fn flush() -> io::Result<()> {
     Ok(())
 }
 
+/// How the terminal is; none where there is none.
+#[cfg(unix)]
+fn mode() -> Option<Mode> {
+    tcgetattr(io::stdin()).ok()
+}
+
+/// Other systems have no such call.
+#[cfg(not(unix))]
+fn mode() -> Option<Mode> {
+    None
+}
+
 /// Has the terminal hold keys as a line editor does; how it was before.
 #[cfg(unix)]
 fn held() -> Option<Mode> {
-    let before = tcgetattr(io::stdin()).ok()?;
+    let before = mode()?;
     let mut mode = before.clone();
     mode.input_modes.remove(InputModes::BRKINT | InputModes::ICRNL | InputModes::IXON);
     mode.local_modes

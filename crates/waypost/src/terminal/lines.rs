@@ -5,7 +5,7 @@
 use crate::environment::place::state_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::editor::{LineEditor, Words};
-use crate::terminal::keys::{Keys, flush, waiting};
+use crate::terminal::keys::{Keys, Lent, flush, waiting};
 use crate::terminal::paste::{Heard, Paste, PasteMode, Typed};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -152,11 +152,13 @@ impl Lines {
         initial: &str,
     ) -> Result<Heard> {
         let (prompt, initial) = (prompt.to_owned(), initial.to_owned());
+        let lent = Lent::now();
         let reading = tokio::task::spawn_blocking(move || {
             let heard = editor.read(&prompt, &initial);
             (editor, heard)
         });
         let (editor, heard) = reading.await.map_err(|error| unreadable(io::Error::other(error)))?;
+        lent.returned();
         self.editor = Some(editor);
         heard.map_err(unreadable)
     }

@@ -141,6 +141,27 @@ fn ctrl_c_drops_a_line_and_ctrl_d_leaves() {
 }
 
 #[test]
+fn a_signal_that_ends_a_command_leaves_the_terminal_as_it_was() {
+    let (folder, server) = talk::served();
+    // While a line is edited, and while the answer to a card may come from elsewhere.
+    for thread in ["line", "card"] {
+        let mut terminal = chat(folder.path(), &server, thread);
+        if thread == "card" {
+            terminal.at_prompt().types("add 2 and 3\r");
+            terminal.shows(CARD, 1);
+        }
+        assert!(!terminal.at_prompt().takes_lines(), "{thread}");
+        assert_eq!(terminal.ended_by("TERM"), Some(143), "{thread}: {}", terminal.screen());
+        assert!(terminal.takes_lines(), "{thread}");
+    }
+    let inbox = ["--server", server.url.as_str(), "inbox"];
+    let mut terminal = Terminal::open_with(folder.path(), &inbox, 100, &NO_EDITOR);
+    assert!(!terminal.at_prompt().takes_lines());
+    assert_eq!(terminal.ended_by("INT"), Some(130), "{}", terminal.screen());
+    assert!(terminal.takes_lines());
+}
+
+#[test]
 fn a_line_fits_a_terminal_that_is_resized() {
     let (folder, server) = talk::served();
     let mut terminal = chat(folder.path(), &server, "t");

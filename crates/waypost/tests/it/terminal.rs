@@ -4,7 +4,7 @@ use crate::process::command;
 use crate::screen::Screen;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -121,6 +121,19 @@ impl Terminal {
             assert!(screen.matches(text).count() <= times, "too often `{text}`:\n{screen}");
             (screen.matches(text).count() == times).then_some(())
         });
+    }
+
+    /// Waits until this signal has ended it; its exit code.
+    pub fn ended_by(&mut self, signal: &str) -> Option<i32> {
+        send_signal(signal, self.child.id());
+        let what = format!("{signal} to end the command");
+        wait_for(&what, LIMIT, || self.child.try_wait().unwrap()).code()
+    }
+
+    /// Whether the terminal takes lines, as a shell leaves it to a command.
+    pub fn takes_lines(&self) -> bool {
+        let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
     /// Waits until it ends by itself: its exit code and all that was shown.

@@ -11,6 +11,8 @@ use wire::rest::{Ask, AskStatus};
 
 /// How often we look whether the ask is still open.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same of a server that does not tell: each time twice as long as before, up to this.
+const LOOK_MAX: Duration = Duration::from_secs(8);
 
 impl Chat {
     /// What a person types at this prompt, or that someone else answered what is asked. Who did is
@@ -46,13 +48,15 @@ impl Chat {
 
 /// Waits until this ask is not open any more. A server that does not answer is asked again.
 async fn closed(client: &Client, id: &str) -> Ask {
+    let mut wait = LOOK;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(wait).await;
         let found = client.get(Request::to(&["asks", id])).await;
-        match found.and_then(|body| read::<Ask>(&body)) {
+        wait = match found.and_then(|body| read::<Ask>(&body)) {
             Ok(ask) if ask.status != AskStatus::Open => return ask,
-            _ => {}
-        }
+            Ok(_) => LOOK,
+            Err(_) => LOOK_MAX.min(wait * 2),
+        };
     }
 }
 
