@@ -209,9 +209,13 @@ pub(super) fn host_choice(doors: &Doors, message: &Message) -> Option<SkillChoic
 /// the default agent for a text.
 pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Result<Skill> {
     let hinted = message.metadata.get(SKILL_HINT).and_then(Value::as_str);
-    let is_free = said(message, "skill").is_none() && hinted.is_none_or(|id| id == proxy::SKILL);
-    let is_instruction = is_free && proxy::instruction(message).is_some();
-    if is_instruction && proxy::is_offered(doors, &caller.realm, Some(caller)) {
+    let is_unnamed = said(message, "skill").is_none_or(|id| id == proxy::SKILL);
+    let is_free = is_unnamed && hinted.is_none_or(|id| id == proxy::SKILL);
+    let instruction = if is_free { proxy::instruction(message) } else { None };
+    if let Some(instruction) = instruction
+        && (proxy::is_offered(doors, &caller.realm, Some(caller))
+            || proxy::may_call_meant(doors, caller, &instruction))
+    {
         return Ok(Skill::of_proxy());
     }
     let skills = visible(doors, caller);

@@ -1,21 +1,26 @@
 //! The MCP tool proxy: every row of its table, produced by servers that really answer so.
 
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
-use crate::house::{Answer, House, LOOKS_MAX, read, request};
+use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, read, request, setup};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use identity::keys::Expiry;
+use kernel::contracts::Policy;
+use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::identity::roles::Role;
-use kernel::values::caller::Scope;
+use kernel::tool::call::Verdict;
+use kernel::values::caller::{Act, Scope};
 use project::config::Config;
 use project::folder::Project;
 use project::realm::local_caller;
 use serde_json::{Value, json};
+use server::{Extra, Setup};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use wire::a2a::SKILLS_EXTENSION;
@@ -413,6 +418,50 @@ async fn who_may_call_nothing_is_refused_before_anything_is_stored() {
     let sent = guarded.post_as(&member, "/a2a", send).await;
     assert!(sent.body["result"]["id"].is_string(), "{sent:?}");
     assert_ne!(stored().await, before);
+}
+
+/// Allows everything, but calls only of tools whose names begin so.
+struct Only(&'static str);
+
+impl Policy for Only {
+    fn decide(&self, asked: &Request<'_>) -> Decision {
+        match &asked.resource {
+            Resource::Tool(spec)
+                if asked.act == Act::Call && !spec.name.as_str().starts_with(self.0) =>
+            {
+                Verdict::Deny("it is another tool".to_owned()).into()
+            }
+            _ => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_call_something_of_a_server_without_a_list_may_use_the_proxy() {
+    let plain = started("", Router::new().route("/rpc", post(bare))).await;
+    let map = kept(json!({"fs": plain}).to_string());
+    // All tools of the server, one of them, and none.
+    for (allowed, is_taken) in [("fs.", true), ("fs.fs.readFile", true), ("other", false)] {
+        let data = tempfile::tempdir().unwrap();
+        let (house, stopper) = House::of(|| {
+            let lookup = move |name: &str| (name == "MCP_SERVER_MAP").then(|| map.to_owned());
+            let extra = Extra { policy: Some(Arc::new(Only(allowed))), ..Extra::default() };
+            let variables = Arc::new(lookup);
+            Setup { extra, variables, ..setup(Project::demo(), &data, ADDRESS.parse().unwrap()) }
+        })
+        .await;
+        if is_taken {
+            until_seen(&house, "fs.fs.readFile").await;
+            let task = called(&house, "fs", "fs.readFile", json!({"path": "a"})).await;
+            assert_eq!(task["state"], "COMPLETED", "{allowed}: {task}");
+        }
+        let content = instruction("fs", "plain", json!({}));
+        let message = json!({"role": "user", "parts": [{"type": "data", "content": content}]});
+        let sent = rpc(&house, "tasks/send", json!({"message": message})).await;
+        let is_refused = sent["error"]["code"] == json!(-32602);
+        assert_eq!(is_refused, allowed != "fs.", "{allowed}: {sent}");
+        stopper.stop().await;
+    }
 }
 
 #[tokio::test]

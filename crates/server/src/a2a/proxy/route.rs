@@ -1,7 +1,7 @@
 //! Which tool an instruction means. A server is meant by its own name, else by that of the tool,
 //! else by what stands before the first dot of that. What the caller does not see is not there.
 
-use super::instruction::{SKILL, Wanted};
+use super::instruction::{SKILL, Wanted, read};
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
 use kernel::contracts::policy::{Context, Request, Resource};
@@ -46,11 +46,28 @@ static ANY: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     listed: None,
 });
 
-/// Whether a caller may call something: any tool, or one that it sees.
+/// Whether a caller may call something: any tool, one that it sees, or any of a server, which may
+/// list nothing.
 fn may_call(doors: &Doors, caller: &Caller) -> bool {
     let (resource, context) = (Resource::Tool(&ANY), Context::default());
     let any = Request { act: Act::Call, subject: caller, resource, context };
-    doors.engine.admin().foresee(&any).shows() || !doors.engine.tools().list(caller).is_empty()
+    doors.engine.admin().foresee(&any).shows()
+        || !doors.engine.tools().list(caller).is_empty()
+        || servers(doors, &caller.realm).iter().any(|server| may_call_any(doors, caller, server))
+}
+
+/// Whether a caller may call any tool of a server that lists nothing.
+fn may_call_any(doors: &Doors, caller: &Caller, server: &Upstream) -> bool {
+    doors.engine.tools().get(caller, &format!("{}any", server.config().prefix)).is_some()
+}
+
+/// Whether a caller may call the tool that this instruction means. A policy can allow single tools
+/// by their names, and a server that lists nothing has no list to find them in.
+pub(in crate::a2a) fn may_call_meant(doors: &Doors, caller: &Caller, instruction: &Value) -> bool {
+    let Ok(wanted) = read(instruction) else { return false };
+    let tool = |server: &Arc<Upstream>| of_server(doors, caller, server, &wanted.tool);
+    doors.a2a.proxy != Some(false)
+        && servers(doors, &caller.realm).iter().any(|server| tool(server).is_some())
 }
 
 /// Whether agents of others are offered the proxy: where that is set, to those who may call a tool,
@@ -68,7 +85,7 @@ pub(in crate::a2a) fn is_offered(doors: &Doors, realm: &RealmId, caller: Option<
     servers.iter().any(|server| {
         let prefix = server.config().prefix.as_str();
         let is_listed = seen.iter().any(|spec| spec.name.as_str().starts_with(prefix));
-        is_listed || doors.engine.tools().get(caller, &format!("{prefix}any")).is_some()
+        is_listed || may_call_any(doors, caller, server)
     })
 }
 
