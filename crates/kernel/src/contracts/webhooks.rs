@@ -111,3 +111,28 @@ pub trait Webhooks: Send + Sync {
     /// Removes one; whether it was there. Durable on return.
     fn remove_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The store keeps bodies of earlier releases, and an earlier one may read ours.
+    #[test]
+    fn a_body_that_says_nothing_of_impersonation_is_of_one_who_acts_for_itself() {
+        let body = WebhookBody {
+            by: Caller::new("acme", "ann"),
+            impersonated: false,
+            session: SessionId(7),
+            dialect: "1.0".to_owned(),
+            sealed: "sealed".to_owned(),
+        };
+        let by = json!({"realm": "acme", "subject": "ann", "admin": false});
+        let kept = json!({"by": by, "session": SessionId(7), "dialect": "1.0", "sealed": "sealed"});
+        assert_eq!(json!(body), kept);
+        assert_eq!(serde_json::from_value::<WebhookBody>(kept).unwrap(), body);
+        let other = WebhookBody { impersonated: true, ..body };
+        assert_eq!(json!(other)["impersonated"], true);
+        assert_eq!(serde_json::from_value::<WebhookBody>(json!(other)).unwrap(), other);
+    }
+}
