@@ -29,6 +29,9 @@ const STORE_RETRY_MS: u64 = 1_000;
 /// After how long a turn gives others theirs: a task may tell more than a slow receiver takes.
 const TURN_MAX: Duration = Duration::from_secs(5);
 
+/// Why a webhook ends whose maker has lost its rights.
+const NO_MAKER: &str = "who made it may do nothing any more";
+
 /// The media type of what is not of A2A 1.0.
 const JSON: &str = "application/json";
 
@@ -128,7 +131,7 @@ impl Turn {
             return self.end("what it was sealed with is gone".to_owned()).await;
         };
         let Some(caller) = maker(&self.doors, body).map(Arc::new) else {
-            return self.end("who made it may do nothing any more".to_owned()).await;
+            return self.end(NO_MAKER.to_owned()).await;
         };
         let runs = self.doors.engine.runs();
         let mut stream = match runs.follow_task_after(&caller, run, place).await {
@@ -152,6 +155,10 @@ impl Turn {
                 Ok(None) => return self.rest(stream.task().state.is_over()).await,
                 Err(refusal) => return self.refused(&refusal).await,
             };
+            // A right that was withdrawn since the turn began counts as well.
+            if maker(&self.doors, &self.webhook.body).is_none() {
+                return self.end(NO_MAKER.to_owned()).await;
+            }
             let said = match &mut vault {
                 Some(teller) => {
                     let at = stream.task().changed_at;
