@@ -226,7 +226,7 @@ fn every_event_gets_out_at_least_once_and_in_order() {
     }
 }
 
-/// Tasks with webhooks; every other seed has agents, and steps that publish.
+/// Tasks with webhooks and answers by message; every other seed has agents, and steps that publish.
 fn notifying(seed: u64) -> Knobs {
     let usual = knobs(Knobs::new(seed));
     let usual = if seed % 2 == 1 { usual.talking() } else { usual };
@@ -234,19 +234,25 @@ fn notifying(seed: u64) -> Knobs {
 }
 
 #[test]
-fn webhooks_get_every_update_of_their_task_at_least_once_and_in_order() {
+fn webhooks_get_every_update_in_order_and_messages_answer_an_ask_once() {
     let one = number("WAYPOST_SIM_SEED");
     let seeds = one.map_or(0..WEBHOOK_SEEDS, |seed| seed..seed + 1);
     let (mut told, mut again) = (0, 0);
+    let mut coverage = Coverage::default();
     for seed in seeds {
         let outcome = simulate(notifying(seed));
         told += outcome.events.0;
         again += outcome.events.1;
+        coverage.add(&outcome.coverage);
         hold(outcome);
     }
     tell(&format!("webhooks: {told} updates, {again} came again"));
     if one.is_none() {
         assert!(told > 0 && again > 0, "nothing was posted, or nothing twice");
+    }
+    for seen in Seen::MESSAGES {
+        tell(&format!("messages: {} {}", coverage.seen(seen), seen.name()));
+        assert!(one.is_some() || coverage.seen(seen) > 0, "never met: {}", seen.name());
     }
     for seed in 0..WEBHOOK_MODEL_SEEDS {
         let outcome = simulate_on(notifying(seed), &Simulated::new(seed));
@@ -375,6 +381,11 @@ fn a_sink_s_place_that_is_ahead_is_caught() {
 #[test]
 fn a_webhook_s_place_that_is_ahead_is_caught() {
     is_caught(Planted::WebhookAhead);
+}
+
+#[test]
+fn a_server_that_forgets_which_messages_it_got_is_caught() {
+    is_caught(Planted::MessagesForgotten);
 }
 
 #[test]

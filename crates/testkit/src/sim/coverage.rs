@@ -93,6 +93,12 @@ pub enum Seen {
     SecondRefused,
     /// A session was taken over from a supervisor that still ran.
     SecondFenced,
+    /// A message answered an ask.
+    MessageTaken,
+    /// A message came too late for its ask.
+    MessageBeaten,
+    /// A message that was sent again got what the first one got.
+    MessageRepeated,
 }
 
 impl Seen {
@@ -146,6 +152,10 @@ impl Seen {
     /// What only two supervisors can meet.
     pub const TWO: [Seen; 3] = [Seen::SecondActed, Seen::SecondRefused, Seen::SecondFenced];
 
+    /// What only tasks in contexts can meet.
+    pub const MESSAGES: [Seen; 3] =
+        [Seen::MessageTaken, Seen::MessageBeaten, Seen::MessageRepeated];
+
     /// What only models that are asked about failed steps can meet.
     pub const ADVISED: [Seen; 3] = [Seen::ProposalActed, Seen::DraftRan, Seen::ProposalTaken];
 
@@ -194,6 +204,9 @@ impl Seen {
             Seen::SecondActed => "second supervisor acted",
             Seen::SecondRefused => "supervisor acted and was refused",
             Seen::SecondFenced => "session taken over from a supervisor that still ran",
+            Seen::MessageTaken => "ask answered by a message",
+            Seen::MessageBeaten => "message came after the answer",
+            Seen::MessageRepeated => "message sent again",
         }
     }
 }

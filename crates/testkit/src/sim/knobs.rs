@@ -26,7 +26,8 @@ pub struct Knobs {
     pub planted: Option<Planted>,
     /// Whether events go out.
     pub sink: bool,
-    /// Whether tasks have webhooks, and some of them share a context.
+    /// Whether tasks have webhooks, and some of them share a context, where some asks are answered
+    /// by messages.
     pub webhooks: bool,
     /// Whether someone else writes to the same sessions.
     pub elsewhere: bool,
@@ -105,7 +106,7 @@ impl Knobs {
     pub fn with(mut self, planted: Planted) -> Self {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
-        self.webhooks |= planted == Planted::WebhookAhead;
+        self.webhooks |= planted.takes_contexts();
         self.elsewhere |= planted.takes_two();
         self.heals |= planted.heals();
         if planted.takes_advice() {

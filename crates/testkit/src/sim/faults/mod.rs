@@ -49,6 +49,8 @@ pub enum Planted {
     PlaceAhead,
     /// The place that is kept of a webhook is further than its receiver is.
     WebhookAhead,
+    /// A message that is sent again is not known.
+    MessagesForgotten,
     /// The policy decides by the rules of before for a while after a change.
     OldPolicyDecides,
     /// A list of sessions has those of another realm in it.
@@ -66,6 +68,11 @@ impl Planted {
             Planted::Inside(switch) => Some(switch),
             _ => None,
         }
+    }
+
+    /// Whether it takes tasks in contexts to meet it.
+    pub fn takes_contexts(self) -> bool {
+        matches!(self, Planted::WebhookAhead | Planted::MessagesForgotten)
     }
 
     /// Whether it takes another writer to meet it.

@@ -29,6 +29,8 @@ pub struct Story {
     pub asks: BTreeMap<AskId, AskStory>,
     /// Its calls.
     pub calls: BTreeMap<CallId, CallStory>,
+    /// How often each message is recorded that answers an ask.
+    pub messages: BTreeMap<Arc<str>, u32>,
     /// What is wrong with it.
     pub wrong: Vec<String>,
     /// Its recoveries.
@@ -72,6 +74,7 @@ impl Story {
             runs: BTreeMap::new(),
             asks: BTreeMap::new(),
             calls: BTreeMap::new(),
+            messages: BTreeMap::new(),
             wrong: Vec::new(),
             recovery: Recovery::default(),
             punctual: Punctual::default(),
@@ -123,6 +126,9 @@ impl Story {
             | Fact::StepSkipped { frame, .. }
             | Fact::StepDiverted { frame, .. } => self.steered(*frame),
             Fact::RunEnded { run, outcome } => self.check_end(*run, outcome),
+            Fact::MessageReceived(received) if received.misfit.is_none() => {
+                *self.messages.entry(received.id.clone()).or_default() += 1;
+            }
             Fact::SessionForked { .. } => self.forked(),
             _ => {}
         }
@@ -160,6 +166,7 @@ impl Story {
     /// What stands before this happened elsewhere, and its approvals hold there only.
     fn forked(&mut self) {
         self.wrong.clear();
+        self.messages.clear();
         for ask in self.asks.values_mut() {
             ask.elsewhere = ask.decision.is_some();
         }

@@ -8,6 +8,7 @@ pub mod supervised;
 pub mod punctual;
 pub mod calls;
 pub mod journal;
+pub mod messages;
 pub mod truth;
 pub mod values;
 pub mod oracle;

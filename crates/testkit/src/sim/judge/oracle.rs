@@ -3,6 +3,7 @@
 //! ledger of real effects.
 
 use super::journal::Story;
+use super::messages::Messages;
 use super::tally::{blobs_of, tally};
 use super::truth::Truth;
 use super::values::{input_of, opened};
@@ -38,6 +39,8 @@ pub struct Oracle {
     keyed: BTreeMap<String, RunId>,
     /// Keys that started another run after this one: it must be gone.
     rekeyed: Vec<(String, RunId)>,
+    /// Answers by message.
+    messages: Messages,
     /// Sessions that were made as copies.
     forks: BTreeSet<SessionId>,
     /// Where the feed was read to, and the last event of each session in it.
@@ -120,6 +123,11 @@ impl Oracle {
         wrong.into_iter().for_each(|wrong| self.accuse(wrong));
         let before = self.keyed.insert(key.clone(), run);
         self.rekeyed.extend(before.filter(|before| *before != run).map(|before| (key, before)));
+    }
+
+    /// Answers by message.
+    pub fn messages(&mut self) -> &mut Messages {
+        &mut self.messages
     }
 
     /// A copy of a session was acknowledged.
@@ -240,6 +248,7 @@ impl Oracle {
             late.into_iter().flatten().for_each(|wrong| self.accuse(wrong));
         }
         self.promises(&stories);
+        self.messages.judge(&stories).into_iter().for_each(|wrong| self.accuse(wrong));
         self.effects(&stories, realm, truth.ledger);
         self.blobs(realm, truth.blobs).await;
         // Blobs of what was removed may be gone too.

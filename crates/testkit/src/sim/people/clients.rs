@@ -59,6 +59,8 @@ pub struct Clients {
     pub heals: bool,
     /// Whether some runs share a context, in which several are active.
     pub contexts: bool,
+    /// A fault on purpose: a message that is sent again is not known.
+    pub forgets: bool,
 }
 
 /// Locks.
@@ -266,6 +268,9 @@ impl Clients {
     }
 
     async fn send(&self, ask: &SessionAsk, reply: Reply) {
+        if self.answers_by_message(ask) {
+            return self.send_message(ask, reply).await;
+        }
         let wait = [0, 500, 60_000][self.below(3) as usize];
         let by = self.someone();
         match self.engine.asks().reply(&by, ask.row.ask.id, reply, None, wait).await {

@@ -7,3 +7,4 @@ pub mod clients;
 pub mod webhooks;
 mod meddling;
 mod rivals;
+mod messages;

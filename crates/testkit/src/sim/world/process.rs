@@ -118,6 +118,7 @@ impl Machine {
                 troubles: self.troubles.clone(),
                 heals: self.knobs.heals,
                 contexts: self.knobs.webhooks,
+                forgets: self.knobs.planted == Some(Planted::MessagesForgotten),
             })
         };
         self.sides.iter().zip(neighbours).map(of).collect()
