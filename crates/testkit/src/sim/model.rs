@@ -158,16 +158,18 @@ fn advice(messages: &[Message]) -> Turn {
 }
 
 /// What it says after these messages: the next calls, or its last words. One that speaks in
-/// commands continues until its last one is not refused any more.
+/// commands continues until its last one is not refused any more. A conversation of a context has
+/// the requests of earlier steps and runs in it: what was called for them does not count for the
+/// newest one.
 fn said(messages: &[Message], commands: bool) -> Turn {
-    let asked = messages.iter().rev().find_map(|message| match message {
-        Message::User { text } => serde_json::from_str::<Value>(text).ok(),
+    let newest = messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+        Message::User { text } => Some((at, serde_json::from_str::<Value>(text).ok()?)),
         Message::System { .. } | Message::Assistant { .. } | Message::Result { .. } => None,
     });
-    let asked = asked.unwrap_or_default();
+    let (at, asked) = newest.unwrap_or_default();
     let step = asked["step"].as_str().unwrap_or_default();
     let wanted = asked["calls"].as_u64().unwrap_or_default();
-    let made = made(messages).len() as u64;
+    let made = made(&messages[at..]).len() as u64;
     let arguments = |number: u64| json!({"step": call_step(step, number)});
     if commands {
         let number = made + 1;
@@ -264,6 +266,18 @@ mod tests {
         assert_eq!(said(&last, false).text, "done s");
         let command: Value = serde_json::from_str(&said(&so_far, true).text).unwrap();
         assert_eq!((&command["args"]["step"], &command["stop"]), (&json!("sc3"), &json!(true)));
+    }
+
+    #[test]
+    fn what_was_called_for_an_earlier_request_does_not_count() {
+        let before = [asked(2), called(&["a", "b"], 1), result("a"), result("b")];
+        let asked_again = [&before[..], &[asked(2)]].concat();
+        for commands in [false, true] {
+            assert_eq!(said(&asked_again, commands), said(&[asked(2)], commands));
+        }
+        let so_far = [&asked_again[..], &[called(&["c"], 1), result("c")]].concat();
+        let command: Value = serde_json::from_str(&said(&so_far, true).text).unwrap();
+        assert_eq!((&command["args"]["step"], &command["stop"]), (&json!("sc2"), &json!(true)));
     }
 
     #[test]
