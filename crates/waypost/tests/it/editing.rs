@@ -248,6 +248,8 @@ fn a_conversation_outlives_its_server() {
     wait_for("the page to be asked for", LIMIT, || {
         (asked.load(Ordering::SeqCst) == 1).then_some(())
     });
+    // The chat follows the run by now.
+    terminal.shows("- http::request", 1);
     drop(server);
     terminal.shows("waiting for the server, Ctrl-C stops", 1);
     let _again = Running::start(folder.path(), &["up", "--port", &port], &[]);
