@@ -29,7 +29,7 @@ pub struct Call {
     pub headers: HeaderMap,
     /// What is asked.
     pub message: Vec<u8>,
-    /// How long the other side may take, as it is told.
+    /// How long the other side may take: the deadline that is sent.
     pub within_ms: u64,
     /// How many bytes the whole answer may have.
     pub bytes_max: usize,

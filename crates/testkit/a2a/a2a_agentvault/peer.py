@@ -328,7 +328,7 @@ async def by_client_credentials(talk, identity, key):
 async def command_line_by_key(talk, _, key):
     instruction = {"AGENTVAULT_KEY_PROBE": key, "AGENTVAULT_REGISTRY_URL": talk.url}
     name = talk.card.human_readable_id
-    # It names no skill, and this server has no agent that takes a text: it is told so.
+    # It names no skill, and this server has no agent that takes a text: the error says so.
     printed = await command("run", "-a", name, "-i", "hello", **instruction)
     assert "Successfully loaded agent" in printed and "desk::greet" in printed, printed
 
@@ -376,7 +376,7 @@ FAILURES = [
 
 
 async def proxied(talk, content):
-    """A file is written and read by the tools behind the server, and each failure is told."""
+    """A file is written and read by the tools behind the server, and each failure is reported."""
     file = {"path": "notes/a.txt", "content": content}
     end, output = await executed(talk, instruction("filesystem", "filesystem.writeFile", file))
     assert end.state == TaskState.COMPLETED and output["success"] is True, (end, output)

@@ -119,7 +119,7 @@ class Agent {
     try {
       await sleep(ENDLESS_MS, undefined, { signal: ends.signal });
     } catch {
-      // It is cancelled, and that is told below.
+      // It is cancelled, which is reported below.
     }
   }
 

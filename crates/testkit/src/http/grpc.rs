@@ -1,5 +1,5 @@
 //! A2A over gRPC: messages in their frames, and a blocking call over a connection of its own, by
-//! HTTP/2 without TLS. A call is told as far as it came: a server may be killed in the middle.
+//! HTTP/2 without TLS. A cut call gives what had arrived: a server may be killed meanwhile.
 
 use super::NoAnswer;
 use axum::http::{HeaderMap, Method, Request, StatusCode};

@@ -11,7 +11,7 @@ use testkit::http::{Client, Request};
 /// where the next one is expected.
 const CHANGES: u64 = 3;
 const TOOLS: &str = "notifications/tools/list_changed";
-/// What is told last where all lists change.
+/// The last notification where all lists change.
 const RESOURCES: &str = "notifications/resources/list_changed";
 
 /// A client that listens, and what it is called in messages.

@@ -50,7 +50,7 @@ pub(super) struct Agent {
 struct Asked {
     effect: Effect,
     bytes_max: usize,
-    /// How long it may take, as an agent of gRPC is told.
+    /// How long it may take: the deadline that is sent to an agent of gRPC.
     within_ms: u64,
     trace: Option<TraceParent>,
 }

@@ -18,7 +18,7 @@ use wire::a2a::proto::{to_json, write};
 
 /// How deep an answer nests at most, as in JSON.
 const DEPTH_MAX: usize = 128;
-/// How much is told of a connection that broke.
+/// How much an error says of a connection that broke.
 const TOLD_CHARS_MAX: usize = 1_000;
 
 /// What was read of an answer.

@@ -37,7 +37,7 @@ impl Keys {
         Some(keys)
     }
 
-    /// Waits for the first key. A terminal that is gone has none: who reads it next is told so.
+    /// Waits for the first key. A terminal that is gone has none: the next read reports it.
     pub(crate) async fn pressed(&self) {
         while matches!(waiting(), Ok(false)) {
             tokio::time::sleep(LOOK).await;

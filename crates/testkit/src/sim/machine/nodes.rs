@@ -144,7 +144,7 @@ impl Writing {
         }
     }
 
-    /// What came of it.
+    /// Its outcome.
     pub fn ended(&self, result: &Result<(), StoreError>) {
         let mut state = self.node.nodes.state();
         let number = self.node.number;

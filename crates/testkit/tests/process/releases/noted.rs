@@ -78,7 +78,7 @@ pub(super) struct Removed {
 pub(super) struct Keyed {
     pub(super) key: String,
     pub(super) body: Value,
-    /// What came of it.
+    /// Its outcome.
     pub(super) run: String,
     pub(super) answer: Value,
 }

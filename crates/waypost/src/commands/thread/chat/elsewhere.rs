@@ -1,4 +1,4 @@
-//! Answers that others give while a card is shown here: they are told at once, unless the person
+//! Answers that others give while a card is shown here: they appear at once, unless the person
 //! has begun to type.
 
 use super::{Came, Chat};
