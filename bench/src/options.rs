@@ -8,11 +8,11 @@ use crate::Result;
 /// How to call the benchmark.
 pub const USAGE: &str =
     "usage: bench mcp [--seconds N] [--clients N] [--tools N] [--calls N] [--dir DIR]
-       bench gateway [--seconds N] [--dir DIR]
+       bench gateway [--seconds N] [--rounds N] [--dir DIR]
        bench agent [--runs N] [--threads N] [--dir DIR]
        bench heal [--runs N] [--dir DIR]
        bench pipeline [--seconds N] [--clients N] [--rounds N] [--dir DIR]
-       bench auth [--seconds N] [--clients N] [--tools N] [--dir DIR]
+       bench auth [--seconds N] [--clients N] [--tools N] [--rounds N] [--dir DIR]
        bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] [--dir DIR]
        bench a2a [--seconds N] [--clients N] [--tasks N] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \

@@ -24,6 +24,7 @@ pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
         &format!("cargo build --profile {profile}"),
         shell::cargo(root).args(["build", "--profile", profile, "--locked", "-p", "waypost"]),
     )?;
+    let grpc = if name == "a2a" { Some(build_grpc(root, &target, profile)?) } else { None };
     let mut bench = shell::cargo(root);
     bench.args(["run", "--profile", profile, "--locked", "-p", "bench", "--", name]).args(rest);
     if let Some(against) = against {
@@ -33,7 +34,23 @@ pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
         .env("WAYPOST_BIN", binary)
         .env("FASTMCP_PYTHON", interpreters::python_of(&target, "fastmcp"))
         .env("FASTMCP_PROXY", interpreters::upstreams_folder(root).join("fastmcp/proxy.py"));
+    if let Some(grpc) = grpc {
+        bench.env("WAYPOST_BENCH_GRPC", grpc);
+    }
     shell::run(&format!("bench {name}"), &mut bench)
+}
+
+/// Builds the bare gRPC server and its client, which are no part of the workspace, and says where
+/// the program is.
+fn build_grpc(root: &Path, target: &Path, profile: &str) -> Result<PathBuf, Failure> {
+    let folder = target.join("bench-grpc");
+    shell::run(
+        "cargo build of bench/grpc",
+        shell::cargo(&root.join("bench/grpc"))
+            .args(["build", "--profile", profile, "--locked"])
+            .env("CARGO_TARGET_DIR", &folder),
+    )?;
+    Ok(folder.join(profile).join("bench-grpc"))
 }
 
 /// The arguments after the benchmark's name.

@@ -4,9 +4,11 @@
 
 mod wire;
 pub mod bare;
+mod grpc;
 mod page;
 mod streams;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use crate::mcp::wire::TOOL;
 use crate::options::{USAGE, positive};
 use crate::product::server::{Server, Site};
 use crate::report::{self, Table, load_cells, ms};
+use grpc::Program;
 use page::Pages;
 
 const SECONDS: u64 = 3;
@@ -45,6 +48,8 @@ pub struct Options {
     tasks: usize,
     dir: PathBuf,
     server: Option<PathBuf>,
+    /// The program that loads over gRPC, if it is built.
+    grpc: Option<PathBuf>,
 }
 
 impl Options {
@@ -56,6 +61,7 @@ impl Options {
             tasks: TASKS,
             dir: std::env::temp_dir(),
             server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
+            grpc: Program::path(),
         };
         while let Some(flag) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
@@ -99,6 +105,7 @@ async fn served(options: &Options, site: &Site, targets: &mut Table) -> Result<(
                 task. The commit is the rows of a run, in a group commit.";
     report::section("A message", note, &round.table());
     round.judge("a message ≥", SEND_SHARE_MIN, options, targets);
+    over_grpc(options, address, targets).await?;
 
     let round = compared(options, "reads", &gets, false).await?;
     let note = "`GetTask` over JSON-RPC of a completed task.";
@@ -125,6 +132,31 @@ async fn served(options: &Options, site: &Site, targets: &mut Table) -> Result<(
     Ok(())
 }
 
+/// The same message over gRPC, beside a bare server of `tonic`.
+async fn over_grpc(options: &Options, address: SocketAddr, targets: &mut Table) -> Result<()> {
+    let Options { span, clients, dir, grpc, .. } = options;
+    let Some(path) = grpc else {
+        println!("gRPC is not measured: `cargo xtask bench a2a` builds what it needs.\n");
+        return Ok(());
+    };
+    let program = Program(path);
+    let bare = program.serve()?;
+    let mut rounds = Vec::new();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("messages over gRPC, round {round}"));
+        let prefix = format!("grpc-{round}");
+        let floor = program.load(bare.address(), &prefix, *clients, *span).await?;
+        let commit = Some(sqlite::measure(dir, *clients, *span).await?);
+        let ours = program.load(address, &prefix, *clients, *span).await?;
+        rounds.push(Round { bare: "bare tonic", floor, commit, ours });
+    }
+    let round = load::middle(rounds, Round::share).ok_or("no round was measured")?;
+    let note = "The same message and the same commit; each client has a connection of its own.";
+    report::section("A message over gRPC", note, &round.table());
+    round.judge("a message over gRPC ≥", SEND_SHARE_MIN, options, targets);
+    Ok(())
+}
+
 /// Calls of a tool of another server by the proxy's skill, beside the same calls over MCP.
 async fn proxied(options: &Options, targets: &mut Table) -> Result<()> {
     let Options { span, clients, dir, server, .. } = options;
@@ -136,12 +168,12 @@ async fn proxied(options: &Options, targets: &mut Table) -> Result<()> {
         // It waits until the other server is there.
         let floor = chain.recorded(*clients, *span).await?;
         let ours = load::run_for(&job, *clients, *span).await?;
-        rounds.push(Round { floor, commit: None, ours });
+        rounds.push(Round { bare: "a recorded call over MCP", floor, commit: None, ours });
     }
     chain.stop()?;
     let round = load::middle(rounds, Round::share).ok_or("no round was measured")?;
     let mut table = Table::new(&["who", "calls/s", "p50 ms", "p99 ms"]);
-    table.row(load_cells("a recorded call over MCP", &round.floor));
+    table.row(load_cells(round.bare, &round.floor));
     table.row(load_cells("the same by `mcp.execute_tool`", &round.ours));
     report::section("A proxied call", "`math::add` of another server of ours.", &table);
     targets.row(vec![
@@ -155,6 +187,8 @@ async fn proxied(options: &Options, targets: &mut Table) -> Result<()> {
 /// What was measured in one round.
 #[derive(Clone, Copy)]
 struct Round {
+    /// What the floor is.
+    bare: &'static str,
     floor: Summary,
     /// One durable commit for each task, where ours needs one.
     commit: Option<Summary>,
@@ -170,7 +204,7 @@ impl Round {
 
     fn table(&self) -> Table {
         let mut table = Table::new(&["who", "requests/s", "p50 ms", "p99 ms"]);
-        table.row(load_cells("bare axum", &self.floor));
+        table.row(load_cells(self.bare, &self.floor));
         if let Some(commit) = &self.commit {
             table.row(load_cells("one bare durable commit", commit));
         }
@@ -179,7 +213,7 @@ impl Round {
     }
 
     fn judge(&self, what: &str, min: f64, options: &Options, targets: &mut Table) {
-        let beside = if self.commit.is_some() { "the slower bare rate" } else { "bare axum" };
+        let beside = if self.commit.is_some() { "the slower bare rate" } else { self.bare };
         let share = self.share();
         targets.row(vec![
             format!("{what} {min} of {beside}, {} clients", options.clients),
@@ -207,7 +241,7 @@ async fn compared(
             false => None,
         };
         let ours = load::run_for(served, *clients, *span).await?;
-        rounds.push(Round { floor, commit, ours });
+        rounds.push(Round { bare: "bare axum", floor, commit, ours });
     }
     Ok(load::middle(rounds, Round::share).ok_or("no round was measured")?)
 }

@@ -23,7 +23,7 @@ use station::{Asking, Described, Station};
 const SECONDS: u64 = 5;
 const TOOLS: usize = 2_000;
 const POLICIES: usize = 200;
-/// How often each load is measured; the middle one counts.
+/// How often each load is measured unless `--rounds` says otherwise; the middle one counts.
 const ROUNDS: usize = 3;
 /// How many new tokens are shown, and how many new subjects list the tools.
 const TOKENS: usize = 200;
@@ -42,6 +42,7 @@ pub struct Options {
     span: Duration,
     clients: usize,
     tools: usize,
+    rounds: usize,
     dir: PathBuf,
     server: Option<PathBuf>,
 }
@@ -53,6 +54,7 @@ impl Options {
             span: Duration::from_secs(SECONDS),
             clients: CLIENTS,
             tools: TOOLS,
+            rounds: ROUNDS,
             dir: std::env::temp_dir(),
             server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
         };
@@ -63,6 +65,7 @@ impl Options {
                 "--seconds" => options.span = Duration::from_secs(u64::try_from(number()?)?),
                 "--clients" => options.clients = number()?,
                 "--tools" => options.tools = number()?,
+                "--rounds" => options.rounds = number()?,
                 "--dir" => options.dir = PathBuf::from(&value),
                 _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
             }
@@ -217,7 +220,7 @@ async fn compare(
     ways: &[Way],
 ) -> Result<Vec<Compared>> {
     let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
-    for round in 1..=ROUNDS {
+    for round in 1..=options.rounds {
         report::progress(&format!("{what}, {} clients, round {round}", options.clients));
         for (way, rounds) in ways.iter().zip(&mut rounds) {
             let local = load::run_for(local, options.clients, options.span).await?;

@@ -26,7 +26,7 @@ use crate::report::{self, Table, load_cells, ms};
 
 const SECONDS: u64 = 3;
 const CLIENTS: [usize; 2] = [1, 16];
-/// How often everything is measured; the middle one counts.
+/// How often everything is measured unless `--rounds` says otherwise; the middle one counts.
 const ROUNDS: usize = 3;
 const LISTED_LIMIT: Duration = Duration::from_secs(20);
 const LISTED_PAUSE: Duration = Duration::from_millis(20);
@@ -73,6 +73,7 @@ const UPSTREAMS: [Described; 3] = [
 #[derive(Debug)]
 pub struct Options {
     span: Duration,
+    rounds: usize,
     dir: PathBuf,
     server: Option<PathBuf>,
     /// The Python of FastMCP and the script that proxies, if both are there.
@@ -86,6 +87,7 @@ impl Options {
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
         let mut options = Self {
             span: Duration::from_secs(SECONDS),
+            rounds: ROUNDS,
             dir: std::env::temp_dir(),
             server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
             fastmcp: file("FASTMCP_PYTHON").zip(file("FASTMCP_PROXY")),
@@ -96,6 +98,7 @@ impl Options {
                 "--seconds" => {
                     options.span = Duration::from_secs(u64::try_from(positive(&flag, &value)?)?);
                 }
+                "--rounds" => options.rounds = positive(&flag, &value)?,
                 "--dir" => options.dir = PathBuf::from(&value),
                 _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
             }
@@ -326,7 +329,7 @@ async fn compare(
     ways: &[Way],
 ) -> Result<Vec<Compared>> {
     let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
-    for round in 1..=ROUNDS {
+    for round in 1..=options.rounds {
         report::progress(&format!("{clients} clients, round {round}"));
         let direct = load::run_for(direct, clients, options.span).await?;
         let mut measured = Vec::new();
@@ -343,7 +346,7 @@ async fn compare(
             let by_floor = left.of_floor().total_cmp(&right.of_floor());
             by_floor.then(left.of_direct().total_cmp(&right.of_direct()))
         });
-        rounds.swap_remove(ROUNDS / 2)
+        rounds.swap_remove(rounds.len() / 2)
     };
     Ok(rounds.into_iter().map(middle).collect())
 }
