@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 /// Which attempt at which turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct TurnPlace {
     pub turn: u32,
     /// Which attempt.
     pub attempt: u32,
+    /// The sequence of the event that began it: what was recorded before led to it.
+    pub started: u64,
 }
 
 /// What a listener hears of an acting model. Routers and summaries are not heard.
@@ -52,6 +54,16 @@ impl Deltas {
             Ok(heard) => Some(heard),
             Err(RecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
             Err(RecvError::Closed) => None,
+        }
+    }
+
+    /// The next piece that is there without waiting. Not by `next`: that may yield although there
+    /// is one.
+    pub(crate) fn look(&mut self) -> Option<Heard> {
+        match self.pieces.try_recv() {
+            Ok(heard) => Some(heard),
+            Err(TryRecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 }
@@ -131,7 +143,7 @@ mod tests {
 
     fn ear(listeners: &Arc<Listeners>, attempt: u32) -> Ear {
         let key = SessionKey::new("r", Space::thread(), "t");
-        let at = TurnPlace { run: RunId(1), frame: FrameId(1), turn: 2, attempt };
+        let at = TurnPlace { run: RunId(1), frame: FrameId(1), turn: 2, attempt, started: 7 };
         Ear { listeners: listeners.clone(), key, at, open: true }
     }
 
@@ -149,6 +161,12 @@ mod tests {
         assert_eq!(deltas.next().await, Some(Heard::Lost(1)));
         let delta = Delta::Text("b".into());
         assert_eq!(deltas.next().await, Some(Heard::Delta { at: ear.at, delta }));
+        for text in ["d", "e"] {
+            ear.delta(Delta::Text(text.into()));
+        }
+        assert_eq!(deltas.look(), Some(Heard::Lost(1)), "without waiting, too");
+        let delta = Delta::Text("d".into());
+        assert_eq!(deltas.look(), Some(Heard::Delta { at: ear.at, delta }));
         drop(deltas);
         ear.delta(Delta::Text("nobody hears this either".into()));
     }

@@ -1,7 +1,7 @@
 //! Runs and sessions that are followed: late, slowly, again after a cut or a restart, while they
 //! wait, while turns are made, and until they are removed.
 
-use crate::model::{Scripted, text};
+use crate::model::{Says, Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{Heard, RefusalCode, RunStream, RunUpdate, Saying, SessionUpdate};
 use futures::future::join;
@@ -10,7 +10,7 @@ use kernel::contracts::SessionRef;
 use kernel::conversation::llm::Delta;
 use kernel::limits::Limits;
 use kernel::values::ids::RunId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::future::Future;
 use std::time::Duration;
 
@@ -72,6 +72,26 @@ async fn journal(world: &World, session: &str, run: RunId) -> Events {
     let run = run.to_string();
     let is_start = |body: &str| body.contains("\"run.started\"") && body.contains(&run);
     events.into_iter().skip_while(|(_, body)| !is_start(body)).collect()
+}
+
+/// An update about a turn, in short: which attempt at which turn, and what.
+fn of_a_turn(update: RunUpdate) -> Option<String> {
+    match update {
+        RunUpdate::Event { body, .. } => {
+            let event: Value = serde_json::from_str(&body).unwrap();
+            let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
+            let is_of_turn = kind.starts_with("turn.");
+            is_of_turn.then(|| format!("{}.{} {kind}", data["turn"], data["attempt"]))
+        }
+        RunUpdate::Delta(Heard::Delta { at, delta: Delta::Text(word) }) => {
+            Some(format!("{}.{} says {word}", at.turn, at.attempt))
+        }
+        RunUpdate::Delta(Heard::Restarted(at)) => {
+            Some(format!("{}.{} restarts", at.turn, at.attempt))
+        }
+        RunUpdate::Delta(other) => panic!("{other:?}"),
+        RunUpdate::Snapshot(_) | RunUpdate::Rest(_) | RunUpdate::End(_) => None,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,4 +299,52 @@ async fn turns_are_heard_beside_the_events_that_keep_them() {
         assert!(words.ends_with(&heard) && !heard.is_empty(), "{heard}");
         assert_eq!((missed, heard == words, kept), (lost, lost == 0, 1));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_of_a_turn_come_between_its_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = calls([("no::tool", json!({}))]);
+    let model = Scripted::new([Says::Hangs("Well"), refused, text("Then without.")]);
+    let limits = Limits { turn_backoff_ms: 10, ..short_pages() };
+    let models = model.models_within(Some(50));
+    let world = World::talking(folder.path(), (&[], &[HELPER]), limits, models).await;
+    let listening = world.engine.threads().listen(&caller(), "t").await;
+    let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+    // Every piece is there before the first event is read.
+    let done = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
+    let mut stream = listening.follow(done.run.id);
+    let mut order = Vec::new();
+    while let Some(update) = next(&mut stream).await {
+        order.extend(of_a_turn(update));
+    }
+    let expected = [
+        "1.1 turn.started", "1.1 says Well", "1.1 turn.failed", "1.2 turn.started", "1.2 restarts",
+        "1.2 turn.finished", "2.1 turn.started", "2.1 says Then ", "2.1 says without.",
+        "2.1 turn.finished",
+    ];
+    assert_eq!(order, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_piece_waits_for_nothing_but_the_events_before_its_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new([Says::Hangs("Well")]);
+    let (agents, models) = ([HELPER], model.models());
+    let world = World::talking(folder.path(), (&[], &agents), short_pages(), models).await;
+    let listening = world.engine.threads().listen(&caller(), "t").await;
+    let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+    let run = world.engine.threads().say(&caller(), saying, 0).await.unwrap().run.id;
+    world.until("the model to be asked", |_| model.asked() == 1).await;
+    let mut stream = listening.follow(run);
+    let mut order = Vec::new();
+    while order.len() < 2 {
+        order.extend(of_a_turn(next(&mut stream).await.unwrap()));
+    }
+    assert_eq!(order, ["1.1 turn.started", "1.1 says Well"]);
+    world.engine.runs().cancel(&caller(), run).await.unwrap();
+    while let Some(update) = next(&mut stream).await {
+        order.extend(of_a_turn(update));
+    }
+    assert_eq!(order[2..], ["1.1 turn.failed"]);
 }

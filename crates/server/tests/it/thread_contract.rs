@@ -373,6 +373,9 @@ async fn a_stream_tells_what_happens_and_ends_with_the_answer() {
         .collect();
     assert_eq!(deltas.concat(), "it is done now");
     assert_eq!(told.iter().filter(|(name, _)| name == "tool_result").count(), 2);
+    let last_result = told.iter().rposition(|(name, _)| name == "tool_result");
+    let first_delta = told.iter().position(|(name, _)| name == "delta");
+    assert!(last_result < first_delta, "text comes after what led to it: {told:?}");
     let (name, last) = told.last().unwrap();
     assert_eq!((name.as_str(), &last["response"]), ("result", &json!("it is done now")));
     assert_eq!(keys(last), KEYS);

@@ -1,17 +1,17 @@
 //! Sessions and runs as they change, for their followers: the status first, then every
 //! event in the order of the journal, after any sequence. The journal is read page by page, when
 //! the reader wants more; commits only wake. So a slow reader costs one page, and a late one gets
-//! what an early one got. Pieces of turns come on the side, to followers that want them and keep
-//! up.
+//! what an early one got. Pieces of turns come between the events that begin and end these, to
+//! followers that want them and keep up.
 
 use crate::api::reading::own_events::OwnEvents;
+use crate::api::reading::pieces::Pieces;
 use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
 use crate::shared::Shared;
 use crate::waiting::deltas::{Deltas, Heard};
 use crate::waiting::feed::Watch;
-use futures::FutureExt;
 use futures::future::{Either, select};
 use kernel::ask::AskStatus;
 use kernel::contracts::{SessionAsk, SessionRef};
@@ -50,7 +50,8 @@ pub enum RunUpdate {
         /// All of it, as JSON.
         body: String,
     },
-    /// A turn while it is made. Its outcome is in an event.
+    /// A turn while it is made, after the event that began it. Its outcome is in an event, and
+    /// nothing more is heard of it after that.
     Delta(Heard),
     /// Nothing more comes until someone acts: the run waits, is stuck or paused.
     Rest(Box<RunReport>),
@@ -140,9 +141,8 @@ pub struct RunStream {
     own: Option<OwnEvents>,
     /// How it stood, until that is delivered.
     snapshot: Option<Box<RunReport>>,
-    deltas: Option<Deltas>,
-    /// What ended a wait.
-    heard: Option<Heard>,
+    /// What is heard of its turns, where that is wanted.
+    pieces: Option<Pieces>,
     /// How it stands after all events, told after what was heard before.
     last: Option<RunUpdate>,
     /// Whether something may be committed that was not read.
@@ -161,8 +161,7 @@ impl RunStream {
             place: Place::of(run, newest),
             own,
             snapshot: None,
-            deltas: None,
-            heard: None,
+            pieces: None,
             last: None,
             stale: true,
             rested: None,
@@ -172,7 +171,7 @@ impl RunStream {
 
     /// The same without pieces of turns: only what is recorded.
     pub(in crate::api) fn recorded_only(self) -> Self {
-        Self { deltas: None, ..self }
+        Self { pieces: None, ..self }
     }
 
     /// The next update, waited for; none after the end.
@@ -193,13 +192,16 @@ impl RunStream {
         }
         self.seek().await?;
         while !self.over || self.last.is_some() {
-            while let Some((seq, body)) = self.journal.take() {
-                if self.is_own(&body) {
-                    return Ok(Some(RunUpdate::Event { seq, body }));
-                }
-            }
+            // Before each event: what was heard of a turn comes before the event that ends it.
             if let Some(heard) = self.hear() {
                 return Ok(Some(RunUpdate::Delta(heard)));
+            }
+            if let Some((seq, body)) = self.journal.take() {
+                if self.is_own(&body) {
+                    self.pieces.iter_mut().for_each(|pieces| pieces.pass(seq, &body));
+                    return Ok(Some(RunUpdate::Event { seq, body }));
+                }
+                continue;
             }
             if self.last.is_some() || !self.stale {
                 return Ok(self.last.take());
@@ -212,16 +214,12 @@ impl RunStream {
     /// Waits until there may be more. A follower that gives that up, after a while, looks again all
     /// the same.
     pub async fn woken(&mut self) {
-        self.stale = true;
+        let was_stale = std::mem::replace(&mut self.stale, true);
         let commit = self.journal.watch.changed();
-        let Some(deltas) = &mut self.deltas else { return commit.await };
-        match select(pin!(commit), pin!(deltas.next())).await {
-            Either::Left(((), _)) => {}
-            Either::Right((Some(heard), _)) => {
-                self.heard = Some(heard);
-                self.stale = false;
-            }
-            Either::Right((None, commit)) => commit.await,
+        let Some(pieces) = &mut self.pieces else { return commit.await };
+        if let Either::Right(_) = select(pin!(commit), pin!(pieces.come())).await {
+            // No reason to read: where it waits for a commit, that wakes us itself.
+            self.stale = was_stale;
         }
     }
 
@@ -274,20 +272,9 @@ impl RunStream {
         self.place == Place::Within
     }
 
+    /// What was heard of a turn, unless it waits for events.
     fn hear(&mut self) -> Option<Heard> {
-        loop {
-            let heard = match self.heard.take() {
-                Some(heard) => heard,
-                None => self.deltas.as_mut()?.next().now_or_never().flatten()?,
-            };
-            let is_own = match &heard {
-                Heard::Delta { at, .. } | Heard::Restarted(at) => at.run == self.run,
-                Heard::Lost(_) => true,
-            };
-            if is_own {
-                return Some(heard);
-            }
-        }
+        self.pieces.as_mut()?.take(self.journal.after)
     }
 
     /// Reads more of the journal; where there is no more, how the run stands.
@@ -359,7 +346,8 @@ impl Listening {
     /// Follows a run of this thread: what happens to it after the listening began.
     pub fn follow(self, run: RunId) -> RunStream {
         let Self { journal, newest, deltas } = self;
-        RunStream { deltas: Some(deltas), ..RunStream::new(journal, run, newest) }
+        let pieces = Some(Pieces::new(run, deltas));
+        RunStream { pieces, ..RunStream::new(journal, run, newest) }
     }
 }
 
@@ -391,7 +379,8 @@ impl Runs<'_> {
     ) -> Result<RunStream> {
         let report = self.report(caller, run).await?;
         let mut stream = self.follow_on(caller, &report);
-        stream.deltas = Some(self.shared.listeners.listen(&report.session.key));
+        let deltas = self.shared.listeners.listen(&report.session.key);
+        stream.pieces = Some(Pieces::new(run, deltas));
         stream.go_back(&report, after).await?;
         stream.snapshot = Some(Box::new(report));
         Ok(stream)

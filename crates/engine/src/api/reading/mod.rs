@@ -3,5 +3,6 @@
 
 mod reads;
 mod own_events;
+mod pieces;
 pub(crate) mod follow;
 pub(crate) mod transcript;

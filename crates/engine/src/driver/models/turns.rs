@@ -161,12 +161,13 @@ impl Driver {
         let model = start.model.clone();
         self.turn_begins(&start, &prompt);
         self.record(Fact::TurnStarted(Box::new(start))).await?;
+        let started = self.session.as_ref().ok_or_else(no_session)?.seq;
         self.flush();
         let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
         let ear = Ear {
             listeners: self.shared.listeners.clone(),
             key: self.key.clone(),
-            at: TurnPlace { run, frame, turn, attempt },
+            at: TurnPlace { run, frame, turn, attempt, started },
             open: kind == TurnKind::Act,
         };
         let number = TurnNumber { turn, attempt };
