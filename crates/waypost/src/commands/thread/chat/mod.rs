@@ -68,7 +68,6 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         spoken: String::new(),
         prose: Prose::new(Screen::of_stdout()),
         turn: 0,
-        noted: Vec::new(),
         decided: Vec::new(),
     };
     chat.output.talk(&format!("thread {}; /help says what else can be typed", chat.thread));
@@ -96,8 +95,6 @@ struct Chat {
     prose: Prose,
     /// Which turn that is.
     turn: u32,
-    /// What is to be shown once its text is.
-    noted: Vec<String>,
     /// What was decided in a reply that the server refused.
     decided: Vec<Approval>,
 }
@@ -298,18 +295,14 @@ impl Chat {
             }
             "tool_result" => {
                 if let Some(why) = data["error"].as_str() {
-                    self.note(format!("  it was not done: {}", one_line(why)));
+                    // Another agent of the same run may speak meanwhile.
+                    self.end_line()?;
+                    self.output.talk(&format!("  it was not done: {}", one_line(why)));
                 }
             }
             _ => {}
         }
         Ok(())
-    }
-
-    /// Prints a line about what happened. Pieces of the next turn can be there before it: then it
-    /// follows the text that they are of.
-    fn note(&mut self, line: String) {
-        if self.spoken.is_empty() { self.output.talk(&line) } else { self.noted.push(line) }
     }
 
     /// Ends a line that was printed piece by piece.
@@ -318,11 +311,7 @@ impl Chat {
             return Ok(());
         }
         let rest = self.prose.end();
-        self.output.piece(&format!("{rest}\n"))?;
-        for line in std::mem::take(&mut self.noted) {
-            self.output.talk(&line);
-        }
-        Ok(())
+        self.output.piece(&format!("{rest}\n"))
     }
 
     /// Prints an answer as a whole.
