@@ -16,6 +16,11 @@ pub(crate) fn new_id() -> String {
     format!("cli-{:012x}", SystemEntropy.bits() >> 80)
 }
 
+/// A key for a request, which makes it once however often it is sent.
+pub(crate) fn new_key() -> String {
+    format!("cli-{:032x}", SystemEntropy.bits())
+}
+
 /// How a command ends after this answer.
 pub(crate) fn exit_of(status: ThreadStatus) -> Exit {
     match status {

@@ -28,6 +28,9 @@ const INSTANCE_LIMIT: Duration = Duration::from_secs(5);
 /// The code of a failure because a server's certificate is not trusted.
 pub(crate) const UNTRUSTED: &str = "certificate";
 
+/// The code of a failure because a server went away after it was asked and before it answered.
+pub(crate) const CUT: &str = "stream_cut";
+
 /// The largest page that a server gives.
 const PAGE_ITEMS_MAX: usize = 200;
 
@@ -248,10 +251,22 @@ impl Client {
         self.answer(carrying(self.identified(builder), body)).await
     }
 
-    /// The same as a stream of events, for as long as it takes.
-    pub(crate) async fn thread_stream(&self, door: &str, body: &Value) -> Result<Response> {
+    /// The same as a stream of events, for as long as it takes. Under one key it is done once,
+    /// however often it is sent.
+    pub(crate) async fn thread_stream(
+        &self,
+        door: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<Response> {
         let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
-        self.opened(carrying(self.identified(builder), body)).await
+        let builder = carrying(self.identified(builder), body).header("Idempotency-Key", key);
+        let sent = builder.send().await;
+        let response = sent.map_err(|error| match error.is_connect() || error.is_timeout() {
+            true => self.unreachable(&error),
+            false => cut_off(&error),
+        })?;
+        self.accepted(response).await
     }
 
     /// Sends a request to a path of the server, and gives the answer as it is, whatever its status.
@@ -347,6 +362,11 @@ impl Client {
     /// Sends a request; an answer that refuses it is a failure.
     async fn opened(&self, builder: RequestBuilder) -> Result<Response> {
         let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
+        self.accepted(response).await
+    }
+
+    /// The same answer, unless it refuses the request.
+    async fn accepted(&self, response: Response) -> Result<Response> {
         if response.status().is_success() {
             return Ok(response);
         }
@@ -379,6 +399,13 @@ impl Client {
         Failure::new(Exit::Unreachable, "unreachable", format!("no server at `{server}`: {why}"))
             .hint("start one with `waypost up`, or name another with `--server URL`")
     }
+}
+
+/// Why a request that was sent got no answer.
+fn cut_off(error: &reqwest::Error) -> Failure {
+    let what = format!("the connection was cut before the answer came: {}", innermost(error));
+    Failure::new(Exit::Unreachable, CUT, what)
+        .hint("the agent may be at work; `waypost session show` shows its status")
 }
 
 fn carrying(builder: RequestBuilder, body: &Value) -> RequestBuilder {

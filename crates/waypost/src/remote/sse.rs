@@ -1,7 +1,7 @@
 //! The events of an answer of our server, and a request in a thread, followed as it goes.
 
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::client::Client;
+use crate::remote::client::{CUT, Client};
 use outbound::sse::{Event, SseReader};
 use reqwest::Response;
 use reqwest::header::LOCATION;
@@ -56,9 +56,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Says something in a thread, or answers in one: `door` is `run` or `resume`.
-    pub(crate) async fn begin(client: &Client, door: &str, body: &Value) -> Result<Self> {
-        let response = client.thread_stream(door, body).await?;
+    /// Says something in a thread, or answers in one: `door` is `run` or `resume`. What was begun
+    /// under this key already is followed and not done again.
+    pub(crate) async fn begin(
+        client: &Client,
+        door: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<Self> {
+        let response = client.thread_stream(door, key, body).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let run = location.and_then(|path| path.rsplit('/').next()).map(str::to_owned);
         Ok(Self { events: SseStream::new(response), run })
@@ -72,6 +78,6 @@ impl Stream {
 
 fn cut(why: &str) -> Failure {
     let what = format!("the stream was cut before the answer came: {why}");
-    Failure::new(Exit::Unreachable, "stream_cut", what)
+    Failure::new(Exit::Unreachable, CUT, what)
         .hint("the agent continues; `waypost session show` shows its status")
 }

@@ -6,11 +6,12 @@ use crate::talk;
 use crate::terminal::Terminal;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use testkit::harness::wait_for;
 
@@ -219,15 +220,14 @@ fn fetching(folder: &Path, page: &str) {
     );
 }
 
-#[test]
-fn a_conversation_outlives_its_server() {
+/// A page that never answers the first request for it: a server is killed while it waits for that.
+/// Where it is, and how often it was asked for. Its thread ends with the process.
+fn slow_page() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let page = listener.local_addr().unwrap().to_string();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    // It never answers the first request: the server is killed while it waits for that. The thread
-    // ends with the process.
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let mut unanswered = Vec::new();
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
@@ -239,15 +239,26 @@ fn a_conversation_outlives_its_server() {
                 .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
         }
     });
+    (page, asked)
+}
+
+/// Waits until the page was asked for once.
+fn until_asked(asked: &AtomicUsize) {
+    wait_for("the page to be asked for", LIMIT, || {
+        (asked.load(Ordering::SeqCst) == 1).then_some(())
+    });
+}
+
+#[test]
+fn a_conversation_outlives_its_server() {
+    let (page, asked) = slow_page();
     let folder = tempfile::tempdir().unwrap();
     fetching(folder.path(), &page);
     let server = Server::of_project(folder.path());
     let port = server.port().to_owned();
     let mut terminal = chat(folder.path(), &server, "t");
     terminal.at_prompt().types("fetch\r");
-    wait_for("the page to be asked for", LIMIT, || {
-        (asked.load(Ordering::SeqCst) == 1).then_some(())
-    });
+    until_asked(&asked);
     // The chat follows the run by now.
     terminal.shows("- http::request", 1);
     drop(server);
@@ -256,5 +267,109 @@ fn a_conversation_outlives_its_server() {
     terminal.shows("(the server is back)", 1);
     terminal.shows("It is fetched now.", 1);
     terminal.shows("\n> ", 2);
+    terminal.quit();
+}
+
+/// Stands in for a server that dies before it answers what is said: it hands that over and closes
+/// everything. What a chat asks before is answered.
+fn dies_when_spoken_to(
+    listener: TcpListener,
+    hand_over: impl FnOnce(&str) + Send + 'static,
+) -> JoinHandle<()> {
+    thread::spawn(move || {
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let request = whole_request(&mut stream);
+            if request.starts_with("POST /run ") {
+                hand_over(&request);
+                // Before the connection: no one may reach this port once the chat has lost that.
+                drop(listener);
+                return;
+            }
+            let body = r#"{"status":"ready","items":[],"nextCursor":null}"#;
+            let length = body.len();
+            let head = format!("content-length: {length}\r\nconnection: close");
+            write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}").unwrap();
+        }
+    })
+}
+
+/// A request with all of its body.
+fn whole_request(stream: &mut TcpStream) -> String {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.map_or(0, |length| length.parse().unwrap());
+            if body.len() >= length {
+                return text;
+            }
+        }
+        let count = stream.read(&mut chunk).unwrap();
+        assert!(count > 0, "half a request: {text}");
+        bytes.extend_from_slice(&chunk[..count]);
+    }
+}
+
+/// Sends a request to a server, and waits until that begins to answer.
+fn passed_on(request: &str, server: &str) {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer: Vec<u8> = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answer.extend(byte);
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[test]
+fn what_a_server_did_not_record_before_it_died_is_said_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fetching(folder.path(), "127.0.0.1:1");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let url = format!("http://127.0.0.1:{port}");
+    let dies = dies_when_spoken_to(listener, |_| {});
+    let words = ["--server", url.as_str(), "chat"];
+    let mut terminal = Terminal::open_with(folder.path(), &words, 100, &NO_EDITOR);
+    terminal.at_prompt().types("hello\r");
+    terminal.shows("waiting for the server, Ctrl-C stops", 1);
+    dies.join().unwrap();
+    let _server = Running::start(folder.path(), &["up", "--port", &port], &[]);
+    terminal.shows("(the server is back)", 1);
+    terminal.shows("I can only fetch.", 1);
+    terminal.quit();
+}
+
+#[test]
+fn what_a_server_recorded_before_it_died_is_done_once() {
+    let (page, asked) = slow_page();
+    let folder = tempfile::tempdir().unwrap();
+    fetching(folder.path(), &page);
+    let server = Server::of_project(folder.path());
+    let behind = format!("127.0.0.1:{}", server.port());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (front, url) = (format!("127.0.0.1:{port}"), format!("http://127.0.0.1:{port}"));
+    let dies = dies_when_spoken_to(listener, move |request| {
+        passed_on(&request.replace(&front, &behind), &behind);
+    });
+    let words = ["--server", url.as_str(), "chat"];
+    let mut terminal = Terminal::open_with(folder.path(), &words, 100, &NO_EDITOR);
+    terminal.at_prompt().types("fetch\r");
+    terminal.shows("waiting for the server, Ctrl-C stops", 1);
+    dies.join().unwrap();
+    until_asked(&asked);
+    drop(server);
+    let _again = Running::start(folder.path(), &["up", "--port", &port], &[]);
+    terminal.shows("(the server is back)", 1);
+    terminal.shows("It is fetched now.", 1);
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "by one run, before and after the restart");
     terminal.quit();
 }

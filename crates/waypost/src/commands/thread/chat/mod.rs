@@ -10,7 +10,7 @@ mod stuck;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
-use crate::remote::client::{Client, Request, problem, read};
+use crate::remote::client::{CUT, Client, Request, problem, read};
 use crate::remote::near::{self, AGENTS};
 use crate::remote::sse::Stream;
 use crate::terminal::editor::Words;
@@ -35,6 +35,9 @@ Examples:
   echo 'what is on my calendar?' | waypost chat
 
 While it works Ctrl-C cancels what it does, and not the chat. /quit leaves, /help says more.";
+
+/// How often a request is sent at most: it may be what ends the server.
+const SENDS_MAX: usize = 3;
 
 /// What `waypost chat` takes.
 #[derive(Debug, Args)]
@@ -234,7 +237,7 @@ impl Chat {
         (self.spoken, self.turn) = (String::new(), 0);
         // What a stream that broke off left is no part of what comes now.
         let _ = self.prose.end();
-        let begun = Stream::begin(&self.client, door, body).await;
+        let begun = self.begin(door, body).await;
         let mut stream = begun.map_err(|failure| threads::refused(&self.busy_hint, failure))?;
         let mut cancelled = false;
         loop {
@@ -257,6 +260,21 @@ impl Chat {
             }
             self.heard(&event)?;
         }
+    }
+
+    /// Sends a request. Where the server goes away before it answers, no one knows whether it was
+    /// recorded: it is sent again once the server is back, under a key that lets it count once.
+    async fn begin(&self, door: &str, body: &Value) -> Result<Stream> {
+        let key = threads::new_key();
+        for _ in 1..SENDS_MAX {
+            match Stream::begin(&self.client, door, &key, body).await {
+                Err(why) if self.lines.is_person && why.code == CUT => {
+                    self.await_server(why).await?;
+                }
+                begun => return begun,
+            }
+        }
+        Stream::begin(&self.client, door, &key, body).await
     }
 
     async fn cancel(&self, run: Option<&str>) {

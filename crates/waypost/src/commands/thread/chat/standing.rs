@@ -52,6 +52,17 @@ impl Chat {
         run: Option<&str>,
         why: Failure,
     ) -> Result<ThreadAnswer> {
+        self.await_server(why).await?;
+        let session = self.session().await?;
+        if run.is_some() && session.run.as_deref() != run {
+            let what = "the server stopped before it recorded what you said";
+            return Err(Failure::new(Exit::Failed, "unrecorded", what).hint("say it again"));
+        }
+        self.outcome(standing).await
+    }
+
+    /// Waits until a server that went away like this is back.
+    pub(super) async fn await_server(&self, why: Failure) -> Result<()> {
         self.output.talk(&format!("({}; waiting for the server, Ctrl-C stops)", why.message));
         while self.client.ready().await.is_err() {
             tokio::select! {
@@ -60,12 +71,7 @@ impl Chat {
             }
         }
         self.output.talk("(the server is back)");
-        let session = self.session().await?;
-        if run.is_some() && session.run.as_deref() != run {
-            let what = "the server stopped before it recorded what you said";
-            return Err(Failure::new(Exit::Failed, "unrecorded", what).hint("say it again"));
-        }
-        self.outcome(standing).await
+        Ok(())
     }
 
     /// Waits until the thread stands somewhere, and prints its answer if it is done.
