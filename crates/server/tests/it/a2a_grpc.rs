@@ -5,7 +5,7 @@ use crate::a2a::{ADD, SETTINGS, message, project, reply};
 use crate::a2a_push::{OK, PUSH, Receiver};
 use crate::a2a_webhook_rights::token;
 use crate::credentials::{Guarded, OPEN, maker};
-use crate::house::{LOOKS_MAX, assembled};
+use crate::house::{assembled, wait_for};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use h2::client::{ResponseFuture, SendRequest};
@@ -188,13 +188,9 @@ impl Served {
     /// Waits until so many streams of events are open.
     async fn until_streams(&self, count: usize) {
         let wanted = format!("waypost_streams_open {count}\n");
-        for _ in 0..LOOKS_MAX {
-            if exchange(self.address, "GET /metrics HTTP/1.1").await.contains(&wanted) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("waited in vain for {count} open streams");
+        let metrics = async || exchange(self.address, "GET /metrics HTTP/1.1").await;
+        let is_shown = |text: &String| text.contains(&wanted);
+        wait_for(&format!("{count} open streams"), metrics, is_shown).await;
     }
 
     pub(super) async fn stop(self) {

@@ -1,7 +1,7 @@
 //! The MCP tool proxy: every row of its table, produced by servers that really answer so.
 
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
-use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, read, request, setup};
+use crate::house::{ADDRESS, Answer, House, read, request, setup, wait_for};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -140,13 +140,8 @@ async fn house() -> House {
 }
 
 async fn until_seen(house: &House, tool: &str) {
-    for _ in 0..LOOKS_MAX {
-        if house.engine.tools().get(&local_caller(), tool).is_some() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("tool `{tool}` never comes");
+    let look = async || house.engine.tools().get(&local_caller(), tool).is_some();
+    wait_for(&format!("the tool `{tool}`"), look, |is_listed: &bool| *is_listed).await;
 }
 
 fn instruction(server: &str, tool: &str, arguments: Value) -> Value {
@@ -167,14 +162,9 @@ async fn executed(house: &House, part: Value) -> Value {
     let sent = rpc(house, "tasks/send", json!({"message": message})).await;
     let id = &sent["result"]["id"];
     assert!(id.is_string(), "{sent}");
-    for _ in 0..LOOKS_MAX {
-        let task = rpc(house, "tasks/get", json!({"id": id})).await["result"].clone();
-        if task["state"] == "COMPLETED" || task["state"] == "FAILED" {
-            return task;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the call never ends");
+    let look = async || rpc(house, "tasks/get", json!({"id": id})).await["result"].clone();
+    let is_over = |task: &Value| task["state"] == "COMPLETED" || task["state"] == "FAILED";
+    wait_for("the call to end", look, is_over).await
 }
 
 /// The output of a task: the one data part of its last message.
@@ -353,14 +343,9 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
         guarded.post_as(&key, "/a2a", body).await.body
     };
     let in_state = async |id: &Value, states: &[&str]| -> Value {
-        for _ in 0..LOOKS_MAX {
-            let task = call("tasks/get", json!({"id": id})).await["result"].clone();
-            if states.iter().any(|state| task["state"] == *state) {
-                return task;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("task {id} is never {states:?}");
+        let look = async || call("tasks/get", json!({"id": id})).await["result"].clone();
+        let is_so = |task: &Value| states.iter().any(|state| task["state"] == *state);
+        wait_for(&format!("task {id} to be one of {states:?}"), look, is_so).await
     };
     let send = async |tool: &str| -> Value {
         let content = instruction("fs", tool, json!({"path": "a"}));
@@ -368,15 +353,12 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
         let sent = call("tasks/send", json!({"message": message})).await;
         in_state(&sent["result"]["id"], &["FAILED", "COMPLETED", "INPUT_REQUIRED"]).await
     };
-    // Until the server behind it is heard.
-    for look in 0..=LOOKS_MAX {
-        assert!(look < LOOKS_MAX, "the tools of `fs` never come");
+    let codeless = async || {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "fs.codeless", "params": {}});
-        if guarded.post_as(&key, "/rpc", body).await.body["error"].is_null() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        guarded.post_as(&key, "/rpc", body).await
+    };
+    let is_called = |answer: &Answer| answer.body["error"].is_null();
+    wait_for("the tools of `fs`", codeless, is_called).await;
     let denied = send("fs.readFile").await;
     assert_eq!(output(&denied)["error"]["code"], "DENIED", "{denied}");
     let asked = send("plain").await;

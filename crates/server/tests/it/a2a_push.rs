@@ -3,7 +3,7 @@
 
 use crate::a2a::{ADD, SETTINGS, house, message, open, project, reply, rpc, send};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, is_in_clear, read};
+use crate::house::{Answer, House, is_in_clear, read, wait_for};
 use axum::http::Method;
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
@@ -12,13 +12,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// Webhooks may be on this machine, and are tried again soon.
 pub const PUSH: &str = "[a2a.push]\nallow = [\"127.0.0.1\"]\n\
      [limits]\ndelivery_backoff_ms = 1\ndelivery_backoff_ms_max = 20\n";
-/// How often a receiver is asked what it got, ten milliseconds after each other: for a minute.
-const LOOKS_MAX: usize = 6_000;
 pub const OK: &str = "200 OK";
 
 /// What a receiver got.
@@ -71,26 +68,15 @@ impl Receiver {
 
     /// Waits until it got so many notifications.
     pub async fn wait(&self, count: usize) -> Vec<Got> {
-        for _ in 0..LOOKS_MAX {
-            let got = self.got();
-            if got.len() >= count {
-                return got;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("waited for {count} notifications, got {:?}", self.got());
+        let is_enough = |got: &Vec<Got>| got.len() >= count;
+        wait_for(&format!("{count} notifications"), async || self.got(), is_enough).await
     }
 
     /// Waits until it got an update of this word; all words until then.
     pub async fn until(&self, word: &str) -> Vec<String> {
-        for _ in 0..LOOKS_MAX {
-            let words: Vec<String> = self.got().iter().map(|got| got.word().to_owned()).collect();
-            if words.iter().any(|one| one == word) {
-                return words;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("waited for {word}, got {:?}", self.got());
+        let is_there = |got: &Vec<Got>| got.iter().any(|got| got.word() == word);
+        let got = wait_for(&format!("the update {word}"), async || self.got(), is_there).await;
+        got.iter().map(|got| got.word().to_owned()).collect()
     }
 
     /// A webhook here.
@@ -153,6 +139,14 @@ fn question(id: &str) -> Value {
 async fn create(house: &House, task: &Value, mut config: Value) -> Value {
     config["taskId"] = task["id"].clone();
     rpc(house, "CreateTaskPushNotificationConfig", config).await
+}
+
+/// Waits until one webhook has ended.
+async fn until_ended(house: &House) {
+    let metrics = async || house.get("/metrics").await.text;
+    let ended = "waypost_pushes_total{outcome=\"ended\"} 1";
+    let is_shown = |text: &String| text.lines().any(|line| line == ended);
+    wait_for("the end of the webhook", metrics, is_shown).await;
 }
 
 #[tokio::test]
@@ -239,13 +233,7 @@ async fn an_end_that_is_never_taken_is_given_up_though_what_comes_with_it_is_tak
     // The artifact and the end are of one event, and are posted again together.
     let receiver = Receiver::new(&[OK, OK, no, OK, no, OK, no, OK]);
     send_with(&house, add("m1"), receiver.config()).await;
-    let ended = "waypost_pushes_total{outcome=\"ended\"} 1";
-    let mut looks = 0;
-    while !house.get("/metrics").await.text.lines().any(|line| line == ended) {
-        looks += 1;
-        assert!(looks < LOOKS_MAX, "waited for the webhook's end, it got {:?}", receiver.got());
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_ended(&house).await;
     let got = receiver.got();
     let words: Vec<&str> = got.iter().map(Got::word).collect();
     let (artifact, end) = ("artifact", "COMPLETED");
@@ -339,16 +327,9 @@ async fn an_address_that_is_not_allowed_any_more_gets_nothing() {
     drop((house, stopper));
     let (house, stopper) = House::over(|| project(SETTINGS), &data, None).await;
     send(&house, reply("m2", &task, json!({"text": "yes"}))).await;
-    let ended = "waypost_pushes_total{outcome=\"ended\"} 1";
-    for _ in 0..LOOKS_MAX {
-        if house.get("/metrics").await.text.lines().any(|line| line == ended) {
-            assert!(receiver.got().is_empty(), "{:?}", receiver.got());
-            stopper.stop().await;
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited for the end of the webhook");
+    until_ended(&house).await;
+    assert!(receiver.got().is_empty(), "{:?}", receiver.got());
+    stopper.stop().await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use crate::a2a::{self, ADD, SETTINGS};
 use crate::a2a_push::{Got, OK, PUSH, Receiver};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, LOOKS_MAX, approval, demo_with, question, read, request, setup};
+use crate::house::{Answer, House, approval, demo_with, question, read, request, setup, wait_for};
 use axum::body::Body;
 use axum::http::{Method, Response};
 use engine::PlanFile;
@@ -88,14 +88,8 @@ async fn send(house: &House, params: Value) -> Value {
 
 /// A task once it is in this state.
 async fn in_state(house: &House, id: &Value, state: &str) -> Value {
-    for _ in 0..LOOKS_MAX {
-        let task = rpc(house, "tasks/get", json!({"id": id})).await["result"].clone();
-        if task["state"] == state {
-            return task;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("task {id} is never {state}");
+    let look = async || rpc(house, "tasks/get", json!({"id": id})).await["result"].clone();
+    wait_for(&format!("task {id} to be {state}"), look, |task: &Value| task["state"] == state).await
 }
 
 /// All events of a stream, once it has ended: their names and their data.
@@ -376,13 +370,8 @@ async fn a_server_is_an_agent_of_another_one_by_its_card() {
     let settings = format!("[a2a.agents.far]\ncard = \"{card}\"\nallow_private = true\n");
     let config = Config::parse("waypost.toml", &settings).unwrap();
     let near = House::build(Project { config, ..Project::demo() }, None).await;
-    for look in 0..=LOOKS_MAX {
-        assert!(look < LOOKS_MAX, "the tools of the other server never come");
-        if near.engine.tools().get(&local_caller(), "far.send").is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let look = async || near.engine.tools().get(&local_caller(), "far.send").is_some();
+    wait_for("the tools of the other server", look, |is_listed: &bool| *is_listed).await;
     let arguments = json!({"data": {}, "metadata": {SKILLS_EXTENSION: {"skill": "it/making"}}});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "far.send", "params": arguments});
     let answer = near.open(request(Method::POST, "/rpc", Body::from(body.to_string()))).await;
@@ -455,15 +444,10 @@ async fn a_webhook_is_told_the_rest_after_a_restart() {
     send(&house, json!({"id": id, "message": text("yes")})).await;
     let told = stream_of(&house, &id).await;
     // What was posted as the server ended may be posted again.
-    for look in 0..=LOOKS_MAX {
-        assert!(look < LOOKS_MAX, "the end of the task is never posted");
-        let got = notices(&receiver.wait(before).await);
-        if got.last() == told.last() {
-            assert!(got.ends_with(&told[4..]), "{got:?}");
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let posted = async || notices(&receiver.wait(before).await);
+    let is_whole = |got: &Vec<(String, Value)>| got.last() == told.last();
+    let got = wait_for("the end of the task to be posted", posted, is_whole).await;
+    assert!(got.ends_with(&told[4..]), "{got:?}");
     stopper.stop().await;
 }
 

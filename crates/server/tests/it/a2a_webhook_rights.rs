@@ -4,7 +4,7 @@ use crate::a2a::{self, SETTINGS, message};
 use crate::a2a_push::{OK, PUSH, Receiver};
 use crate::api_keys::{ADMIN, get, send};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, read, request, setup};
+use crate::house::{ADDRESS, Answer, House, read, request, setup, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use identity::keys::{Expiry, Made};
@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use server::{Extra, Setup};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// A token of a key with this scope alone: the same subject, which may do less.
 pub fn token(guarded: &Guarded, key: &Made, scope: &str) -> String {
@@ -165,13 +164,9 @@ fn knowing_ann() -> Project {
 
 /// Waits until a line of the metrics is so.
 async fn until_told(house: &House, line: &str) {
-    for _ in 0..LOOKS_MAX {
-        if get(house, ADMIN, "/metrics").await.text.lines().any(|told| told == line) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited for `{line}`: {}", get(house, ADMIN, "/metrics").await.text);
+    let metrics = async || get(house, ADMIN, "/metrics").await.text;
+    let is_shown = |text: &String| text.lines().any(|shown| shown == line);
+    wait_for(&format!("`{line}`"), metrics, is_shown).await;
 }
 
 #[tokio::test]

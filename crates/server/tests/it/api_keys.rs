@@ -1,7 +1,7 @@
 //! `/api/v1/keys` and `/api/v1/whoami`: keys are created, used, rotated and revoked, by those who
 //! administer what they reach.
 
-use crate::house::{Answer, House, LOOKS_MAX, refused, request, text};
+use crate::house::{Answer, House, refused, request, text, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use project::config::Config;
@@ -9,7 +9,7 @@ use project::folder::Project;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Long enough for a server that asks for credentials.
 pub const ADMIN: &str = "an-admin-key-of-more-than-32-characters";
@@ -298,13 +298,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Waits until a request came with this key, and was let in.
 async fn until_used(house: &House, key: &Key) {
-    for _ in 0..LOOKS_MAX {
-        if get(house, ADMIN, &key.path()).await.body["usedAt"].is_string() {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for a request with the key `{}`", key.id);
+    let look = async || get(house, ADMIN, &key.path()).await;
+    let is_used = |shown: &Answer| shown.body["usedAt"].is_string();
+    wait_for(&format!("a request with the key `{}`", key.id), look, is_used).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::desk::{self, DESK};
 use crate::house::{
-    ADDRESS, Answer, House, LOOKS_MAX, question, read, refused, request, setup, text,
+    ADDRESS, Answer, House, once_free, question, read, refused, request, setup, text, wait_for,
 };
 use crate::mcp_client::{LIMIT, asked, modern, stateless};
 use crate::mcp_place;
@@ -20,7 +20,7 @@ use project::config::Config;
 use project::folder::Project;
 use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
-use server::{AssembleError, Assembled, HeldKeys, Setup, assemble};
+use server::{AssembleError, HeldKeys, Setup, assemble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,13 +108,8 @@ impl Guarded {
 
     /// Waits until this key is refused.
     async fn until_refused(&self, key: &str) {
-        for _ in 0..LOOKS_MAX {
-            if self.get_as(key, RUNS).await.status == 401 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the key is good for ever");
+        let look = async || self.get_as(key, RUNS).await;
+        wait_for("the key to be refused", look, |answer: &Answer| answer.status == 401).await;
     }
 }
 
@@ -530,20 +525,6 @@ async fn a_member_meets_nothing_of_another() {
         let listed = guarded.get_as(&bob, list).await;
         assert_eq!(listed.body["items"].as_array().unwrap().len(), 1, "{list}: {listed:?}");
     }
-}
-
-/// A server over a folder that somebody else may not have let go of yet.
-async fn once_free(setup: impl Fn() -> Setup) -> Assembled {
-    for _ in 0..LOOKS_MAX {
-        match assemble(setup()).await {
-            Ok(assembled) => return assembled,
-            Err(error) if error.holder().is_some() => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the data folder is held for ever");
 }
 
 #[tokio::test]

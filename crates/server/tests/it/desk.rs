@@ -2,7 +2,7 @@
 //! test sends cases to it.
 
 use crate::contract;
-use crate::house::{Answer, House, question, read, request};
+use crate::house::{Answer, House, question, read, request, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use engine::{PipelineFile, PlanFile};
@@ -14,7 +14,6 @@ use project::folder::Project;
 use serde_json::{Value, json};
 use server::Extra;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// The route of its pipeline.
@@ -225,13 +224,8 @@ pub fn count(journal: &[(String, Value)], kind: &str) -> usize {
 
 /// A case as a session, once it stands so.
 pub async fn until(house: &House, pipeline: &str, case: &str, status: &str) -> Value {
-    for _ in 0..6_000 {
-        let path = format!("/api/v1/sessions/{case}?space=case:{pipeline}");
-        let session = house.get(&path).await.body;
-        if session["status"] == status {
-            return session;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited a minute for case {case} of {pipeline} to be {status}");
+    let path = format!("/api/v1/sessions/{case}?space=case:{pipeline}");
+    let is_so = |session: &Value| session["status"] == status;
+    let what = format!("case {case} of {pipeline} to be {status}");
+    wait_for(&what, async || house.get(&path).await.body, is_so).await
 }

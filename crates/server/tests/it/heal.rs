@@ -2,14 +2,13 @@
 //! has which, and what is shown while one of them holds a step.
 
 use crate::api_keys::{ADMIN, get, send};
-use crate::house::{ADDRESS, Answer, House, LOOKS_MAX, assembled, demo_with, setup, text};
+use crate::house::{ADDRESS, Answer, House, assembled, demo_with, setup, text, wait_for};
 use axum::http::Method;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
 use server::{AssembleError, ProjectPart, assemble};
 use std::path::Path;
-use std::time::Duration;
 
 /// A rule that waits for longer than a test takes.
 const LATER: &str = "{ retry = { times = 1, wait_ms = 600000, jitter = 0 } }";
@@ -68,15 +67,12 @@ async fn a_rule_of_a_realm_whose_plan_is_not_there_is_told_with_its_place() {
 
 /// The only ask that a list has, once it has one.
 async fn only_ask(look: impl AsyncFn() -> Answer) -> Value {
-    for _ in 0..LOOKS_MAX {
-        let answer = look().await;
+    let is_one = |answer: &Answer| {
         assert_eq!(answer.status, 200, "{answer:?}");
-        if let [ask] = answer.body["items"].as_array().unwrap().as_slice() {
-            return ask.clone();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for one ask that a rule holds: {:?}", look().await);
+        answer.body["items"].as_array().unwrap().len() == 1
+    };
+    let answer = wait_for("one ask that a rule holds", look, is_one).await;
+    answer.body["items"][0].clone()
 }
 
 #[tokio::test]
@@ -131,15 +127,9 @@ async fn a_session_whose_step_a_rule_holds_is_paused_on_error_and_its_event_goes
 
     let (file, kind) = (data.path().join("data/events.jsonl"), "waypost.ask.held.v1");
     let is_it = |event: &Value| event["type"] == kind;
-    let mut event = None;
-    for _ in 0..LOOKS_MAX {
-        event = written(&file).into_iter().find(is_it);
-        if event.is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let event = event.unwrap_or_else(|| panic!("no `{kind}` in {:?}", written(&file)));
+    let is_written = |events: &Vec<Value>| events.iter().any(is_it);
+    let events = wait_for(&format!("`{kind}`"), async || written(&file), is_written).await;
+    let event = events.into_iter().find(is_it).unwrap();
     assert_eq!((&event["subject"], &event["data"]["step"]), (&json!("f"), &json!("fail")));
     assert_eq!(event["data"]["ask"], held["id"], "{event}");
     // It is no person's yet: neither the inbox nor an event says that it is.

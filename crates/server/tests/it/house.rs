@@ -10,6 +10,7 @@ use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
 use server::{Assembled, Extra, Setup, Stopper, assemble};
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,8 @@ use tower::ServiceExt;
 
 /// The address that the server believes to listen on.
 pub const ADDRESS: &str = "127.0.0.1:8420";
-/// How often something is looked for that should come to be, ten milliseconds after each other: for
-/// a minute at least.
-pub const LOOKS_MAX: usize = 6_000;
+/// How often `wait_for` looks, ten milliseconds after each other: for a minute at least.
+const LOOKS_MAX: usize = 6_000;
 /// Longer than an answer takes on a busy machine.
 const ANSWER_MS: u64 = 120_000;
 
@@ -117,20 +117,10 @@ impl House {
 
     /// The same with all that a server is built from.
     pub async fn of(setup: impl Fn() -> Setup) -> (Self, Stopper) {
-        for _ in 0..LOOKS_MAX {
-            match assemble(setup()).await {
-                Ok(assembled) => {
-                    let stopper = assembled.stopper();
-                    let (router, engine) = (assembled.router(), assembled.engine);
-                    return (Self { router, engine, data: None }, stopper);
-                }
-                Err(error) if error.holder().is_some() => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-        panic!("the data folder is held for ever");
+        let assembled = once_free(setup).await;
+        let stopper = assembled.stopper();
+        let (router, engine) = (assembled.router(), assembled.engine);
+        (Self { router, engine, data: None }, stopper)
     }
 
     /// What answers requests.
@@ -190,38 +180,66 @@ impl House {
     /// Removes what is over until so many sessions are gone: the driver of one may not have let
     /// go of it yet.
     pub async fn prune(&self, sessions: u64) {
-        let mut gone = 0;
-        for _ in 0..LOOKS_MAX {
-            let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
-            assert_eq!(answer.status, 200, "{answer:?}");
-            gone += answer.body["sessions"].as_u64().unwrap();
-            if gone >= sessions {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(gone, sessions, "sessions that were removed");
+        self.remove("sessions", sessions).await;
     }
 
     /// The same for runs of sessions that stay.
     pub async fn trim(&self, runs: u64) {
-        let mut gone = 0;
-        for _ in 0..LOOKS_MAX {
+        self.remove("runs", runs).await;
+    }
+
+    /// Prunes until so many of this kind, which is a member of the answer, are gone.
+    async fn remove(&self, kind: &str, count: u64) {
+        let mut gone: u64 = 0;
+        let prune = async || {
             let answer = self.post("/api/v1/sessions/prune", json!({"olderThanMs": 0})).await;
             assert_eq!(answer.status, 200, "{answer:?}");
-            gone += answer.body["runs"].as_u64().unwrap();
-            if gone >= runs {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(gone, runs, "runs that were removed");
+            gone += answer.body[kind].as_u64().unwrap();
+            gone
+        };
+        let what = format!("{count} {kind} to be removed");
+        let removed = wait_for(&what, prune, |gone: &u64| *gone >= count).await;
+        assert_eq!(removed, count, "{kind} that were removed");
     }
 
     /// A run of `interaction::greeting` that waits, in a new session.
     pub async fn greeting(&self) -> Value {
         self.run(json!({"planId": "interaction::greeting"})).await
     }
+}
+
+/// Looks until what is seen holds, and returns it. A test that waits in vain fails with what it
+/// waited for and what it saw last.
+pub async fn wait_for<Seen: Debug>(
+    what: &str,
+    mut look: impl AsyncFnMut() -> Seen,
+    holds: impl Fn(&Seen) -> bool,
+) -> Seen {
+    let mut last = None;
+    for _ in 0..LOOKS_MAX {
+        let seen = look().await;
+        if holds(&seen) {
+            return seen;
+        }
+        last = Some(seen);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for {what}, last seen: {last:?}");
+}
+
+/// A server over a folder that another one may not have let go of yet.
+pub async fn once_free(setup: impl Fn() -> Setup) -> Assembled {
+    let mut made = None;
+    let attempt = async || match assemble(setup()).await {
+        Ok(assembled) => {
+            made = Some(assembled);
+            None
+        }
+        Err(error) if error.holder().is_some() => Some(error.to_string()),
+        Err(error) => panic!("{error}"),
+    };
+    wait_for("the data folder to be free", attempt, |held: &Option<String>| held.is_none()).await;
+    made.unwrap()
 }
 
 /// A whole server over this folder.

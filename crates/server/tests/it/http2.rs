@@ -1,7 +1,7 @@
 //! HTTP/2 on the same port as HTTP/1.1, spoken by a client that knows it beforehand: requests side
 //! by side, streams that are given up, and what a client cannot make the server do.
 
-use crate::house::{LOOKS_MAX, assembled};
+use crate::house::{assembled, wait_for};
 use axum::http::{HeaderMap, Request, StatusCode};
 use h2::client::SendRequest;
 use h2::{Reason, SendStream};
@@ -57,13 +57,9 @@ impl Served {
     /// Waits until so many streams of events are open.
     async fn until_streams(&self, count: usize) {
         let wanted = format!("waypost_streams_open {count}\n");
-        for _ in 0..LOOKS_MAX {
-            if exchange(self.address, "GET /metrics").await.contains(&wanted) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("waited in vain for {count} open streams");
+        let metrics = async || exchange(self.address, "GET /metrics").await;
+        let is_shown = |text: &String| text.contains(&wanted);
+        wait_for(&format!("{count} open streams"), metrics, is_shown).await;
     }
 
     async fn stop(self) {

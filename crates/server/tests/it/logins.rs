@@ -1,7 +1,7 @@
 //! Logins at upstreams, from the first refusal to a call that works: an authorization server and an
 //! MCP server behind ours, which share no code with it.
 
-use crate::house::{Answer, House, LOOKS_MAX, is_in_clear, request};
+use crate::house::{Answer, House, is_in_clear, request, wait_for};
 use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
@@ -11,7 +11,6 @@ use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
 use std::fs;
-use std::time::Duration;
 use tempfile::TempDir;
 use testkit::servers::login::LoginServer;
 use tokio::time::timeout;
@@ -32,28 +31,17 @@ fn project(settings: &str) -> Project {
 
 /// The upstream once it is in this state.
 async fn until(house: &House, state: &str) -> Value {
-    let mut last = Value::Null;
-    for _ in 0..LOOKS_MAX {
-        last = house.get(HUB).await.body;
-        if last["state"] == state {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it is never `{state}`: {last}");
+    let is_so = |shown: &Value| shown["state"] == state;
+    wait_for(&format!("the state `{state}`"), async || house.get(HUB).await.body, is_so).await
 }
 
 /// The upstream once it is ready and its tool can be called: the catalog takes its tools in a
 /// moment later.
 async fn until_ready(house: &House) -> Value {
     let ready = until(house, "ready").await;
-    for _ in 0..LOOKS_MAX {
-        if house.get("/api/v1/tools/hub.add").await.status == 200 {
-            return ready;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it is ready, and its tool is never in the catalog: {ready}");
+    let look = async || house.get("/api/v1/tools/hub.add").await;
+    wait_for("its tool in the catalog", look, |answer: &Answer| answer.status == 200).await;
+    ready
 }
 
 /// Begins a login: the page.
@@ -363,16 +351,13 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
     let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();
     assert!(asks.len() == 1 && json!(asks).to_string().contains(&page), "{page}: {asks:?}");
     assert_eq!(comes_back(&house, &login.agree(&page)).await.status, 200);
-    let mut status = String::new();
-    for _ in 0..LOOKS_MAX {
+    let look = async || {
         let report = house.engine.runs().report(&caller, waiting.run.id).await.unwrap();
-        report.run.status.name().clone_into(&mut status);
-        if status != "waiting" && status != "running" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(status, "completed", "the run does not go on after the login");
+        report.run.status.name().to_owned()
+    };
+    let is_over = |status: &String| status != "waiting" && status != "running";
+    let status = wait_for("the run to end after the login", look, is_over).await;
+    assert_eq!(status, "completed", "the run does not resume after the login");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! nothing with it that is not its own, and leaves nothing behind but its audit.
 
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{Answer, House, LOOKS_MAX, refused, request};
+use crate::house::{Answer, House, refused, request, wait_for};
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
 use engine::system::clock::{SystemClock, TokioSpawn};
@@ -13,7 +13,7 @@ use project::folder::Project;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 const REALMS: &str = "/api/v1/realms";
 /// How long something may take that comes at once.
@@ -49,13 +49,8 @@ async fn names(house: &House) -> Vec<String> {
 
 /// Waits until nothing of a removed realm is left.
 async fn purged(house: &House, name: &str) {
-    for _ in 0..LOOKS_MAX {
-        if show(house, name).await.body["purged"] == true {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for `{name}` to be purged");
+    let is_purged = |shown: &Answer| shown.body["purged"] == true;
+    wait_for(&format!("`{name}` to be purged"), async || show(house, name).await, is_purged).await;
 }
 
 /// Runs a plan that asks and waits, in a realm.

@@ -1,7 +1,7 @@
 //! `tools/call` at `/mcp`.
 
-use crate::house::{request, text};
-use crate::mcp_place::{LOOKS_MAX, Place, accept, forms, key, message, modern, retry, said, tasks};
+use crate::house::{request, text, wait_for};
+use crate::mcp_place::{Place, accept, forms, key, message, modern, retry, said, tasks};
 use axum::body::Body;
 use axum::http::Method;
 use kernel::limits::Limits;
@@ -233,28 +233,23 @@ async fn what_takes_longer_than_a_client_waits_goes_on_without_it() {
     assert!(said(&told).contains("still running"), "{told}");
 }
 
+/// Waits until the newest of these sessions has this status.
+async fn until_newest(place: &Place, sessions: &str, status: &str) {
+    let is_so = |listed: &Value| listed["items"][0]["status"] == status;
+    wait_for(&format!("a run that is {status}"), async || place.get(sessions).await, is_so).await;
+}
+
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_run() {
     let place = Place::new("").await;
     let call = modern("tools/call", &json!({}), json!({"name": "it--long_plan", "arguments": {}}));
     let sessions = "/api/v1/sessions?plan=it%2Flong_plan";
     // One that goes away before there is a run has nothing to cancel.
-    let under_way = async {
-        while place.get(sessions).await["items"][0]["status"] != "running" {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
     tokio::select! {
         answer = place.send(call) => panic!("it was answered: {answer:?}"),
-        () = under_way => {}
+        () = until_newest(&place, sessions, "running") => {}
     }
-    for _ in 0..LOOKS_MAX {
-        if place.get(sessions).await["items"][0]["status"] == "cancelled" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the run goes on: {}", place.get(sessions).await);
+    until_newest(&place, sessions, "cancelled").await;
 }
 
 #[tokio::test]

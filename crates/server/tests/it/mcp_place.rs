@@ -1,7 +1,7 @@
 //! A server with tools and plans of the tests for calls over MCP, and how a client of the stateless
 //! version talks to it.
 
-use crate::house::{ADDRESS, Answer, approval, read, request, text};
+use crate::house::{ADDRESS, Answer, approval, read, request, text, wait_for};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -18,15 +18,10 @@ use serde_json::{Value, json};
 use server::{Extra, Setup, assemble};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use tower::ServiceExt;
 use wire::mcp::{META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, TASKS};
-
-/// How often something is looked for that should come to be, ten milliseconds after each other: for
-/// a minute at least.
-pub const LOOKS_MAX: usize = 6_000;
 
 /// What a tool waits for before it does anything.
 enum Wait {
@@ -218,14 +213,8 @@ impl Place {
 
     /// The task once it stands so.
     pub async fn task_at(&self, id: &Value, status: &str) -> Value {
-        for _ in 0..LOOKS_MAX {
-            let task = self.task(id).await;
-            if task["status"] == status {
-                return task;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the task is not {status}: {}", self.task(id).await);
+        let is_so = |task: &Value| task["status"] == status;
+        wait_for(&format!("the task to be {status}"), async || self.task(id).await, is_so).await
     }
 
     pub async fn get(&self, path: &str) -> Value {

@@ -2,14 +2,12 @@
 //! even if another follows its link, and nobody's is used for another.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{Answer, House, LOOKS_MAX, refused, text};
+use crate::house::{Answer, House, refused, text, wait_for};
 use axum::http::Method;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
-use std::time::Duration;
 use testkit::servers::login::LoginServer;
-use tokio::time::sleep;
 
 const HUB: &str = "/api/v1/upstreams/hub";
 const OWN: &str = "/api/v1/upstreams/hub/my-login";
@@ -37,13 +35,8 @@ async fn agreed(house: &House, login: &LoginServer, page: &str) -> Answer {
 
 /// The server lists its tools to who is logged in: an administrator is, for the lists alone.
 async fn until_listed(house: &House) {
-    for _ in 0..LOOKS_MAX {
-        if get(house, ADMIN, "/api/v1/tools/hub.add").await.status == 200 {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for `hub.add`");
+    let look = async || get(house, ADMIN, "/api/v1/tools/hub.add").await;
+    wait_for("`hub.add`", look, |answer: &Answer| answer.status == 200).await;
 }
 
 async fn list_tools(house: &House, login: &LoginServer) {

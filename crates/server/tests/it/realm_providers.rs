@@ -2,7 +2,7 @@
 //! logins and variables. Two realms may have one of the same name, and neither sees the other's.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{Answer, House, LOOKS_MAX, refused, setup, text};
+use crate::house::{Answer, House, refused, setup, text, wait_for};
 use crate::mcp_lists::each;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,11 +14,9 @@ use serde_json::{Value, json};
 use server::{Setup, Stopper};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 use testkit::servers::login::LoginServer;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
 
 const CRM: &str = "/api/v1/providers/crm";
 
@@ -87,13 +85,9 @@ async fn store(house: &House, by: &str, realm: &str, body: Value) -> Answer {
 /// Waits until a tool is listed in a realm.
 async fn until_listed(house: &House, realm: &str, tool: &str) {
     let path = format!("/api/v1/tools/{tool}?realm={realm}");
-    for _ in 0..LOOKS_MAX {
-        if get(house, ADMIN, &path).await.status == 200 {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for `{tool}` in `{realm}`");
+    let look = async || get(house, ADMIN, &path).await;
+    let is_listed = |answer: &Answer| answer.status == 200;
+    wait_for(&format!("`{tool}` in `{realm}`"), look, is_listed).await;
 }
 
 async fn call(house: &House, realm: &str, tool: &str) -> Answer {
@@ -264,13 +258,9 @@ async fn a_login_is_the_realms_own_and_goes_with_it() {
     let before = vault_files(&data);
     let removed = send(&house, ADMIN, Method::DELETE, "/api/v1/realms/made", Value::Null).await;
     assert_eq!(removed.status, 200, "{removed:?}");
-    for _ in 0..LOOKS_MAX {
-        let shown = get(&house, ADMIN, "/api/v1/realms/made").await;
-        if shown.body["purged"] == true {
-            break;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
+    let look = async || get(&house, ADMIN, "/api/v1/realms/made").await;
+    let is_purged = |shown: &Answer| shown.body["purged"] == true;
+    wait_for("the realm to be purged", look, is_purged).await;
     let after = vault_files(&data);
     assert!(0 < after && after < before, "{after} of {before} files are left");
     let called = call(&house, "other", "crm.add").await;

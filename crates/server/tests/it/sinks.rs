@@ -1,7 +1,7 @@
 //! `/api/v1/sinks`: where events go, how each got there, an event sent once more, and a sink that
 //! is not configured any more.
 
-use crate::house::{Answer, House, encoded, refused, request, text};
+use crate::house::{Answer, House, encoded, refused, request, text, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use project::config::Config;
@@ -11,7 +11,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;
 use std::thread;
-use std::time::Duration;
 
 /// The listener at `PORT` wants nothing, and nothing is tried again.
 const SETTINGS: &str = "[limits]\ndelivery_attempts_max = 1\ndelivery_backoff_ms = 1\n\
@@ -19,8 +18,6 @@ const SETTINGS: &str = "[limits]\ndelivery_attempts_max = 1\ndelivery_backoff_ms
      [events.sinks.hook]\ntype = \"webhook\"\n\
      url = \"http://u:hunter2@127.0.0.1:PORT/in?k=hunter2\"\n\
      secret = \"whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVu\"\ntypes = [\"waypost.run.*\"]\n";
-/// How often something is looked for, ten milliseconds after each other: for a minute at least.
-const LOOKS_MAX: usize = 6_000;
 const RESEND: &str = "/api/v1/sinks/hook/deliveries/ses_1.1/resend";
 
 /// The port of a receiver that answers everything with 400, as long as the tests run.
@@ -81,15 +78,12 @@ async fn house(admin_key: Option<&str>) -> House {
 }
 
 async fn looked(house: &House, path: &str, is_there: impl Fn(&Answer) -> bool) -> Answer {
-    for _ in 0..LOOKS_MAX {
+    let look = async || {
         let answer = house.get(path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        if is_there(&answer) {
-            return answer;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for what `{path}` should say: {:?}", house.get(path).await);
+        answer
+    };
+    wait_for(&format!("what `{path}` should say"), look, is_there).await
 }
 
 /// The sinks, once both have dealt with everything.

@@ -1,13 +1,12 @@
 //! `/run`, `/resume`, `/health-check`: whole conversations, their keys and their statuses.
 
-use crate::house::{House, LOOKS_MAX, read, request, text as plain};
+use crate::house::{House, read, request, text as plain, wait_for};
 use crate::talk::{approvals, asked, assistant, calls, later, office, office_of, said, text};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use tokio::sync::Semaphore;
 
 const KEYS: [&str; 6] = ["message", "pending_action", "response", "status", "thread_id", "url"];
@@ -24,14 +23,10 @@ fn keys(body: &Value) -> Vec<&str> {
 
 /// The session of a thread, once it stands so.
 async fn until(house: &House, thread: &str, status: &str) -> Value {
-    for _ in 0..LOOKS_MAX {
-        let session = house.get(&format!("/api/v1/sessions/{thread}?space=thread")).await.body;
-        if session["status"] == status {
-            return session;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited a minute for thread {thread} to be {status}");
+    let path = format!("/api/v1/sessions/{thread}?space=thread");
+    let is_so = |session: &Value| session["status"] == status;
+    let what = format!("thread {thread} to be {status}");
+    wait_for(&what, async || house.get(&path).await.body, is_so).await
 }
 
 #[tokio::test]
@@ -213,13 +208,8 @@ async fn a_login_is_asked_for_once_and_the_run_goes_on_by_itself() {
     assert_eq!((&state["auth_url"], &state["pending_action"]), (&url, action));
 
     // It is polled a few times in vain, and the person who is asked does not notice.
-    for _ in 0..LOOKS_MAX {
-        if office.knocks.load(Ordering::SeqCst) >= 4 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(office.knocks.load(Ordering::SeqCst) >= 4, "nobody looked");
+    let knocks = async || office.knocks.load(Ordering::SeqCst);
+    wait_for("four polls of the login", knocks, |count: &usize| *count >= 4).await;
     let asks = house.get("/api/v1/asks?session=o&space=thread&status=any").await.body;
     assert_eq!(asks["items"].as_array().unwrap().len(), 1, "somebody was asked twice: {asks}");
     assert_eq!(office.tools(), Vec::<String>::new());

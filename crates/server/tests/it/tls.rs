@@ -2,7 +2,7 @@
 //! new certificate is used. The certificates are valid until 2120, for `localhost` and 127.0.0.1.
 
 use crate::desk;
-use crate::house::{LOOKS_MAX, assembled};
+use crate::house::{assembled, wait_for};
 use crate::http2::Client;
 use crate::pipeline_start::plain;
 use project::folder::Project;
@@ -103,13 +103,8 @@ impl Served {
 
     /// Waits until new connections are shown this certificate.
     async fn until_shown(&self, pair: Pair) {
-        for _ in 0..LOOKS_MAX {
-            if self.shown().await == der(pair) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the certificate is never shown");
+        let is_it = |shown: &CertificateDer<'static>| *shown == der(pair);
+        wait_for("the other certificate to be shown", async || self.shown().await, is_it).await;
     }
 
     async fn stop(self) {

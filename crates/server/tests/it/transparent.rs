@@ -2,7 +2,7 @@
 //! through us sees what it would see without us, but for our own words in `_meta`. The server is
 //! one of ours with scripted tools, so that both can be asked in both eras.
 
-use crate::house::{ADDRESS, House, LOOKS_MAX, text};
+use crate::house::{ADDRESS, Answer, House, text, wait_for};
 use crate::mcp_client::{Client, Events, LIMIT, ask, asked, posted};
 use axum::body::Body;
 use axum::http::header::HOST;
@@ -606,13 +606,8 @@ async fn a_question_of_a_client_that_is_gone_waits_in_the_inbox() {
         assert!(answered.status < 300, "{answered:?}");
     }
     let sessions = "/api/v1/sessions?limit=1";
-    for _ in 0..LOOKS_MAX {
-        if house.get(sessions).await.body["items"][0]["status"] == "completed" {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the run does not go on: {:?}", house.get(sessions).await);
+    let is_completed = |listed: &Answer| listed.body["items"][0]["status"] == "completed";
+    wait_for("the run to complete", async || house.get(sessions).await, is_completed).await;
 }
 
 #[tokio::test]
