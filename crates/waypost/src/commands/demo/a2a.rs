@@ -3,17 +3,17 @@
 
 use super::stage::{Asked, Stage, text_at};
 use super::telling::Teller;
+use super::waiting::Waiting;
 use super::{mistaken, unbound};
 use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::environment::Environment;
-use crate::exit::{Exit, Failure, Result};
+use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
 use engine::PlanFile;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -47,9 +47,6 @@ steps:
 
 /// Both bindings ask for it.
 const VERSION: &[(&str, &str)] = &[("A2A-Version", "1.0")];
-/// How long the shop may take to find the supplier.
-const FIND_LIMIT: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn tell(teller: Teller) -> Result<()> {
     let supplier = project(SUPPLIER, "take_order", TAKE_ORDER)?;
@@ -160,15 +157,10 @@ impl Scene {
 
     /// Waits until the shop has read the supplier's card.
     async fn found(&self) -> Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < FIND_LIMIT {
-            let upstream = self.shop.quietly("/api/v1/upstreams/supplier").await?;
-            if upstream["state"] == "ready" {
-                return Ok(());
-            }
-            tokio::time::sleep(LOOK).await;
+        let waiting = Waiting::begin("the shop to find the supplier");
+        while self.shop.quietly("/api/v1/upstreams/supplier").await?["state"] != "ready" {
+            waiting.next().await?;
         }
-        let what = format!("the shop did not find the supplier within {FIND_LIMIT:?}");
-        Err(Failure::new(Exit::Failed, "demo", what))
+        Ok(())
     }
 }
