@@ -352,7 +352,7 @@ impl<'t> Draft<'t> {
             return if is_permit { Effect::Permit } else { Effect::Forbid };
         };
         if is_permit {
-            let mistake = Mistake::error("`@ask` stands on a `permit`")
+            let mistake = Mistake::error("`@ask` is on a `permit`")
                 .hint("put it on a `forbid`: what that forbids can then be approved");
             self.note_annotation(ASK, mistake);
         } else if !actions.are_calls() {
@@ -370,7 +370,7 @@ impl<'t> Draft<'t> {
         if self.annotation(ASK).is_none() {
             for (name, given) in [(APPROVERS, &approvers), (OTHER, &other)] {
                 if given.is_some() {
-                    let mistake = Mistake::error(format!("`@{name}` stands without `@ask`"))
+                    let mistake = Mistake::error(format!("`@{name}` is used without `@ask`"))
                         .hint("it says who may answer what `@ask` asks; add `@ask(\"why\")`");
                     self.note_annotation(name, mistake);
                 }
@@ -413,7 +413,7 @@ impl<'t> Draft<'t> {
     /// the index finds it.
     fn check_reads(&mut self, reads: Reads, actions: &Actions, clauses: &Value) {
         if let Some(action) = named_action(clauses, TOOL_ACTION) {
-            let mistake = Mistake::error(format!("the action `{action}` stands in a condition"))
+            let mistake = Mistake::error(format!("the action `{action}` is in a condition"))
                 .hint(format!("name it in the head: `action == Action::\"{action}\"`"));
             self.note(mistake, 0);
         }

@@ -196,7 +196,7 @@ pub struct Registered {
     pub status: String,
 }
 
-/// An error at the session doors; a conflict carries more members.
+/// An error at the session endpoints; a conflict carries more members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlainError {
     /// Who failed and why.

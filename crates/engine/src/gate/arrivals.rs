@@ -38,7 +38,7 @@ impl Arrivals {
             let _ = over.wait_for(|over| *over).await;
         };
         if timeout(clock, self.wait_ms, waiting).await.is_none() {
-            tracing::warn!("a server that was named at the start is still not heard");
+            tracing::warn!("a server that was named at the start has still not answered");
             self.end();
         }
     }

@@ -45,7 +45,7 @@ fn an_unknown_annotation_is_a_mistake_with_the_word_that_was_meant() {
 #[test]
 fn ask_stands_on_a_forbid_of_calls() {
     let permit = "@ask(\"why\")\npermit(principal, action == Action::\"call\", resource);";
-    assert_eq!(one(permit), (1, 1, "`@ask` stands on a `permit`".to_owned()));
+    assert_eq!(one(permit), (1, 1, "`@ask` is on a `permit`".to_owned()));
     for action in
         ["action", "action == Action::\"run\"", "action in [Action::\"call\", Action::\"run\"]"]
     {
@@ -61,11 +61,11 @@ fn ask_stands_on_a_forbid_of_calls() {
 fn who_may_answer_is_said_only_where_something_is_asked() {
     assert_eq!(
         one(&format!("@other forbid{ANY}")),
-        (1, 1, "`@other` stands without `@ask`".to_owned())
+        (1, 1, "`@other` is used without `@ask`".to_owned())
     );
     assert_eq!(
         one(&format!("@approvers(\"role:x\") permit{ANY}")),
-        (1, 1, "`@approvers` stands without `@ask`".to_owned())
+        (1, 1, "`@approvers` is used without `@ask`".to_owned())
     );
     for bad in ["", "x", "role:", "role:a,", "team:a", "role:a; role:b"] {
         let text = format!(
@@ -133,7 +133,7 @@ fn arguments_are_read_only_where_the_head_names_tools() {
          when { context.arguments.amount > 1 };",
     );
     let hidden = "forbid(principal, action, resource) when { action == Action::\"call:pay\" };";
-    assert!(one(hidden).2.contains("stands in a condition"));
+    assert!(one(hidden).2.contains("is in a condition"));
 }
 
 #[test]

@@ -53,8 +53,8 @@ pub(super) const OPERATIONS: &[Route] = &[
     Route::get(
         "/openapi.json",
         || get(described),
-        Open("the doors, and the pipelines that its caller may read"),
+        Open("the endpoints, and the pipelines that its caller may read"),
     )
     .says("openapi", "This document")
-    .answers(&[answer(200, Content::AnyJson, "the doors as OpenAPI 3.1")]),
+    .answers(&[answer(200, Content::AnyJson, "the endpoints as OpenAPI 3.1")]),
 ];

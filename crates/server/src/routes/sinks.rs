@@ -40,6 +40,6 @@ pub(super) const SINKS: &[Route] = &[
             "Resumes a sink whose receiver said that it is gone; for administrators",
         )
         .parameters(&["sinkName"])
-        .answers(&[json_answer(200, of::<Sink>, "how it stands")])
+        .answers(&[json_answer(200, of::<Sink>, "its state")])
         .refusals(&[&[400, 401, 404, 409], WRITE]),
 ];

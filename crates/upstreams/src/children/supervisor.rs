@@ -59,7 +59,7 @@ pub enum Unsupervised {
 /// tokio runtime, and by a process that does nothing else: it leads a group of its own, reaps all
 /// of its children and gives its pipes away.
 pub async fn supervise(run: &Supervised<'_>, clock: &dyn Clock) -> Result<i32, Unsupervised> {
-    let mut heard = Heard::listen().map_err(|error| failed("cannot hear signals", &error))?;
+    let mut heard = Heard::listen().map_err(|error| failed("cannot receive signals", &error))?;
     let parent = bind_to_parent(run.parent)?;
     let home = parent.and_then(group_of);
     let group = lead_group().map_err(|error| failed("cannot make a process group", &error))?;
@@ -130,7 +130,7 @@ fn bind_to_parent(named: Option<i32>) -> Result<Option<Pid>, Unsupervised> {
     // reason to end.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))
-        .map_err(|error| failed("cannot hear of our parent's end", &error))?;
+        .map_err(|error| failed("cannot watch for our parent's end", &error))?;
     let parent = getppid();
     let expected = named.and_then(Pid::from_raw).or(before);
     if parent != expected {

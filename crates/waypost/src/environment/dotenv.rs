@@ -47,7 +47,7 @@ impl<'t> Reader<'t> {
         let fault = |what: &'static str| Fault { line, what };
         let (rest, end) = (self.rest, self.rest.find('\n').unwrap_or(self.rest.len()));
         let equals = rest[..end].find('=').ok_or_else(|| fault("there is no `=`"))?;
-        let name = name(&rest[..equals]).ok_or_else(|| fault("no name stands before the `=`"))?;
+        let name = name(&rest[..equals]).ok_or_else(|| fault("there is no name before the `=`"))?;
         self.rest = rest[equals + 1..].trim_start_matches([' ', '\t']);
         let value = match self.rest.chars().next() {
             Some(quote @ ('\'' | '"')) => {
@@ -55,7 +55,7 @@ impl<'t> Reader<'t> {
                 let value = self.quoted(quote).ok_or_else(|| fault("a quote is not closed"))?;
                 let behind = self.take_line().trim_start();
                 if !behind.is_empty() && !behind.starts_with('#') {
-                    return Err(fault("something stands behind the closing quote"));
+                    return Err(fault("there is text after the closing quote"));
                 }
                 value
             }
@@ -165,12 +165,12 @@ mod tests {
     fn what_is_no_assignment_is_told_by_its_line() {
         let cases = [
             ("A=1\nhunter2\n", 2, "there is no `=`"),
-            ("=1", 1, "no name stands before the `=`"),
-            ("1A=1", 1, "no name stands before the `=`"),
-            ("\nA B=1", 2, "no name stands before the `=`"),
+            ("=1", 1, "there is no name before the `=`"),
+            ("1A=1", 1, "there is no name before the `=`"),
+            ("\nA B=1", 2, "there is no name before the `=`"),
             ("A='x\n\n", 1, "a quote is not closed"),
             ("A=\"x\\", 1, "a quote is not closed"),
-            ("A='x' y", 1, "something stands behind the closing quote"),
+            ("A='x' y", 1, "there is text after the closing quote"),
         ];
         for (text, line, what) in cases {
             assert_eq!(parse(text).err(), Some(Fault { line, what }), "{text}");

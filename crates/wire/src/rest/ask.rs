@@ -221,7 +221,7 @@ pub struct TriedRule {
 pub struct AskSession {
     /// `ses_..`.
     pub id: String,
-    /// The door family it belongs to.
+    /// The family of endpoints that it belongs to.
     pub space: String,
     /// The client's own key.
     pub key: String,

@@ -150,7 +150,7 @@ pub struct Session {
     pub id: String,
     /// Whose it is.
     pub realm: String,
-    /// The door family it belongs to.
+    /// The family of endpoints that it belongs to.
     pub space: String,
     /// The client's own key, or its id where the client chose none.
     pub key: String,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Upstream {
     /// Its stable name.
     pub name: String,
-    /// What stands before the names of its tools and prompts.
+    /// Prefix of the names of its tools and prompts.
     pub prefix: String,
     /// What it is.
     #[schemars(extend("enum" = ["http", "stdio", "rest", "rpc", "a2a"]))]
@@ -180,7 +180,7 @@ pub struct Provider {
     /// The tools of an RPC server; those that it lists if empty.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// What stands before the names of its tools; `<refName>.` if absent.
+    /// Prefix of the names of its tools; `<refName>.` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// Whether what it says of its tools' effects is taken as it is.

@@ -82,7 +82,7 @@ impl Component {
             let property =
                 Property::read(&line).ok_or_else(|| broken("it is not `NAME:value`".to_owned()))?;
             if whole.is_some() {
-                return Err(broken("something stands behind the end of the calendar".to_owned()));
+                return Err(broken("there is text after the end of the calendar".to_owned()));
             }
             if property.is("BEGIN") {
                 if open.len() >= DEPTH_MAX {
@@ -100,7 +100,7 @@ impl Component {
                 }
             } else {
                 let inside = open.last_mut().ok_or_else(|| {
-                    broken("it stands outside of `BEGIN:VCALENDAR` and its end".to_owned())
+                    broken("it is outside of `BEGIN:VCALENDAR` and its end".to_owned())
                 })?;
                 inside.properties.push(property);
             }

@@ -99,9 +99,7 @@ impl Family {
             Family::Runs => {
                 ("run", "Run", "A run with its answer and the questions that are open.")
             }
-            Family::Blobs => {
-                ("blob", "Blob", "A large value, by the hash that stands after `blob://`.")
-            }
+            Family::Blobs => ("blob", "Blob", "A large value, by the hash after `blob://`."),
         };
         TemplateSpec {
             uri_template: self.template().to_owned(),

@@ -59,7 +59,7 @@ async fn answer(door: Arc<Door>, caller: Arc<Caller>, request: Request) -> Respo
 /// `GET`: the stream of what belongs to no request, or one that was lost.
 fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Response, Refused> {
     if header(headers, HEADER_VERSION) == Some(MODERN) {
-        return Err(wrong_method("without a session, post `subscriptions/listen` to hear of news"));
+        return Err(wrong_method("without a session, post `subscriptions/listen` for changes"));
     }
     if !wants_events(headers) {
         return Err(wrong_method("GET opens a stream: `Accept` must take `text/event-stream`"));

@@ -214,7 +214,7 @@ impl Arrival<'_> {
         let (client, tool) = self.client(method, said, meta)?;
         let listens = method == LISTEN;
         if listens && !self.accept.events {
-            let why = "what is heard is a stream: `Accept` must take `text/event-stream`";
+            let why = "the answer is a stream: `Accept` must take `text/event-stream`";
             return Err(Refused::invalid(StatusCode::NOT_ACCEPTABLE, why));
         }
         let hears = listens || client.progress.is_some() || client.log.is_some();

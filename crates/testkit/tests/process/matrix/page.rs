@@ -1,5 +1,5 @@
-//! `docs/reference/access.md`: what every door answers to whom, as it was observed.
-//! `UPDATE_EXPECT=1` writes it anew.
+//! `docs/reference/access.md`: what every endpoint answers to whom, as it was observed.
+//! `UPDATE_EXPECT=1` writes it again.
 
 use super::doors::{Door, Thing};
 use super::rules::Case;
@@ -8,40 +8,40 @@ use std::fs;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/access.md");
 
-const HEAD: &str = "# Who gets what at which door
+const HEAD: &str = "# Who gets what at which endpoint
 
 <!-- Written by `crates/testkit/tests/process/matrix` with `UPDATE_EXPECT=1`. -->
 
-What a server that asks for credentials answers at each of its doors. A test sends all of these
-requests to the real program and compares this page with what came back.
+What a server that requires credentials answers at each of its endpoints. A test sends all of these
+requests to the real program and compares this page with the answers.
 [Identity](../concepts/identity.md) says what keys, scopes and roles are, and
 [the guide to keys](../guides/keys.md) how to get one.
 
 An answer is its HTTP status and its `code`: a member of the problem or of the error object, for
-JSON-RPC `error.data.code`, or the number of the error where it has no such word. At `/oauth/token`
-it is `error`, and `error.status` where A2A is spoken over HTTP. Calls of gRPC always have the HTTP
-status 200; their answer is the name of the status in their trailers.
+JSON-RPC `error.data.code`, or the number of the error where it has no such code. At `/oauth/token`
+it is `error`, and for A2A over HTTP `error.status`. Calls over gRPC always have the HTTP status
+200; their answer is the name of the status in their trailers.
 
-These hold at every door, also at those that are open:
+These hold at every endpoint, also at those that are open:
 
 | the request | answer |
 |---|---|
-| has two credentials, or one that is none, as a scheme other than `Bearer` | 400 `bad_credential` |
+| has two credentials, or a malformed one, such as a scheme other than `Bearer` | 400 `bad_credential` |
 | has a wrong one, after 30 of them from its address within a minute | 429 `too_many_failures` |
 | asks for a realm that its credential may not enter, existing or not | 403 `realm_not_allowed` |
 
-`/oauth/token` is the exception: its credential is in the form, what is wrong with it is told in the
-words of OAuth, and a realm is no concern of it.
+`/oauth/token` is the exception: its credential is in the form, its errors are those of OAuth, and
+it ignores realms.
 
 The columns of the tables:
 
 - **none**: no credential.
-- **not valid**: a key that was never made, was revoked, or whose time is over. All three get the
-  same answer: it gives no reason.
+- **not valid**: a key that was never made, was revoked or has expired. All three get the same
+  answer: it gives no reason.
 - **scope**: a key whose roles permit everything, but whose scopes do not cover the act. Every scope
   allows reading.
 - **role**: a key without scopes, whose roles do not permit the act. What a caller may not read is
-  for it as if it did not exist.
+  answered as if it did not exist.
 - **another's**: a member's key, for a session, run, ask, blob or thread of another member; in the
   MCP version with sessions, a request in the session of another member.
 - **over**: a member's key, where its caller has used up its share of what is stored or of event
@@ -49,12 +49,11 @@ The columns of the tables:
   `RateLimit` in the caller's own numbers. `/rpc` gives it as the result of the tool.
 
 `served` means that the caller gets what it asks for; a list contains only what its caller may see.
-`-` is a case that a door does not have: it names nothing that could be another's, or nobody is
-asked about it. `/desk/cases` stands for the route of any pipeline, and `math.add` for the name of
-any tool. The skill `mcp.execute_tool` is there for callers that may call some tool; their calls by
-it always become tasks: if a policy forbids one, its output says so, and nothing is called. Over
-standard input and output a client that is not let in finds that the program ends, with an exit
-code.
+`-` is a case that an endpoint does not have: it names nothing that could be another's, or policy
+does not decide about it. `/desk/cases` stands for the route of any pipeline, and `math.add` for the
+name of any tool. The skill `mcp.execute_tool` exists for callers that may call some tool; their
+calls by it always become tasks: if a policy forbids one, its output says so, and nothing is called.
+Over standard input and output, the program ends with an exit code if its client is not let in.
 ";
 
 /// What was answered, by the place of the door and the case.
@@ -93,7 +92,7 @@ pub(super) fn check(parts: &[(&str, Vec<Line>)]) {
     for (title, lines) in parts {
         text.push_str(&format!("\n## {title}\n\n"));
         text.push_str(
-            "| door | act (scope) | none | not valid | scope | role | another's | over |\n",
+            "| endpoint | act (scope) | none | not valid | scope | role | another's | over |\n",
         );
         text.push_str("|---|---|---|---|---|---|---|---|\n");
         for Line { name, act, cells } in lines {
@@ -107,5 +106,5 @@ pub(super) fn check(parts: &[(&str, Vec<Line>)]) {
     let kept = fs::read_to_string(PATH).unwrap_or_else(|error| {
         panic!("docs/reference/access.md: {error}; `UPDATE_EXPECT=1` writes it")
     });
-    assert_eq!(text, kept, "docs/reference/access.md: `UPDATE_EXPECT=1` writes it anew");
+    assert_eq!(text, kept, "docs/reference/access.md: `UPDATE_EXPECT=1` writes it again");
 }

@@ -153,7 +153,7 @@ async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, 
 }
 
 fn silent(ms: u64) -> PeerError {
-    let message = format!("it did not say within {ms} ms whether it tells of changes");
+    let message = format!("it did not say within {ms} ms whether it reports changes");
     PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
 }
 

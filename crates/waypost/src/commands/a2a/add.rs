@@ -34,7 +34,7 @@ pub(crate) struct AddArgs {
     /// The id of its key, which is in `AGENTVAULT_KEY_<ID>`
     #[arg(long, value_name = "ID")]
     service: Option<String>,
-    /// What stands before the names of its tools [default: `NAME.`]
+    /// Prefix of the names of its tools [default: `NAME.`]
     #[arg(long)]
     prefix: Option<String>,
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]

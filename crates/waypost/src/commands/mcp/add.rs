@@ -39,7 +39,7 @@ pub(crate) struct AddArgs {
     /// A variable that the command gets; `${NAME}` is a variable of ours
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
-    /// What stands before the names of its tools [default: `NAME.`]
+    /// Prefix of the names of its tools [default: `NAME.`]
     #[arg(long)]
     prefix: Option<String>,
     /// Believe what it says of its tools: that they only read, that they can be repeated
@@ -79,7 +79,7 @@ fn table(args: &AddArgs) -> Result<Moved> {
         |url: &str| ["http://", "https://", "${"].iter().any(|begin| url.starts_with(begin));
     if let Some(url) = args.url.as_deref().filter(|url| !is_url(url)) {
         return Err(Failure::usage(format!("`{url}` is not the address of a server"))
-            .hint("write it as `https://mcp.example.com/mcp`; a command stands after `--`"));
+            .hint("write it as `https://mcp.example.com/mcp`; a command goes after `--`"));
     }
     let entry = match &args.url {
         Some(url) if args.env.is_empty() => {

@@ -72,7 +72,8 @@ fn addition(file: &str, present: &str, tables: &[Moved], beside: &Beside<'_>) ->
     let texts: Vec<&str> = tables.iter().map(|table| table.text.as_str()).collect();
     let added = format!("{}{}\n", gap(present), texts.join("\n\n"));
     let after = of_all(&format!("{present}{added}")).map_err(|found| {
-        let hint = "if `mcp`, `mcp.servers` or `a2a` stands in one line there, write it as a table";
+        let hint =
+            "if `mcp`, `mcp.servers` or `a2a` is written in one line there, write it as a table";
         unread(file, &found).hint(hint)
     })?;
     let is_new = |entry: &&Entry| tables.iter().any(|table| table.name == entry.name);
