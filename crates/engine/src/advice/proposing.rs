@@ -101,6 +101,10 @@ fn failed_model(refusal: Refusal) -> Fault {
 }
 
 async fn arguments(shared: &Arc<Shared>, failed: &FailedStep, model: String) -> Proposal {
+    if let Some(call) = &failed.call {
+        // After a restart, the tool of the failed call may still be on its way.
+        shared.gate.await_tool(&failed.caller.realm, &call.tool).await;
+    }
     let found = failed.call.as_ref().and_then(|call| {
         Some((call, shared.gate.find(&failed.caller, call.tool.as_str())?.tool.spec().clone()))
     });
@@ -183,6 +187,8 @@ async fn correction(
     drafter: &Drafter,
     model: String,
 ) -> Proposal {
+    // A model must not write without tools that are on their way.
+    shared.gate.arrivals.wait(shared.clock.as_ref()).await;
     let tools = shared.gate.visible(&failed.caller);
     let tool = failed.call.as_ref().map(|call| call.tool.as_str()).unwrap_or_default();
     let about = format!("{tool} {} {}", failed.step, failed.fault.message);

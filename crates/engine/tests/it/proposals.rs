@@ -2,13 +2,13 @@
 //! it.
 
 use crate::model::{Says, Scripted, text, told};
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::{Models, Parts, RunReport, ToolSource};
 use futures::future::BoxFuture;
 use kernel::ask::held::Does;
 use kernel::ask::proposal::proposed;
 use kernel::ask::{Ask, FixAction};
-use kernel::contracts::Tool;
+use kernel::contracts::{SessionRef, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
 use serde_json::{Value, json};
@@ -73,6 +73,18 @@ impl Tool for Strict {
     }
 }
 
+/// What the names of these tools begin with.
+const STRICT: &str = "strict::";
+
+/// A server with one that reads and one that writes.
+fn strict(sent: &Arc<AtomicU32>) -> ToolSource {
+    let tools = vec![
+        Strict::tool("strict::read", Reach::Reads, sent),
+        Strict::tool("strict::write", Reach::Writes, sent),
+    ];
+    ToolSource::new("a strict server", tools)
+}
+
 /// A world with such tools, a model that says this, and plans whose one step has this rule.
 struct Desk {
     world: World,
@@ -91,17 +103,43 @@ impl Desk {
         rule: &str,
         says: impl IntoIterator<Item = Says>,
     ) -> Self {
+        Self::changed(folder, rule, says, |mut parts, tools| {
+            parts.tools.push(tools);
+            let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
+            Parts { limits, ..parts }
+        })
+        .await
+    }
+
+    /// One whose tools may still come where their names begin so.
+    async fn awaiting(
+        folder: &Path,
+        rule: &str,
+        says: impl IntoIterator<Item = Says>,
+        awaited: &str,
+    ) -> Self {
+        Self::changed(folder, rule, says, |mut parts, tools| {
+            if awaited != STRICT {
+                parts.tools.push(tools);
+            }
+            Parts { awaited: vec![awaited.to_owned()], ..parts }
+        })
+        .await
+    }
+
+    /// Over other parts, which may have the strict tools.
+    async fn changed(
+        folder: &Path,
+        rule: &str,
+        says: impl IntoIterator<Item = Says>,
+        change: impl FnOnce(Parts, ToolSource) -> Parts,
+    ) -> Self {
         let (model, sent) = (Scripted::new(says), Arc::new(AtomicU32::new(0)));
         let [read, write] = ["read", "write"].map(|name| plan(name, rule));
-        let (models, counter) = (model.models(), sent.clone());
-        let world = World::changed(folder, &[&read, &write], |mut parts: Parts| {
-            let tools = vec![
-                Strict::tool("strict::read", Reach::Reads, &counter),
-                Strict::tool("strict::write", Reach::Writes, &counter),
-            ];
-            parts.tools.push(ToolSource::new("a strict server", tools));
-            let limits = Arc::new(Limits { stop_wait_ms: 0, ..limits });
-            Parts { models, limits, ..parts }
+        let (models, tools) = (model.models(), strict(&sent));
+        let world = World::changed(folder, &[&read, &write], |parts: Parts| Parts {
+            models,
+            ..change(parts, tools)
         })
         .await;
         Self { world, model, sent }
@@ -237,6 +275,42 @@ async fn a_model_whose_process_ended_is_asked_again() {
     assert_eq!((report.run.answer, desk.model.asked()), (Some(json!({"n": 5})), 1));
 }
 
+/// Waits until the journal of the session `s` says so often that a model is about to be asked.
+async fn until_about_to_ask(world: &World, times: usize) {
+    let session = SessionRef::Key { key: "s".into(), space: None };
+    let mut asked = 0;
+    for _ in 0..LOOKS_MAX {
+        let events = world.engine.sessions().events(&caller(), &session, 0, 1_000).await.unwrap();
+        asked = events.iter().filter(|(_, text)| text.contains("\"proposal.asked\"")).count();
+        if asked >= times {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for {times} `proposal.asked`, last seen: {asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_waits_for_a_tool_that_is_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
+    let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
+    let asked = desk.model.clone();
+    desk.world.until("the model to be asked", |_| asked.asked() == 1).await;
+    desk.world.crash().await;
+
+    let says = [arguments(json!(5))];
+    let desk = Desk::awaiting(folder.path(), PROPOSE, says, STRICT).await;
+    desk.world.engine.admin().keep_recovering();
+    until_about_to_ask(&desk.world, 2).await;
+    assert_eq!(desk.model.asked(), 0, "it was asked before the tool was there");
+    let tools = desk.world.engine.tools();
+    assert_eq!(tools.replace(strict(&desk.sent)), []);
+    tools.end_arrivals();
+    let report = desk.world.until_status(run, "completed").await;
+    assert_eq!((report.run.answer, desk.model.asked()), (Some(json!({"n": 5})), 1));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_run_gives_its_model_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -302,6 +376,24 @@ async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_say
     let asked = desk.take(&ask, FixAction::Correct).await;
     assert_eq!((asked.run.status.name(), desk.sent()), ("waiting", 1));
     assert_eq!(only_ask(&asked).body.kind(), "approve");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_waits_for_tools_that_are_on_their_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rule, says) = ("{draft: {auto: reads}}", [correction("late.read")]);
+    let desk = Desk::awaiting(folder.path(), rule, says, "late.").await;
+    desk.world.permits.add_permits(1);
+    let run = desk.world.start("write", json!({"n": 0}), "s").await.run.id;
+    until_about_to_ask(&desk.world, 1).await;
+    assert_eq!(desk.model.asked(), 0, "it was asked before all tools were there");
+    let tools = desk.world.engine.tools();
+    assert_eq!(tools.replace(desk.world.late("late.read")), []);
+    tools.end_arrivals();
+    let report = desk.world.until_status(run, "completed").await;
+    assert_eq!(report.run.answer, Some(json!({"got": {"n": 4}})), "{:?}", report.asks);
+    let prompt = format!("{:?}", desk.model.prompt(0));
+    assert!(desk.model.asked() == 1 && prompt.contains("late.read"), "{prompt}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
