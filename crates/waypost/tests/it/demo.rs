@@ -14,7 +14,7 @@ const STORIES: [&str; 8] =
     ["plans", "trade", "calendar", "tools", "heal", "a2a", "realms", "crash"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 28] = [
+const SAID: [&str; 29] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -26,6 +26,8 @@ const SAID: [&str; 28] = [
     "\"reason\": \"Amount mismatch\"",
     "\"status\": \"confirmation_required\"",
     "\"tool_name\": \"create_event\"",
+    // In the list at the end, once it is approved.
+    "- Standup",
     "\"resultType\": \"input_required\"",
     "\"price\": 20",
     "\"price\": 23",
@@ -70,8 +72,6 @@ fn every_story_is_told_and_nothing_is_left_behind() {
     for said in SAID {
         assert!(told.stdout.contains(said), "nobody said `{said}` in {}", told.stdout);
     }
-    let looks = told.stdout.matches("Standup").count();
-    assert!(looks > 2, "the meeting is asked for, and there at the end: {}", told.stdout);
     assert_eq!(told.stderr, "", "nothing but the story");
     assert_eq!(entries(&temporary), Vec::<String>::new());
     assert_eq!(entries(folder.path()), [temporary.display().to_string()]);

@@ -2,6 +2,7 @@
 //! asked, what is said, and which events the calendar has afterwards.
 
 use crate::thread_contract_said::{House, Meant, Said, answers, approvals, at, creates, with};
+use jiff::civil::{DateTime, time};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::thread;
@@ -28,20 +29,32 @@ fn house() -> (tempfile::TempDir, House) {
     (folder, house)
 }
 
+/// The next event that begins at three in the afternoon, or the last one if all are over; of those
+/// that begin together the first.
+fn at_three<'a>(listed: &'a [Value], now: &Zoned) -> &'a Value {
+    let start = |event: &&Value| event["start"].as_str().unwrap().parse::<DateTime>().unwrap();
+    let meetings: Vec<&Value> =
+        listed.iter().filter(|event| start(event).time() == time(15, 0, 0, 0)).collect();
+    let ahead = meetings.iter().copied().filter(|event| start(event) >= now.datetime());
+    let next = ahead.min_by_key(start);
+    next.or_else(|| meetings.iter().copied().max_by_key(start)).unwrap()
+}
+
 /// "Example: Complex Flow". One meeting begins at 3pm, or two; the first of them is meant.
 fn complex(house: &mut House) {
     let (t, before) = ("complex", house.calendar());
     let listed = house.listed();
-    let at_three = |event: &&Value| event["start"].as_str().unwrap().ends_with("T15:00:00");
-    let meeting = listed.iter().find(at_three).unwrap();
+    let meant = Meant::from_now();
     let request = "schedule something for me, and move the meeting at 3pm to 4pm";
     let questions = house.run(t, request).questions(t);
     assert_eq!(questions[0].text, "What would you like to schedule?");
     assert_eq!(questions.len(), 1, "{questions:?}");
 
     let words = "a dentist appointment on Friday at 10am";
-    let meant = Meant::from_now();
     let update = house.answer(t, &questions[0], words).call(t);
+    let id = &update.arguments["event_id"];
+    meant.is(id, |now| at_three(&listed, now)["event_id"].clone());
+    let meeting = listed.iter().find(|event| event["event_id"] == *id).unwrap();
     let start = meeting["start"].as_str().unwrap().replace("T15:", "T16:");
     let arguments =
         json!({"calendar_id": "primary", "event_id": meeting["event_id"], "start": start});

@@ -5,7 +5,6 @@ use crate::exit::Result;
 use serde_json::json;
 
 const THREAD: &str = "demo-calendar";
-const LOOK: &str = "what is on my calendar tomorrow?";
 
 pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let said = |text: &str| json!({"thread_id": THREAD, "user_request": text});
@@ -13,7 +12,8 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     stage
         .say("An agent has a model, tools and limits. This one only reads: no one is asked.")
         .await?;
-    stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
+    let look = said("what is on my calendar tomorrow?");
+    stage.ask(Asked::post("/run", look).showing(&short)).await?;
 
     stage
         .say("Now it is to change something. It shows exactly what it would send, and waits.")
@@ -22,12 +22,16 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let asked = Asked::post("/run", create).showing(&["/status", "/pending_action"]);
     let asked = stage.ask(asked).await?;
     let call = text_at(&asked, "/pending_action/tool_calls/0/call_id")?;
+    let start = text_at(&asked, "/pending_action/tool_calls/0/arguments/start")?;
 
     stage.say("A person says yes. The call is made once, whatever happens to the process.").await?;
     let yes = json!({"thread_id": THREAD, "approvals": [{"call_id": call, "approved": true}]});
     stage.ask(Asked::post("/resume", yes).showing(&short)).await?;
 
     stage.say("The conversation continues, and the meeting is there.").await?;
-    stage.ask(Asked::post("/run", said(LOOK)).showing(&short)).await?;
+    // The date, because after midnight `tomorrow` would be another day.
+    let day = start.split('T').next().unwrap_or_default();
+    let look = said(&format!("what is on my calendar on {day}?"));
+    stage.ask(Asked::post("/run", look).showing(&short)).await?;
     Ok(())
 }
