@@ -224,6 +224,7 @@ impl Keys {
             key.check(now)?;
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
+            let key = key.shown_to(maker.people());
             let audit = changes::of_key(&maker, &key, "key.rotate", now);
             Ok(Draft { key, over: Some(version), gives: text, audit })
         });
@@ -281,6 +282,7 @@ impl Keys {
             expires,
             ..only_holding(hash_of(text.expose()))
         };
+        let key = key.shown_to(maker.people());
         let audit = changes::of_key(maker, &key, "key.create", now);
         Ok(Draft { key, over: None, gives: text, audit })
     }
@@ -471,7 +473,7 @@ pub(crate) fn only_holding(sha256: String) -> ApiKey {
         of: None,
         realms: Grants::default(),
         scopes: None,
-        secrets: vec![SecretHash { sha256, until: None }],
+        secrets: vec![SecretHash { sha256, until: None, by: Vec::new() }],
         by: "".into(),
         created: Millis(0),
         expires: None,

@@ -45,7 +45,7 @@ use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::principal::{Clash, Principal};
 use kernel::identity::realm::Realms;
-use kernel::values::caller::Scopes;
+use kernel::values::caller::{Makers, Scopes};
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -308,6 +308,7 @@ impl Identity {
             actor: claims.actor.as_ref().map(who),
             scopes: Some(claims.scopes),
             key: None,
+            makers: Makers::default(),
             realms,
             until: Some(claims.until),
             proof: Some(Proof::Token(token.clone())),
@@ -323,6 +324,7 @@ impl Identity {
         let used = holder.note_use(now);
         let Held { subject, realms } = holder.held();
         let Holder { key, until, .. } = holder;
+        let makers = self.directory().makers(&key, proof.sha256.expose());
         let scopes = match scopes {
             Some(scopes) => Some(token::below(key.scopes, scopes)),
             None => key.scopes,
@@ -332,6 +334,7 @@ impl Identity {
             actor: None,
             scopes,
             key: Some(key.id.clone()),
+            makers,
             realms,
             until,
             proof: Some(Proof::Key(proof)),

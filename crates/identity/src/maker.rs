@@ -6,7 +6,7 @@ use kernel::identity::audit::{Entry, Object};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::Roles;
-use kernel::values::caller::Via;
+use kernel::values::caller::{Makers, Via};
 use kernel::values::ids::Millis;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub struct Maker {
     /// The key that its request came with, or that its token was given for. A principal has
     /// several, and one of them may be revoked.
     pub key: Option<KeyId>,
+    /// Who else could have its credential.
+    pub makers: Makers,
     /// Where it administers. Nothing that reaches further is seen, made or changed.
     pub grants: Grants,
     /// Where its request came in.
@@ -30,6 +32,12 @@ pub struct Maker {
 }
 
 impl Maker {
+    /// Everyone who is shown what it makes: it, who really calls, and who else could have its
+    /// credential.
+    pub(crate) fn people(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.subject).chain(&self.actor).chain(self.makers.subjects())
+    }
+
     /// Whether it administers every realm that there is or may be.
     pub fn administers_everything(&self) -> bool {
         let everywhere = RealmPattern::parse("*").map(|all| Grants::one(all, Roles::default()));

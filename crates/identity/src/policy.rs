@@ -46,9 +46,11 @@ impl Policy for RolePolicy {
     }
 
     fn is_other(&self, caller: &Caller, subject: &str) -> bool {
-        let directory = self.identity.snapshot().directory.clone();
-        let mut who = std::iter::once(&caller.subject).chain(&caller.actor);
-        who.all(|one| directory.is_other(one, subject))
+        self.identity.directory().is_another(caller, subject)
+    }
+
+    fn is_other_than_maker(&self, caller: &Caller, maker: &str) -> bool {
+        self.identity.directory().is_another_than_maker(caller, maker)
     }
 
     fn version(&self) -> Option<Arc<str>> {

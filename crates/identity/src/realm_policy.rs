@@ -113,6 +113,10 @@ impl Policy for RealmPolicy {
         self.inner.is_other(caller, subject)
     }
 
+    fn is_other_than_maker(&self, caller: &Caller, maker: &str) -> bool {
+        self.inner.is_other_than_maker(caller, maker)
+    }
+
     fn version(&self) -> Option<Arc<str>> {
         self.inner.version()
     }

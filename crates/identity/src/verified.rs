@@ -7,7 +7,7 @@ use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId, hash_of};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Act, Caller, Scopes, Via};
+use kernel::values::caller::{Act, Caller, Makers, Scopes, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use std::sync::{Arc, OnceLock};
@@ -29,6 +29,8 @@ pub struct Verified {
     pub scopes: Option<Scopes>,
     /// The key that it is, or that its token was given for.
     pub key: Option<KeyId>,
+    /// Who else could have it.
+    pub makers: Makers,
     /// The realms that it may enter, and its roles there.
     pub realms: Arc<Grants>,
     /// When the credential ends, as far as it is known now.
@@ -106,6 +108,7 @@ impl Verified {
             actor: self.actor.clone(),
             scopes: self.scopes,
             admin: administers && is_within_scopes,
+            makers: self.makers.clone(),
             via: Via::default(),
         }
     }
@@ -117,9 +120,9 @@ impl Verified {
         // With texts of its own: what is done for a request counts references to them, and threads
         // that count the same ones wait for each other.
         let (realm, subject) = (known.realm.as_str().into(), Arc::from(&*known.subject));
-        let Caller { actor, scopes, admin, .. } = known;
-        let (actor, scopes, admin) = (actor.clone(), *scopes, *admin);
-        Some(Caller { realm, subject, actor, scopes, admin, via: Via::default() })
+        let Caller { actor, scopes, admin, makers, .. } = known;
+        let (actor, scopes, admin, makers) = (actor.clone(), *scopes, *admin, makers.clone());
+        Some(Caller { realm, subject, actor, scopes, admin, makers, via: Via::default() })
     }
 
     /// Remembers that, as this directory has it.
@@ -138,6 +141,7 @@ impl AdminKey {
             actor: None,
             scopes: None,
             key: None,
+            makers: Makers::default(),
             // The pattern is good; without it the key would open nothing.
             realms: Arc::new(realms.unwrap_or_default()),
             until: None,

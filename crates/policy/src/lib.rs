@@ -269,9 +269,11 @@ impl Policy for CedarPolicy {
     }
 
     fn is_other(&self, caller: &Caller, subject: &str) -> bool {
-        let directory = self.snapshot().directory.clone();
-        let mut who = std::iter::once(&caller.subject).chain(&caller.actor);
-        who.all(|one| directory.is_other(one, subject))
+        self.snapshot().directory.is_another(caller, subject)
+    }
+
+    fn is_other_than_maker(&self, caller: &Caller, maker: &str) -> bool {
+        self.snapshot().directory.is_another_than_maker(caller, maker)
     }
 
     /// None where a policy reads time: then an answer is not good for long.

@@ -11,7 +11,7 @@ use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskStatus, Decision, Reply};
 use kernel::contracts::AskFilter;
 use kernel::contracts::policy::Resource;
-use kernel::event::Fact;
+use kernel::event::{Fact, Occasion};
 use kernel::journal::projection::{SessionRow, session_row};
 use kernel::planted::{Switch, is_on};
 use kernel::session::Session;
@@ -192,6 +192,8 @@ impl Driver {
         self.keep_key(start.claim, start.run, None);
         // Right before the start is recorded: what is written next holds both.
         self.new_tally = start.about.tally;
+        let makers = start.caller.makers.subjects().cloned().collect();
+        let occasion = Occasion { makers, ..start.about.occasion };
         let started = Fact::RunStarted {
             run: start.run,
             plan: main.id.clone(),
@@ -205,7 +207,7 @@ impl Driver {
             subject: None,
             actor: start.caller.actor.clone(),
             scopes: start.caller.scopes,
-            about: start.about.occasion.recorded(),
+            about: occasion.recorded(),
             rules: Some(self.shared.catalog.rules(&self.key.realm)),
         };
         self.record_by(start.caller, started).await?;
@@ -381,7 +383,7 @@ impl Driver {
             self.flush();
         }
         let at = self.shared.clock.now();
-        let decision = Decision { by: caller.subject.clone(), at, reply };
+        let decision = Decision::of(&caller, at, reply);
         self.keep_key(claim, ask.run, Some(id));
         let fact = Fact::AskDecided { ask: id, decision: Box::new(decision.clone()) };
         self.record_by(caller, fact).await?;
@@ -405,8 +407,7 @@ impl Driver {
             return Ok(None);
         }
         let found = self.shared.store.ask(&self.key.realm, id).await?;
-        let decision =
-            Decision { by: by.caller.subject.clone(), at: self.shared.clock.now(), reply };
+        let decision = Decision::of(&by.caller, self.shared.clock.now(), reply);
         Ok(found.map(|ask| (ask.row.ask, decision)))
     }
 

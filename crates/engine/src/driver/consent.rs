@@ -9,7 +9,6 @@ use kernel::event::Fact;
 use kernel::session::CallState;
 use kernel::tool::call::Judgement;
 use kernel::values::ids::{AskId, CallId};
-use std::sync::Arc;
 
 impl Driver {
     /// Records what was decided. A call that is to start unasked is judged again first where policy
@@ -63,16 +62,21 @@ impl Driver {
         };
         let run = session.runs.get(&of)?;
         let open = session.asks.get(&ask);
-        let (by, answerers): (&Arc<str>, Option<&Answerers>) = match (open, &session.last_decided) {
-            (Some(open), _) => (&open.decision.as_ref()?.by, open.ask.answerers.as_ref()),
-            (None, Some((last, Decision { by, .. }))) if *last == ask => (by, None),
+        let (given, answerers): (&Decision, _) = match (open, &session.last_decided) {
+            (Some(open), _) => (open.decision.as_ref()?, open.ask.answerers.as_ref()),
+            (None, Some((last, decision))) if *last == ask => (decision, None),
             (None, _) => return None,
         };
+        let hands = Answerers {
+            involved: run.involved().into_iter().cloned().collect(),
+            makers: run.makers().into_iter().cloned().collect(),
+            ..Answerers::default()
+        };
         Some(Consent::Given(Box::new(Approval {
-            by: by.clone(),
+            given: given.clone(),
             plan: run.plan.clone(),
             answerers: answerers.cloned(),
-            involved: run.involved().into_iter().cloned().collect(),
+            hands,
         })))
     }
 }

@@ -48,7 +48,7 @@ impl Driver {
         self.keep_key(claim, run, replies.first().map(|(ask, _)| *ask));
         let at = self.shared.clock.now();
         for (ask, reply) in replies {
-            let decision = Box::new(Decision { by: caller.subject.clone(), at, reply });
+            let decision = Box::new(Decision::of(&caller, at, reply));
             self.record_by(caller.clone(), Fact::AskDecided { ask, decision }).await?;
         }
         if let Some(message) = message {
@@ -98,10 +98,11 @@ impl Driver {
         };
         // Both in one append: an ask that is closed alone would have the next one opened.
         self.flush();
-        let (by, at) = (caller.subject.clone(), self.shared.clock.now());
+        let at = self.shared.clock.now();
         let closed = match reply {
             Some(reply) => {
-                Fact::AskDecided { ask: id, decision: Box::new(Decision { by, at, reply }) }
+                let decision = Box::new(Decision::of(caller, at, reply));
+                Fact::AskDecided { ask: id, decision }
             }
             None => Fact::AskWithdrawn { ask: id },
         };

@@ -3,11 +3,11 @@
 
 use super::{Gate, Sending};
 use crate::gate::rights::facts;
+use kernel::ask;
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::tool::call::{Caller, ToolError, Verdict};
 use kernel::values::caller::{Act, Answerers};
 use kernel::values::ids::PlanId;
-use std::sync::Arc;
 
 /// Fault of a call that policy asks about by now, and that no one was asked about.
 const APPROVAL_NEEDED: &str = "ApprovalNeeded";
@@ -31,14 +31,14 @@ pub(crate) enum Consent {
 /// An approval that is about to be used.
 #[derive(Debug, Clone)]
 pub(crate) struct Approval {
-    /// Who gave it.
-    pub(crate) by: Arc<str>,
+    /// The reply that it is.
+    pub(crate) given: ask::Decision,
     /// The plan of the run.
     pub(crate) plan: PlanId,
     /// To whom a policy narrowed the ask.
     pub(crate) answerers: Option<Answerers>,
-    /// Who has a hand in the run.
-    pub(crate) involved: Vec<Arc<str>>,
+    /// Who has a hand in the run, and who made the keys that these came with.
+    pub(crate) hands: Answerers,
 }
 
 impl Gate {
@@ -56,7 +56,7 @@ impl Gate {
                 Err(ToolError::not_sent(APPROVAL_NEEDED, message).hint(hint).passing())
             }
             (Consent::Given(approval), _) if !self.counts(sending, approval, decision) => {
-                let (tool, by) = (&sending.tool, &approval.by);
+                let (tool, by) = (&sending.tool, &approval.given.by);
                 let message = format!(
                     "the approval of `{tool}` is void: `{by}`, who gave it, may not give it now"
                 );
@@ -71,7 +71,8 @@ impl Gate {
     /// wants now.
     fn counts(&self, sending: &Sending, approval: &Approval, decision: &Decision) -> bool {
         let Sending { caller, place, .. } = sending;
-        let giver = Caller::new(caller.realm.clone(), approval.by.clone());
+        let ask::Decision { by, actor, makers, .. } = &approval.given;
+        let giver = Caller::new(caller.realm.clone(), by.clone());
         let (act, context) = (Act::Answer, Context::default());
         if self.is_free(&giver, act) {
             return true;
@@ -80,9 +81,15 @@ impl Gate {
         let session = facts(key, Some(&approval.plan)).owned_by(Some(&*caller.subject));
         let resource = Resource::Ask { kind: APPROVE, session };
         let now = decision.answerers();
-        let now = now.map(|now| Answerers { involved: approval.involved.clone(), ..now });
+        let now = now.map(|Answerers { lists, other, .. }| Answerers {
+            lists,
+            other,
+            ..approval.hands.clone()
+        });
         let mut narrowed = approval.answerers.iter().chain(&now);
-        self.decide(&Request { act, subject: &giver, resource, context }).allows()
-            && narrowed.all(|narrowed| self.fits(&giver, narrowed))
+        let is_allowed = self.decide(&Request { act, subject: &giver, resource, context }).allows();
+        let (actor, makers) = (actor.clone(), makers.iter().cloned().collect());
+        let giver = Caller { actor, makers, ..giver };
+        is_allowed && narrowed.all(|narrowed| self.fits(&giver, narrowed))
     }
 }

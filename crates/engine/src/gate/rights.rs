@@ -155,11 +155,20 @@ impl Gate {
 
     /// Whether this caller is one of those that a policy narrowed an ask to.
     pub(super) fn fits(&self, caller: &Caller, narrowed: &Answerers) -> bool {
-        let Answerers { lists, other, involved, is_general } = narrowed;
+        let Answerers { lists, other, involved, makers, is_general } = narrowed;
         let is_in = |list: &Vec<String>| list.iter().any(|who| self.policy.is_named(caller, who));
         let is_named = *is_general || lists.iter().all(is_in);
-        let is_other = || involved.iter().all(|one| self.policy.is_other(caller, one));
-        is_named && (!other || is_other())
+        is_named && (!other || self.is_other(caller, involved, makers))
+    }
+
+    /// Whether this caller is none of those who had a hand in something, nor of those who made the
+    /// keys that these came with.
+    fn is_other<'a, I>(&self, caller: &Caller, involved: I, makers: I) -> bool
+    where
+        I: IntoIterator<Item = &'a Arc<str>>,
+    {
+        involved.into_iter().all(|one| self.policy.is_other(caller, one))
+            && makers.into_iter().all(|maker| self.policy.is_other_than_maker(caller, maker))
     }
 
     /// Refuses an answer of who is not one of those that a policy narrowed an ask to, of a run as
@@ -173,9 +182,8 @@ impl Gate {
     ) -> Result<()> {
         let Some(narrowed) = &ask.answerers else { return Ok(()) };
         // Someone may have changed something since it was asked.
-        let has_hand =
-            |run: &Run| run.involved().into_iter().any(|one| !self.policy.is_other(caller, one));
-        if self.fits(caller, narrowed) && !(narrowed.other && run.is_some_and(has_hand)) {
+        let is_other = |run: &Run| self.is_other(caller, run.involved(), run.makers());
+        if self.fits(caller, narrowed) && (!narrowed.other || run.is_none_or(is_other)) {
             return Ok(());
         }
         let refusal = not_narrowed_to(caller, narrowed);

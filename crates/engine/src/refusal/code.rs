@@ -461,7 +461,7 @@ mod tests {
     fn a_closed_ask_tells_its_state_and_the_decision() {
         let ask = AskId(1);
         let reply = Reply::Authorize { done: true };
-        let decision = Decision { by: "ann".into(), at: Millis(0), reply };
+        let decision = Decision::new("ann", Millis(0), reply);
         let told = json!({
             "by": "ann", "at": "1970-01-01T00:00:00.000Z",
             "reply": {"kind": "authorize", "done": true},

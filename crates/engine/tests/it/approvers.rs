@@ -11,7 +11,7 @@ use kernel::contracts::Policy;
 use kernel::contracts::policy::{Answerer, Decision, Obligation, Request, Resource};
 use kernel::tool::call::{Caller, HowFar, Verdict};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
-use kernel::values::caller::Act;
+use kernel::values::caller::{Act, Makers};
 use kernel::values::ids::{AskId, RunId};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
@@ -194,6 +194,60 @@ async fn an_approval_that_policy_would_not_take_any_more_is_void() {
     world.engine.runs().continue_run(&caller(), run).await.unwrap();
     world.until_status(run, "completed").await;
     assert_eq!(world.sent(), 1, "another person's approval still counts");
+}
+
+/// A caller with a key of its own subject that this one made.
+fn lent(subject: &str, maker: &str) -> Caller {
+    let makers: Makers = std::iter::once(Arc::from(maker)).collect();
+    Caller { makers, ..Caller::new("default", subject) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_made_the_key_of_another_has_a_hand_in_what_is_done_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = Arc::new(Asking(vec![Obligation::Other]));
+    let change = |parts| Parts { policy, ..parts };
+    let world = World::changed(folder.path(), &[WRITE], change).await;
+    world.permits.add_permits(1);
+    let request = world.request("write", json!({}), "s");
+    let starter = lent("ann", "eve");
+    let report = world.engine.runs().start(&starter, request, WAIT_MS).await.unwrap();
+    let asked = &report.asks[0];
+    let ask = &asked.row.ask;
+    assert_eq!(ask.answerers.clone().unwrap().makers, ["eve".into()]);
+    let asks = world.engine.asks();
+    let (eve, bob) = (Caller::new("default", "eve"), Caller::new("default", "bob"));
+    for who in [caller(), eve, lent("bob", "ann"), lent("bob", "eve")] {
+        assert!(!asks.may_answer(&who, asked), "no question is put to {who:?}");
+        let refused = asks.reply(&who, ask.id, approve(ask, None), None, WAIT_MS).await.err();
+        let code = refused.map(|refusal| refusal.code);
+        assert_eq!(code, Some(RefusalCode::Forbidden(Act::Answer)), "{who:?}");
+    }
+    let done = asks.reply(&bob, ask.id, approve(ask, None), None, WAIT_MS).await.unwrap();
+    assert_eq!(done.run.run.status.name(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_it_is_known_who_made_the_key_of_an_approver() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = changing(Now { asks: vec!["slow::write"], ..Now::default() });
+    let opened = async || {
+        let held = policy.clone();
+        World::changed(folder.path(), &[WRITE], |parts| Parts { policy: held, ..parts }).await
+    };
+    let world = opened().await;
+    let report = world.run("write", json!({}), "s").await;
+    let (run, ask) = (report.run.id, &report.asks[0].row.ask);
+    world.engine.runs().pause(&caller(), run).await.unwrap();
+    let asks = world.engine.asks();
+    let bob = lent("bob", "ann");
+    asks.reply(&bob, ask.id, approve(ask, None), None, WAIT_MS).await.unwrap();
+    world.crash().await;
+    // From now on, another person approves; it was the starter who made the key.
+    policy.set(|now| now.other = true);
+    let world = opened().await;
+    world.permits.add_permits(1);
+    assert_eq!(not_sent(&world, run).await.1, "ApprovalVoid");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, PrincipalRecord};
 use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::Via;
+use kernel::values::caller::{Makers, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -167,7 +167,8 @@ fn root() -> Maker {
 /// Who administers this realm, or these.
 fn maker(realm: &str) -> Maker {
     let grants = grants(realm, &[Role::Admin]);
-    Maker { subject: "admin".into(), actor: None, key: None, grants, via: Via::default() }
+    let (makers, via) = (Makers::default(), Via::default());
+    Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }
 
 fn new_key(realm: &str, roles: &[Role]) -> NewKey {

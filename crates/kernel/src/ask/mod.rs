@@ -8,6 +8,7 @@ pub mod correction;
 
 use crate::ask::held::{HeldBy, Tried};
 use crate::tool::call::HowFar;
+use crate::values::caller::Caller;
 use crate::values::canonical;
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -289,6 +290,25 @@ pub struct Decision {
     pub at: Millis,
     /// What.
     pub reply: Reply,
+    /// Who really answered, where that is not who it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Arc<str>>,
+    /// Who made the key that the reply came with, where that is someone else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<Arc<str>>,
+}
+
+impl Decision {
+    /// The reply of this subject, which came with no key of others.
+    pub fn new(by: impl Into<Arc<str>>, at: Millis, reply: Reply) -> Self {
+        Self { by: by.into(), at, reply, actor: None, makers: Vec::new() }
+    }
+
+    /// The reply of this caller.
+    pub fn of(caller: &Caller, at: Millis, reply: Reply) -> Self {
+        let (by, actor) = (caller.subject.clone(), caller.actor.clone());
+        Self { by, at, reply, actor, makers: caller.makers.subjects().cloned().collect() }
+    }
 }
 
 named! {

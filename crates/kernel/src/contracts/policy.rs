@@ -295,10 +295,15 @@ pub trait Policy: Send + Sync {
         answerer.strip_prefix("principal:") == Some(&*caller.subject)
     }
 
-    /// Whether this caller is another person than this subject: not the same one, and not a key of
-    /// the same maker. The admin key is never another.
+    /// Whether this caller is another person than this subject: not the same one, not a key of the
+    /// same maker, and not with a key that this one made. The admin key is never another.
     fn is_other(&self, caller: &Caller, subject: &str) -> bool {
-        &*caller.subject != subject
+        caller.people().all(|one| &**one != subject)
+    }
+
+    /// Whether this caller is another person than one who came with a key of this maker.
+    fn is_other_than_maker(&self, caller: &Caller, maker: &str) -> bool {
+        caller.people().all(|one| &**one != maker)
     }
 
     /// Its version: as long as that stays, the same question without arguments has the same answer,

@@ -130,6 +130,7 @@ impl At<'_> {
         }
         if all.other {
             all.involved = self.run.involved().into_iter().cloned().collect();
+            all.makers = self.run.makers().into_iter().cloned().collect();
         }
         (all != Answerers::default()).then_some(all)
     }

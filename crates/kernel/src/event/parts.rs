@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub const OCCASION_CHARS_MAX: usize = 200;
 
 /// Where a run came from, as far as its door knows. It is for counting and comparing runs; nothing
-/// is decided by it, but for `hops`, which ends circles of agents.
+/// is decided by it, but for `hops`, which ends circles of agents, and `makers`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Occasion {
     /// The kind of case: why it came.
@@ -47,6 +47,10 @@ pub struct Occasion {
     /// Through how many agents it came, where it came from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u32>,
+    /// Who made the key that it was started with, where that is someone else: they do not approve
+    /// what another person must.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<Arc<str>>,
 }
 
 impl Occasion {

@@ -6,9 +6,9 @@ use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::principal::{KnownPrincipal, Roster};
 use crate::identity::realm::Realms;
 use crate::identity::roles::{Role, Roles};
-use crate::values::caller::LOCAL;
+use crate::values::caller::{Caller, LOCAL, Makers};
 use crate::values::ids::RealmId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 /// The subject of the admin key.
@@ -16,6 +16,8 @@ pub const ADMIN: &str = "admin";
 
 /// How many makers of keys are followed.
 const MAKERS_MAX: usize = 16;
+/// The pattern that every realm fits.
+const EVERY_REALM: &str = "*";
 /// Who makes keys for everybody, and is no person.
 const MAKERS_OF_ALL: [&str; 2] = [ADMIN, LOCAL];
 
@@ -176,6 +178,47 @@ impl Directory {
         one != ADMIN && self.person(one) != self.person(than)
     }
 
+    /// Whether a caller is another person than this subject: neither who acts nor who else could
+    /// have its credential is the same person.
+    pub fn is_another(&self, caller: &Caller, subject: &str) -> bool {
+        caller.people().all(|one| self.is_other(one, subject))
+    }
+
+    /// Whether a caller is another person than one who came with a key of this maker. Two people
+    /// whose keys have one maker are two only where that one makes keys for everybody.
+    pub fn is_another_than_maker(&self, caller: &Caller, maker: &str) -> bool {
+        let mut makers = caller.makers.subjects();
+        caller.hands().all(|one| self.is_other(one, maker))
+            && (self.makes_for_all(maker) || makers.all(|one| self.is_other(one, maker)))
+    }
+
+    /// Whether a subject administers every realm that there is or may be, or did as long as it
+    /// could: as with the admin key, keys that it makes are those of different people.
+    fn makes_for_all(&self, maker: &str) -> bool {
+        let is_everywhere = |grants: &Grants| {
+            let mut held = grants.0.iter();
+            held.any(|(realm, roles)| realm.as_str() == EVERY_REALM && roles.has(Role::Admin))
+        };
+        let key = self.key_of(maker).map(|key| &key.realms);
+        let principal = self.principals.of_subject(maker).map(|known| &known.principal.realms);
+        let ended = key.into_iter().chain(principal);
+        ended.chain(self.grants(maker)).any(is_everywhere)
+    }
+
+    /// Who else could have this text of a key, beside who calls with it: who made a principal's
+    /// key, and who gave a key a text. Of other keys the subject says who made them.
+    pub fn makers(&self, key: &ApiKey, sha256: &str) -> Makers {
+        let caller = key.subject();
+        let of_key = key.of.is_some().then_some(&key.by);
+        let shown = key.secrets.iter().filter(|secret| secret.sha256 == sha256);
+        let all = of_key.into_iter().chain(shown.flat_map(|secret| &secret.by));
+        let is_another = |maker: &&Arc<str>| {
+            !MAKERS_OF_ALL.contains(&&***maker) && self.who(maker) != self.who(&caller)
+        };
+        let makers: BTreeSet<&Arc<str>> = all.filter(is_another).collect();
+        makers.into_iter().cloned().collect()
+    }
+
     /// Who stands behind a subject: the principal that it is, who made its key, and so on. The keys
     /// that an administrator makes with the admin key, or without a server, are those of different
     /// people.
@@ -199,6 +242,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::key::SecretHash;
     use crate::identity::principal::{Principal, PrincipalRecord};
     use crate::values::ids::Millis;
 
@@ -378,6 +422,70 @@ mod tests {
             assert!(directory.is_other("corp:bob", one), "{one}");
         }
         assert!(directory.is_named(&"acme".into(), "ann", "principal:corp:ann"));
+    }
+
+    #[test]
+    fn who_made_a_key_of_another_or_gave_it_a_text_is_no_other_person() {
+        let text = |sha256: &str, by: &[&str]| {
+            let by = by.iter().map(|one| Arc::from(*one)).collect();
+            SecretHash { sha256: sha256.to_owned(), until: None, by }
+        };
+        let of_ann = |by: &str, secrets: Vec<SecretHash>| ApiKey {
+            of: Some("ann".into()),
+            by: by.into(),
+            secrets,
+            ..key("e")
+        };
+        let directory = with_principals();
+        let makers = |key: &ApiKey, sha256: &str| -> Vec<String> {
+            directory.makers(key, sha256).subjects().map(ToString::to_string).collect()
+        };
+        assert_eq!(makers(&of_ann("eve", vec![text("a", &[])]), "a"), ["eve"]);
+        assert_eq!(makers(&of_ann("eve", vec![text("a", &["zoe"])]), "a"), ["eve", "zoe"]);
+        for own in [ADMIN, LOCAL, "ann", "corp:ann"] {
+            assert!(makers(&of_ann(own, vec![text("a", &[])]), "a").is_empty(), "{own}");
+        }
+        // Each text has its own people.
+        let rotated = of_ann(ADMIN, vec![text("b", &["eve"]), text("a", &[])]);
+        assert_eq!(makers(&rotated, "b"), ["eve"]);
+        assert!(makers(&rotated, "a").is_empty());
+        // Of a key of its own the subject says who made it.
+        let own = ApiKey { by: "eve".into(), secrets: vec![text("a", &[])], ..key("f") };
+        assert!(makers(&own, "a").is_empty());
+
+        let with = |subject: &str, makers: &[&str]| Caller {
+            makers: makers.iter().map(|maker| Arc::from(*maker)).collect(),
+            ..Caller::new("acme", subject)
+        };
+        let (lent, bob) = (with("ann", &["eve"]), with("bob", &[]));
+        assert!(!directory.is_another(&lent, "eve") && !directory.is_another(&lent, "ann"));
+        assert!(directory.is_another(&lent, "bob") && directory.is_another(&bob, "eve"));
+        assert!(!directory.is_another_than_maker(&with("eve", &[]), "eve"));
+        assert!(!directory.is_another_than_maker(&with("bob", &["eve"]), "eve"));
+        assert!(directory.is_another_than_maker(&bob, "eve"));
+    }
+
+    #[test]
+    fn who_administers_everything_makes_keys_for_different_people() {
+        let everywhere = RealmPattern::parse("*").unwrap();
+        let realms = Grants::one(everywhere, Roles::of(&[Role::Admin]));
+        let root = ApiKey { by: LOCAL.into(), realms, ..key("r") };
+        let ended = ApiKey { id: KeyId("s".into()), revoked: Some(Millis(2)), ..root.clone() };
+        let keys = [root, ended, key("e")];
+        let keys: HashMap<_, _> =
+            keys.into_iter().map(|key| (key.id.clone(), Arc::new(key))).collect();
+        let directory = Directory { keys: keys.into(), ..directory() };
+        let with = |subject: &str, maker: &str| Caller {
+            makers: std::iter::once(Arc::from(maker)).collect(),
+            ..Caller::new("acme", subject)
+        };
+        for (maker, makes_for_all) in [("key:r", true), ("key:s", true), ("key:e", false)] {
+            let is_other = directory.is_another_than_maker(&with("bob", maker), maker);
+            assert_eq!(is_other, makes_for_all, "{maker}");
+            // It stays the person who could use such a key itself.
+            assert!(!directory.is_another_than_maker(&Caller::new("acme", maker), maker));
+            assert!(!directory.is_another(&with("bob", maker), maker), "{maker}");
+        }
     }
 
     #[test]

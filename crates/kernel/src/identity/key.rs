@@ -187,9 +187,19 @@ impl ApiKey {
             until: Some(old.until.map_or(end, |until| until.min(end))),
             ..old.clone()
         };
-        let newest = SecretHash { sha256, until: None };
+        let newest = SecretHash { sha256, until: None, by: Vec::new() };
         let older = self.secrets.iter().take(SECRETS_MAX - 1).map(ending);
         Self { secrets: std::iter::once(newest).chain(older).collect(), ..self.clone() }
+    }
+
+    /// The same key, whose newest text these people were shown.
+    #[must_use]
+    pub fn shown_to<'p>(mut self, people: impl Iterator<Item = &'p Arc<str>>) -> Self {
+        let others = people.filter(|one| **one != self.by).cloned().collect();
+        if let Some(newest) = self.secrets.first_mut() {
+            newest.by = others;
+        }
+        self
     }
 }
 
@@ -202,6 +212,9 @@ pub struct SecretHash {
     /// When it stops to be good, where a newer one took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
+    /// Who was shown the text, where that is not only who made the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<Arc<str>>,
 }
 
 /// The first bits of these bytes, five to a character; bits that are missing are zero.
@@ -241,6 +254,11 @@ mod tests {
         NOW.plus_ms(ms)
     }
 
+    /// The hash of a text that nobody but the key's maker was shown.
+    fn only(text: &str, until: Option<Millis>) -> SecretHash {
+        SecretHash { sha256: hash_of(text), until, by: Vec::new() }
+    }
+
     fn key() -> ApiKey {
         let default = RealmPattern::parse("default").unwrap();
         ApiKey {
@@ -249,7 +267,7 @@ mod tests {
             of: None,
             realms: Grants::one(default, Roles::of(&[Role::Member])),
             scopes: None,
-            secrets: vec![SecretHash { sha256: hash_of("first"), until: None }],
+            secrets: vec![only("first", None)],
             by: "admin".into(),
             created: Millis(1),
             expires: None,
@@ -411,13 +429,24 @@ mod tests {
     #[test]
     fn after_a_rotation_both_texts_are_good_until_the_overlap_ends() {
         let rotated = key().rotated(hash_of("second"), NOW, 100);
-        let first = SecretHash { sha256: hash_of("first"), until: Some(later(100)) };
-        let second = SecretHash { sha256: hash_of("second"), until: None };
+        let (first, second) = (only("first", Some(later(100))), only("second", None));
         assert_eq!(rotated, ApiKey { secrets: vec![second, first], ..key() });
         assert!(rotated.holds(&hash_of("first"), later(99)));
         assert!(!rotated.holds(&hash_of("first"), later(100)));
         assert!(rotated.holds(&hash_of("second"), NOW));
         assert!(rotated.holds(&hash_of("second"), Millis(i64::MAX)));
+    }
+
+    #[test]
+    fn a_text_knows_who_was_shown_it_beside_the_keys_maker() {
+        let people: Vec<Arc<str>> = vec!["eve".into(), "admin".into()];
+        let rotated = key().rotated(hash_of("second"), NOW, 100).shown_to(people.iter());
+        assert_eq!(rotated.secrets[0].by, [Arc::<str>::from("eve")]);
+        assert!(rotated.secrets[1].by.is_empty(), "nobody was shown the text before it");
+        let written = serde_json::to_string(&rotated).unwrap();
+        assert_eq!(serde_json::from_str::<ApiKey>(&written).unwrap(), rotated);
+        let own = key().rotated(hash_of("second"), NOW, 100).shown_to(people[1..].iter());
+        assert!(!serde_json::to_string(&own.secrets).unwrap().contains("by"));
     }
 
     #[test]
@@ -459,7 +488,8 @@ mod tests {
             "scopes":["use","answer"],"secrets":[{"sha256":"b"},{"sha256":"a","until":7}],
             "by":"admin","created":1,"expires":8,"revoked":9}"#;
         let full: ApiKey = serde_json::from_str(text).unwrap();
-        assert_eq!(full.secrets[1], SecretHash { sha256: "a".to_owned(), until: Some(Millis(7)) });
+        let older = SecretHash { sha256: "a".to_owned(), ..only("a", Some(Millis(7))) };
+        assert_eq!(full.secrets[1], older);
         assert_eq!((full.expires, full.revoked), (Some(Millis(8)), Some(Millis(9))));
         let written: String = text.split_whitespace().collect();
         assert_eq!(serde_json::to_string(&full).unwrap(), written);

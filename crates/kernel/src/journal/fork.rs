@@ -399,7 +399,7 @@ mod tests {
         let decisions =
             vec![CallDecision { call_id: CALL, approve: true, feedback: None, arguments: None }];
         let reply = Reply::Approve { decisions };
-        let decision = Box::new(Decision { by: "eve".into(), at: Millis(110), reply });
+        let decision = Box::new(Decision::new("eve", Millis(110), reply));
         let facts = vec![
             Fact::SessionCreated { id: SessionId(1), key: key("a"), owner: None },
             Fact::RunStarted {
@@ -440,7 +440,7 @@ mod tests {
             ..approval()
         };
         let reply = Reply::Fill { content: Some(json!({"who": "ann"})) };
-        let decision = Box::new(Decision { by: "eve".into(), at: Millis(120), reply });
+        let decision = Box::new(Decision::new("eve", Millis(120), reply));
         let inputs = BTreeMap::from([("who".to_owned(), form)]);
         let facts = [
             Fact::CallWants { call: CALL, inputs, state: json!(1) },
@@ -582,7 +582,7 @@ mod tests {
             Fact::AskOpened(Box::new(Ask { body, expires_at: None, ..approval() })),
             Fact::AskDecided {
                 ask: ASK,
-                decision: Box::new(Decision { by: "supervisor".into(), at: Millis(100), reply }),
+                decision: Box::new(Decision::new("supervisor", Millis(100), reply)),
             },
             Fact::CorrectionEntered(Box::new(entry)),
         ];

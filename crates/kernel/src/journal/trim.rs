@@ -181,7 +181,7 @@ mod tests {
         };
         let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Reads, idempotent: true };
         let reply = Reply::Clarify { answer: Some(json!(no)) };
-        let decision = Box::new(Decision { by: "eve".into(), at: Millis(0), reply });
+        let decision = Box::new(Decision::new("eve", Millis(0), reply));
         vec![
             Fact::RunStarted {
                 run,

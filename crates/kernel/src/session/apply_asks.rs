@@ -38,6 +38,8 @@ impl Session {
         if decision.reply.changes() {
             self.with_run(ask.run, |run| {
                 run.hands.insert(decision.by.clone());
+                run.hands.extend(decision.actor.clone());
+                run.lenders.extend(decision.makers.iter().cloned());
             });
         }
         self.start_time(ask.frame, decision.at);

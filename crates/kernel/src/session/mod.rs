@@ -154,6 +154,9 @@ pub struct Run {
     /// Who changed what it does, by a reply to an ask.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hands: BTreeSet<Arc<str>>,
+    /// Who made the keys that these came with.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub lenders: BTreeSet<Arc<str>>,
     /// The root frame.
     pub root: FrameId,
     /// The session's context as of its start.

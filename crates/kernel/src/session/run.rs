@@ -21,6 +21,9 @@ pub struct Behalf {
     /// The most that the credential allowed; none is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Scopes>,
+    /// Who made the key that it was started with, where that is someone else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<Arc<str>>,
     /// Through how many agents it came.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
@@ -48,9 +51,10 @@ impl Run {
 
     /// Who calls whatever it calls.
     pub fn caller(&self, realm: &RealmId) -> Caller {
-        let Behalf { actor, scopes, .. } = &self.behalf;
+        let Behalf { actor, scopes, makers, .. } = &self.behalf;
         let caller = Caller::new(realm.clone(), self.subject().clone());
-        Caller { actor: actor.clone(), scopes: *scopes, ..caller }
+        let makers = makers.iter().cloned().collect();
+        Caller { actor: actor.clone(), scopes: *scopes, makers, ..caller }
     }
 
     /// Everyone who had a hand in it: who started it, for whom and through whom, and who changed
@@ -58,6 +62,11 @@ impl Run {
     pub fn involved(&self) -> BTreeSet<&Arc<str>> {
         let named = [Some(&self.by), Some(self.subject()), self.behalf.actor.as_ref()];
         named.into_iter().flatten().chain(&self.hands).collect()
+    }
+
+    /// Everyone who made a key that one of these came with.
+    pub fn makers(&self) -> BTreeSet<&Arc<str>> {
+        self.behalf.makers.iter().chain(&self.lenders).collect()
     }
 
     /// The frame that asks whether the run may use more, while it stands still for that.
@@ -152,6 +161,25 @@ mod tests {
         assert_eq!(only_run(&session).acts_for().map(|subject| &**subject), Some("robot"));
         let events = event::read(&journal).unwrap();
         assert_eq!(serde_json::to_string(&events).unwrap(), journal);
+        let text = session.to_snapshot().unwrap();
+        assert_eq!(Session::from_snapshot(&text), Some(session));
+    }
+
+    #[test]
+    fn who_made_the_key_of_a_starter_is_kept_with_the_run() {
+        let more = r#","about":{"trigger":"rest","makers":["eve"]}"#;
+        let journal = BEFORE.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
+        let session = replayed(&journal);
+        let run = only_run(&session);
+        let names = |people: BTreeSet<&Arc<str>>| -> Vec<String> {
+            people.into_iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            (names(run.involved()), names(run.makers())),
+            (vec!["ann".to_owned()], vec!["eve".to_owned()],)
+        );
+        let caller = run.caller(&"r".into());
+        assert_eq!(names(caller.makers.subjects().collect()), ["eve"]);
         let text = session.to_snapshot().unwrap();
         assert_eq!(Session::from_snapshot(&text), Some(session));
     }

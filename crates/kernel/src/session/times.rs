@@ -69,7 +69,7 @@ impl Session {
         let by = if is_on(Switch::RuleActsEarly) { now.plus_ms(EARLY_MS) } else { now };
         let acts = |(ask, held): &(&Ask, &HeldBy)| acts_at(ask, held) <= by;
         if let Some((ask, held)) = self.held_asks().find(acts) {
-            let decision = Decision { by: SUPERVISOR.into(), at: now, reply: held.reply() };
+            let decision = Decision::new(SUPERVISOR, now, held.reply());
             return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
         }
         if let Some((frame, _)) = self.corrections().find(|(_, ends_at)| *ends_at <= now) {

@@ -30,9 +30,51 @@ pub struct Caller {
     /// Whether it may administer the realm.
     #[serde(default)]
     pub admin: bool,
+    /// Who else could have its credential.
+    #[serde(default, skip_serializing_if = "Makers::is_empty")]
+    pub makers: Makers,
     /// Where its request came in, where that is known.
     #[serde(skip)]
     pub via: Via,
+}
+
+/// Who made the key of a caller, or the text of it that was shown, where that is someone else than
+/// the caller: each of them was shown that text, so what is done with it could be theirs. It is for
+/// one question alone, whether another person answers; beside that a caller is the same whatever
+/// key it comes with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Makers(Option<Arc<[Arc<str>]>>);
+
+impl Makers {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.subjects().next().is_none()
+    }
+
+    /// They.
+    pub fn subjects(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.as_deref().unwrap_or_default().iter()
+    }
+}
+
+impl FromIterator<Arc<str>> for Makers {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(makers: I) -> Self {
+        let makers: Arc<[Arc<str>]> = makers.into_iter().collect();
+        Self((!makers.is_empty()).then_some(makers))
+    }
+}
+
+impl PartialEq for Makers {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Makers {}
+
+impl Hash for Makers {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
 /// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
@@ -94,13 +136,31 @@ impl Caller {
     /// A subject that calls for itself, with no ceiling, and administers nothing.
     pub fn new(realm: impl Into<RealmId>, subject: impl Into<Arc<str>>) -> Self {
         let (realm, subject) = (realm.into(), subject.into());
-        Self { realm, subject, actor: None, scopes: None, admin: false, via: Via::default() }
+        Self {
+            realm,
+            subject,
+            actor: None,
+            scopes: None,
+            admin: false,
+            makers: Makers::default(),
+            via: Via::default(),
+        }
     }
 
     /// The same, administering its realm.
     #[must_use]
     pub fn administering(self) -> Self {
         Self { admin: true, ..self }
+    }
+
+    /// Who acts: the subject, and who really calls.
+    pub fn hands(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.subject).chain(&self.actor)
+    }
+
+    /// Everyone who may be behind what it does: who acts, and who else could have its credential.
+    pub fn people(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.hands().chain(self.makers.subjects())
     }
 
     /// Whose it is what this caller makes: the subject's; no one's in local mode.
@@ -128,6 +188,9 @@ pub struct Answerers {
     /// Who these are, as of when it was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub involved: Vec<Arc<str>>,
+    /// Who made the keys that these came with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<Arc<str>>,
     /// Whether the lists are what policy says in general. Then they are shown, and decide nothing.
     #[serde(skip)]
     pub is_general: bool,
@@ -294,6 +357,21 @@ mod tests {
         assert_eq!(called.via.door(), Some("rest /api/v1/keys"));
         assert_eq!(called, ann);
         assert_eq!(serde_json::to_string(&called).unwrap(), serde_json::to_string(&ann).unwrap());
+    }
+
+    #[test]
+    fn who_made_a_key_goes_with_its_caller_and_does_not_make_it_another() {
+        let ann = Caller::new("r", "ann");
+        let makers: Makers = [Arc::<str>::from("eve")].into_iter().collect();
+        let lent = Caller { actor: Some("bot".into()), makers, ..ann.clone() };
+        assert_eq!(lent.people().map(|one| &**one).collect::<Vec<_>>(), ["ann", "bot", "eve"]);
+        let again = Caller { actor: None, ..lent.clone() };
+        assert_eq!(again, ann);
+        let text = serde_json::to_string(&lent).unwrap();
+        let read: Caller = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.people().collect::<Vec<_>>(), lent.people().collect::<Vec<_>>(), "{text}");
+        assert!(ann.makers.is_empty() && std::iter::empty().collect::<Makers>().is_empty());
+        assert!(!serde_json::to_string(&ann).unwrap().contains("makers"));
     }
 
     #[test]

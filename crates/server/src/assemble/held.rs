@@ -92,7 +92,7 @@ impl HeldKeys {
     pub fn maker(&self) -> Maker {
         let everywhere = RealmPattern::parse("*").ok();
         let grants = everywhere.map(|realms| Grants::one(realms, Roles::of(&[Role::Admin])));
-        let Caller { subject, actor, via, .. } = local_caller();
-        Maker { subject, actor, key: None, grants: grants.unwrap_or_default(), via }
+        let Caller { subject, actor, makers, via, .. } = local_caller();
+        Maker { subject, actor, key: None, makers, grants: grants.unwrap_or_default(), via }
     }
 }

@@ -77,6 +77,7 @@ fn acting_as(caller: &Caller, id: &str, directory: &Directory) -> Option<Caller>
         actor: Some(caller.subject.clone()),
         scopes: Some(SCOPES.into_iter().filter(within).collect()),
         admin: false,
+        makers: caller.makers.clone(),
         via: caller.via.clone(),
     })
 }

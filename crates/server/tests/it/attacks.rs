@@ -1,9 +1,10 @@
 //! Who tries to approve what they asked for themselves: with their own key, with another one that
-//! they made, with the admin key, by a copy of the session or by an edit. A policy that wants two
-//! people gets two.
+//! they made, with one of somebody else that they made or gave another text, with the admin key, by
+//! a copy of the session or by an edit. A policy that wants two people gets two.
 
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN, told};
-use crate::house::{Answer, text};
+use crate::house::{Answer, read, text};
+use axum::http::Method;
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
 
@@ -80,4 +81,69 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
     assert_eq!(done.body["run"]["status"], "completed", "{done:?}");
     let id = other.split('_').nth(1).unwrap();
     assert_eq!(done.body["ask"]["decision"]["by"], json!(format!("key:{id}")), "{done:?}");
+}
+
+/// Stores a principal with one role here.
+async fn knows(guarded: &Guarded, id: &str, role: &str) {
+    let (path, body) = (format!("/api/v1/principals/{id}"), json!({"realms": {"default": [role]}}));
+    let headers = [("x-api-key", ADMIN_KEY)];
+    let stored = read(guarded.open(Method::PUT, &path, &headers, &body).await).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+}
+
+/// A key of this principal that is made with another key: its id and its text.
+async fn lent_by(guarded: &Guarded, key: &str, of: &str) -> (String, String) {
+    let made = guarded.post_as(key, KEYS, json!({"name": of, "of": of})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    (text(&made.body["key"]["id"]), text(&made.body["text"]))
+}
+
+/// The ask that a run of this key waits for.
+async fn asked_by(guarded: &Guarded, key: &str) -> Value {
+    let started = guarded.post_as(key, RUNS, adds()).await;
+    assert!(started.status < 300, "{started:?}");
+    started.body["run"]["asks"][0].clone()
+}
+
+#[tokio::test]
+async fn nobody_approves_what_they_asked_for_with_a_key_of_somebody_else() {
+    let guarded = Guarded::with_policies(OPEN, Some(TWO)).await;
+    knows(&guarded, "ann", "approver").await;
+    knows(&guarded, "eve", "admin").await;
+    let boss = guarded.key(Role::Admin).await;
+    let ask = asked_by(&guarded, &boss).await;
+
+    let (id, hers) = lent_by(&guarded, ADMIN_KEY, "ann").await;
+    let (_, lent) = lent_by(&guarded, &boss, "ann").await;
+    let (_, eves) = lent_by(&guarded, &boss, "eve").await;
+    let (_, through_eve) = lent_by(&guarded, &eves, "ann").await;
+    let rotated = guarded.post_as(&boss, &format!("{KEYS}/{id}/rotate"), json!({})).await;
+    assert_eq!(rotated.status, 200, "{rotated:?}");
+    for key in [lent, eves, through_eve, text(&rotated.body["text"])] {
+        let refused = approve(&guarded, &key, &ask, None).await;
+        assert_eq!(told(&refused), (403, "forbidden".to_owned()), "{refused:?}");
+    }
+    // What only she was given is hers.
+    let done = approve(&guarded, &hers, &ask, None).await;
+    assert_eq!((done.status, &done.body["run"]["status"]), (200, &json!("completed")), "{done:?}");
+    assert_eq!(done.body["ask"]["decision"]["by"], "ann", "{done:?}");
+}
+
+#[tokio::test]
+async fn who_asks_with_a_key_of_somebody_else_approves_it_in_no_name() {
+    let guarded = Guarded::with_policies(OPEN, Some(TWO)).await;
+    knows(&guarded, "ann", "approver").await;
+    knows(&guarded, "eve", "admin").await;
+    let boss = guarded.key(Role::Admin).await;
+    let (_, eves) = lent_by(&guarded, &boss, "eve").await;
+    let ask = asked_by(&guarded, &eves).await;
+    let (_, own) = lent_by(&guarded, ADMIN_KEY, "eve").await;
+    let (_, lent) = lent_by(&guarded, &boss, "ann").await;
+    for key in [boss, own, lent] {
+        let refused = approve(&guarded, &key, &ask, None).await;
+        assert_eq!(told(&refused), (403, "forbidden".to_owned()), "{refused:?}");
+    }
+    let (_, hers) = lent_by(&guarded, ADMIN_KEY, "ann").await;
+    let done = approve(&guarded, &hers, &ask, None).await;
+    assert_eq!((done.status, &done.body["run"]["status"]), (200, &json!("completed")), "{done:?}");
 }

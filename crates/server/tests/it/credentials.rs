@@ -15,7 +15,7 @@ use identity::Identity;
 use identity::keys::{Expiry, Made, Maker, NewKey};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Scope, Scopes, Via};
+use kernel::values::caller::{Makers, Scope, Scopes, Via};
 use project::config::Config;
 use project::folder::Project;
 use project::policies::{PolicyFile, PolicyFiles};
@@ -133,7 +133,8 @@ fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
 pub fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
     let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
-    Maker { subject: "admin".into(), actor: None, key: None, grants, via: Via::default() }
+    let (makers, via) = (Makers::default(), Via::default());
+    Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }
 
 /// Status and stable word of a refusal.

@@ -169,7 +169,7 @@ pub fn decided(ask: &Ask, by: &str) -> AskChange {
 
 /// What they answered.
 pub fn decision(by: &str) -> Decision {
-    Decision { by: by.into(), at: Millis(20), reply: Reply::Clarify { answer: Some(json!("yes")) } }
+    Decision::new(by, Millis(20), Reply::Clarify { answer: Some(json!("yes")) })
 }
 
 /// A page of so many, after a cursor.

@@ -339,7 +339,7 @@ impl Stage {
         let value: Value = serde_json::from_str(&text).expect("replies are JSON");
         let reply = reply_of(&ask, &value);
         kernel::ask::reply::check(&ask, &reply, &SmallSchemas).expect("the reply fits its ask");
-        let decision = Decision { by: "eve".into(), at: self.now(), reply };
+        let decision = Decision::new("eve", self.now(), reply);
         self.record(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
         true
     }

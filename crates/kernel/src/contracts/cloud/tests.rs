@@ -172,7 +172,7 @@ fn asks_are_told_by_their_kinds_alone() {
         arguments: Arc::new(json!({"iban": "hush"})),
     };
     let reply = Reply::Clarify { answer: Some(json!("hush")) };
-    let decision = Box::new(Decision { by: "hush".into(), at: AT, reply });
+    let decision = Box::new(Decision::new("hush", AT, reply));
     let told = told(vec![
         asked(AskBody::Approve { calls: vec![call("pay"), call("book")] }),
         asked(AskBody::Clarify { message: "hush".to_owned(), questions: Vec::new() }),

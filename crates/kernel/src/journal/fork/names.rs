@@ -100,7 +100,9 @@ impl Fork {
     /// A run acts for who makes the copy, and names the one that it is a copy of.
     fn rename_run(&self, fact: &mut Fact) {
         let Fact::RunStarted { run, about, by, subject, actor, scopes, .. } = fact else { return };
-        about.get_or_insert_default().parent = Some(*run);
+        let about = about.get_or_insert_default();
+        about.parent = Some(*run);
+        about.makers = self.maker.makers.subjects().cloned().collect();
         *run = self.run(*run);
         (*by, *subject) = (self.maker.subject.clone(), None);
         (*actor, *scopes) = (self.maker.actor.clone(), self.maker.scopes);

@@ -36,8 +36,8 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
         }
     };
     let key = visitor.verified.as_ref().and_then(|verified| verified.key.clone());
-    let Caller { subject, actor, via, .. } = caller.clone();
-    Maker { subject, actor, key, grants, via }
+    let Caller { subject, actor, makers, via, .. } = caller.clone();
+    Maker { subject, actor, key, makers, grants, via }
 }
 
 /// Keeps in the audit that who administers a realm asked for more than that.
