@@ -225,6 +225,7 @@ impl Keys {
             let KeyText { text, .. } = KeyText::renewed(id.clone(), keys.random());
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
             let key = key.shown_to(maker.people());
+            maker.may_be_shown(&key, &keys.directory())?;
             let audit = changes::of_key(&maker, &key, "key.rotate", now);
             Ok(Draft { key, over: Some(version), gives: text, audit })
         });
@@ -283,6 +284,7 @@ impl Keys {
             ..only_holding(hash_of(text.expose()))
         };
         let key = key.shown_to(maker.people());
+        maker.may_be_shown(&key, &snapshot.directory)?;
         let audit = changes::of_key(maker, &key, "key.create", now);
         Ok(Draft { key, over: None, gives: text, audit })
     }

@@ -3,7 +3,8 @@
 
 use crate::snapshot::Snapshot;
 use kernel::identity::audit::{Entry, Object};
-use kernel::identity::grants::{Grants, RealmPattern};
+use kernel::identity::directory::Directory;
+use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::Roles;
 use kernel::values::caller::{Makers, Via};
@@ -47,6 +48,16 @@ impl Maker {
     /// Whether it administers all that these reach.
     pub(crate) fn administers(&self, grants: &Grants) -> bool {
         grants.is_within(&self.grants).is_ok()
+    }
+
+    /// Whether it may be shown a text of this key: who has one has all roles that the key gives, so
+    /// these must be roles that it may give.
+    pub(crate) fn may_be_shown(&self, key: &ApiKey, directory: &Directory) -> Result<(), Exceeds> {
+        let given = match &key.of {
+            Some(of) => directory.all_grants(of).limited_to(key.realms.0.keys()),
+            None => key.realms.clone(),
+        };
+        given.may_be_given_by(&self.grants)
     }
 
     /// A key that was revoked while its request was on the way changes nothing any more, and

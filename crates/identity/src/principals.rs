@@ -198,7 +198,7 @@ impl Principals {
             None => {}
         }
         let reach = self.reach(principal);
-        reach.is_within(&maker.grants)?;
+        reach.may_be_given_by(&maker.grants)?;
         if let Some(clash) = clash(roster, principal) {
             let other = roster.get(clash.winner());
             let is_seen = other.is_some_and(|other| self.is_seen_by(maker, other));

@@ -8,7 +8,7 @@ use crate::principals::{PrincipalRefusal, SeenPrincipal, mistakes};
 use crate::realms::RealmRefusal;
 use crate::{IdentityError, Standing, Verified};
 use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
-use kernel::identity::grants::Grants;
+use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::{Clash, Origin, Principal};
 use kernel::identity::roles::{Role, Roles};
@@ -281,6 +281,35 @@ async fn nobody_gives_changes_or_sees_more_than_they_administer() {
     let operator = Maker { grants: grants("acme", &[Role::Operator]), ..root() };
     let refused = stage.put(&operator, principal("cyn", "acme", &[Role::Viewer])).await;
     assert!(matches!(refused, Err(PrincipalRefusal::Exceeds(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn who_lacks_a_role_that_only_policies_know_gives_it_to_nobody() {
+    let roles = |names: &[&str]| -> Roles { names.iter().map(|name| Arc::from(*name)).collect() };
+    let acme = || RealmPattern::parse("acme").unwrap();
+    let leading = || Principal::new("bob", Grants::one(acme(), roles(&["approver", "lead"])));
+    let stage = knowing(Vec::new()).await;
+    let admin = maker("acme");
+    let lacks = Exceeds { realm: acme(), role: "lead".into() };
+    let refused = stage.put(&admin, leading()).await;
+    assert_eq!(refused, Err(PrincipalRefusal::Exceeds(lacks.clone())));
+    let both = Maker { grants: Grants::one(acme(), roles(&["admin", "lead"])), ..root() };
+    assert_eq!(stage.put(&both, leading()).await, Ok(1));
+
+    // Nor does it get the role by a text of a key that gives it.
+    let key = || key_of("bob", Grants::default());
+    let refused = stage.identity.create(&admin, key()).await.unwrap_err();
+    assert_eq!(refused, KeyRefusal::Exceeds(lacks.clone()));
+    let made = stage.identity.create(&both, key()).await.unwrap();
+    let id = &made.stored.key.id;
+    let refused = stage.identity.rotate(&admin, id, 0).await.unwrap_err();
+    assert_eq!(refused, KeyRefusal::Exceeds(lacks.clone()));
+    assert!(stage.is_good(&made.text), "nothing was changed");
+    // Nor does it change who has it, which could be to itself; what is in its realm it can end.
+    assert_eq!(stage.put(&admin, leading()).await, Err(PrincipalRefusal::Exceeds(lacks)));
+    assert!(stage.identity.revoke(&admin, id).await.is_ok());
+    assert_eq!(stage.put(&admin, principal("bob", "acme", &[Role::Approver])).await, Ok(2));
+    assert!(stage.identity.create(&admin, key()).await.is_ok(), "it has no such role any more");
 }
 
 #[tokio::test]

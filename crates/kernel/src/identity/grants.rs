@@ -5,6 +5,7 @@ use crate::values::ids::RealmId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// How many characters the name of a realm has at most.
 const REALM_CHARS_MAX: usize = 63;
@@ -78,25 +79,50 @@ impl Grants {
         }
     }
 
-    /// Whether someone with the grants of `maker` may give these: each of their realms must be one
-    /// that `maker` administers.
+    /// Whether someone with the grants of `maker` may see and end what has these: each of their
+    /// realms must be one that `maker` administers.
     pub fn is_within(&self, maker: &Self) -> Result<(), Exceeds> {
-        let administers = |realm: &RealmPattern| {
-            maker.0.iter().any(|(own, roles)| own.covers(realm) && roles.has(Role::Admin))
-        };
+        let administers = |realm: &RealmPattern| maker.holds(realm, Role::Admin.name());
         match self.0.keys().find(|realm| !administers(realm)) {
-            Some(realm) => Err(Exceeds { realm: realm.clone() }),
+            Some(realm) => Err(Exceeds { realm: realm.clone(), role: Role::Admin.name().into() }),
             None => Ok(()),
         }
+    }
+
+    /// Whether someone with the grants of `maker` may give these: it administers their realms, and
+    /// has each role there that is not built in. What such a role permits only policies say, so
+    /// that it can be more than an administrator may; who administers every realm gives them all.
+    pub fn may_be_given_by(&self, maker: &Self) -> Result<(), Exceeds> {
+        self.is_within(maker)?;
+        let is_everywhere = |(own, roles): (&RealmPattern, &Roles)| {
+            own.beginning() == Some("") && roles.has(Role::Admin)
+        };
+        if maker.0.iter().any(is_everywhere) {
+            return Ok(());
+        }
+        for (realm, roles) in &self.0 {
+            let mut others = roles.iter().filter(|role| Role::from_name(role).is_none());
+            if let Some(role) = others.find(|role| !maker.holds(realm, role)) {
+                return Err(Exceeds { realm: realm.clone(), role: role.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this role is held in every realm that fits the pattern.
+    fn holds(&self, realm: &RealmPattern, role: &str) -> bool {
+        self.0.iter().any(|(own, roles)| own.covers(realm) && roles.0.contains(role))
     }
 }
 
 /// Grants that reach further than those of who would give them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this needs the role `admin` in `{realm}`")]
+#[error("this needs the role `{role}` in `{realm}`")]
 pub struct Exceeds {
-    /// The first realm, or realms, that the maker does not administer.
+    /// The first realm, or realms, where the maker lacks a role.
     pub realm: RealmPattern,
+    /// The role: `admin`, or one that it does not have itself.
+    pub role: Arc<str>,
 }
 
 /// The name of a realm, or the beginning of names and `*`.
@@ -224,7 +250,6 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn pattern(text: &str) -> RealmPattern {
         RealmPattern::parse(text).unwrap()
@@ -407,13 +432,38 @@ mod tests {
         for role in [Role::Viewer, Role::Member, Role::Approver, Role::Operator] {
             let own = grants(&[("acme", &[role])]);
             let exceeds = own.is_within(&own).unwrap_err();
-            assert_eq!(exceeds, Exceeds { realm: pattern("acme") });
+            assert_eq!(exceeds, Exceeds { realm: pattern("acme"), role: "admin".into() });
             assert_eq!(exceeds.to_string(), "this needs the role `admin` in `acme`");
         }
         let unknown: Roles = [Arc::<str>::from("owner")].into_iter().collect();
         let own = Grants::one(pattern("acme"), unknown);
         assert!(own.is_within(&own).is_err());
         assert!(own.is_within(&Grants::default()).is_err());
+    }
+
+    #[test]
+    fn a_role_that_only_policies_know_is_given_by_who_has_it_there() {
+        let read = |text: &str| -> Grants { serde_json::from_str(text).unwrap() };
+        let given = |maker: &str, given: &str| {
+            read(given).may_be_given_by(&read(maker)).map_err(|exceeds| exceeds.to_string())
+        };
+        let lacks = |role: &str, realm: &str| -> Result<(), String> {
+            Err(format!("this needs the role `{role}` in `{realm}`"))
+        };
+        let support = r#"{"acme": ["member", "support"]}"#;
+        assert_eq!(given(r#"{"acme": ["admin"]}"#, support), lacks("support", "acme"));
+        assert_eq!(given(r#"{"acme": ["support"]}"#, support), lacks("admin", "acme"));
+        assert_eq!(given(r#"{"acme": ["admin", "support"]}"#, support), Ok(()));
+        assert_eq!(given(r#"{"acme": ["admin"], "ac*": ["support"]}"#, support), Ok(()));
+        assert_eq!(given(r#"{"*": ["admin"]}"#, support), Ok(()));
+        let elsewhere = r#"{"acme": ["admin"], "other": ["support"]}"#;
+        assert_eq!(given(elsewhere, support), lacks("support", "acme"));
+        let family = r#"{"acme*": ["admin"], "acme": ["support"]}"#;
+        assert_eq!(given(family, r#"{"acme-eu": ["support"]}"#), lacks("support", "acme-eu"));
+        // Whoever administers a realm gives every role that is built in.
+        let all = r#"{"acme": ["admin", "approver", "member", "operator", "viewer"]}"#;
+        assert_eq!(given(r#"{"acme": ["admin"]}"#, all), Ok(()));
+        assert!(read(support).is_within(&read(r#"{"acme": ["admin"]}"#)).is_ok(), "it is seen");
     }
 
     #[test]

@@ -141,12 +141,25 @@ async fn no_one_gives_or_sees_more_than_they_administer() {
         json!({"realms": {"*": ["viewer"]}}),
         json!({"realms": {"default": ["admin"], "acme": []}}),
         json!({"realms": {"default": ["member"]}, "identities": ["local"]}),
+        json!({"realms": {"default": ["member", "lead"]}}),
     ] {
         let (status, told) = put(&house, &here.text, "bob", wider).await;
         assert_eq!((status, &told["code"]), (403, &json!("grant_exceeds")), "{told}");
     }
     let (status, _) = put(&house, ADMIN, "root", json!({"realms": {"*": ["admin"]}})).await;
     assert_eq!(status, 201);
+    // What only policies know may be more than an administrator of one realm may do.
+    let (status, _) = put(&house, ADMIN, "cyn", json!({"realms": {"default": ["lead"]}})).await;
+    assert_eq!(status, 201);
+    let hers = Key::created(&house, ADMIN, json!({"name": "laptop", "of": "cyn"})).await;
+    let tried = [
+        ("/api/v1/keys".to_owned(), json!({"name": "mine", "of": "cyn"})),
+        (format!("{}/rotate", hers.path()), json!({})),
+    ];
+    for (path, body) in tried {
+        let refusal = send(&house, &here.text, Method::POST, &path, body).await;
+        assert_eq!(refusal.refusal(), refused(403, "grant_exceeds", &[]), "{path}");
+    }
     let unseen = get(&house, &here.text, &format!("{PRINCIPALS}/root")).await;
     assert_eq!(unseen.refusal(), refused(404, "not_found", &[]));
     let (status, told) = put(&house, &here.text, "root", member()).await;

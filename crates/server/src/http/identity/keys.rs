@@ -104,6 +104,9 @@ pub(crate) async fn rotate(
     }
     let (id, maker) = (key_id(&name)?, maker(&visitor, &caller));
     let made = doors.identity.rotate(&maker, &id, overlap_ms).await;
+    if let Err(refusal @ KeyRefusal::Exceeds(_)) = &made {
+        note_beyond(&doors, &caller, refusal);
+    }
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was rotated");
     Ok(issued(&made, doors.engine.clock().now(), &doors.identity.directory()))
@@ -240,7 +243,7 @@ fn not_made(refusal: KeyRefusal) -> Failure {
     let message = refusal.to_string();
     match refusal {
         KeyRefusal::Exceeds(_) => Failure::new(StatusCode::FORBIDDEN, "grant_exceeds", message)
-            .hint("a key reaches at most as far as the credential that creates it"),
+            .hint("a key has at most what the credential has that creates or rotates it"),
         KeyRefusal::NoRealm => Failure::wrong_value("/realms", message),
         KeyRefusal::NoPrincipal => Failure::wrong_value("/of", message)
             .hint("`GET /api/v1/principals` lists the principals that you administer"),

@@ -137,7 +137,7 @@ fn not_changed(name: &str, refusal: PrincipalRefusal) -> Failure {
     match refusal {
         PrincipalRefusal::Exceeds(_) => {
             Failure::new(StatusCode::FORBIDDEN, "grant_exceeds", message.as_str())
-                .hint("a principal reaches at most as far as the credential that stores it")
+                .hint("a principal has at most what the credential has that stores it")
         }
         PrincipalRefusal::Unknown => missing(name),
         PrincipalRefusal::InFile => {
