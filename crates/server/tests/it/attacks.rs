@@ -84,7 +84,7 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
 }
 
 /// Stores a principal with one role here.
-async fn knows(guarded: &Guarded, id: &str, role: &str) {
+pub async fn knows(guarded: &Guarded, id: &str, role: &str) {
     let (path, body) = (format!("/api/v1/principals/{id}"), json!({"realms": {"default": [role]}}));
     let headers = [("x-api-key", ADMIN_KEY)];
     let stored = read(guarded.open(Method::PUT, &path, &headers, &body).await).await;
@@ -92,7 +92,7 @@ async fn knows(guarded: &Guarded, id: &str, role: &str) {
 }
 
 /// A key of this principal that is made with another key: its id and its text.
-async fn lent_by(guarded: &Guarded, key: &str, of: &str) -> (String, String) {
+pub async fn lent_by(guarded: &Guarded, key: &str, of: &str) -> (String, String) {
     let made = guarded.post_as(key, KEYS, json!({"name": of, "of": of})).await;
     assert_eq!(made.status, 201, "{made:?}");
     (text(&made.body["key"]["id"]), text(&made.body["text"]))

@@ -147,3 +147,32 @@ async fn who_asks_for_more_than_its_realm_is_kept_as_denied() {
         assert!(text(&entry["why"]).contains("`admin` in `*`"), "{method} {path}: {entry}");
     }
 }
+
+#[tokio::test]
+async fn allowed_reads_are_left_out_where_the_settings_say_so_and_denied_ones_never() {
+    for (setting, keeps) in [("", true), ("\nreads = false", false)] {
+        let house = asking(&format!("{STRICT}{setting}")).await;
+        let ann = Key::created(&house, ADMIN, json!({"name": "ann"})).await;
+        let bob = Key::created(&house, ADMIN, json!({"name": "bob"})).await;
+        let body = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+        let started = send(&house, &ann.text, Method::POST, "/api/v1/runs", body).await;
+        assert_eq!(started.status, 200, "{started:?}");
+        let session = format!("/api/v1/sessions/{}", text(&started.body["session"]["id"]));
+        assert_eq!(get(&house, &ann.text, &session).await.status, 200);
+        assert_eq!(get(&house, &bob.text, &session).await.status, 404);
+        let read = async |key: &Key| {
+            let query = format!("{AUDIT}?act=read&subject=key:{}", key.id);
+            let page = get(&house, ADMIN, &query).await.body;
+            let items = page["items"].as_array().unwrap().clone();
+            items.iter().map(|item| text(&item["verdict"])).collect::<Vec<_>>()
+        };
+        let (allowed, denied) = (read(&ann).await, read(&bob).await);
+        assert_eq!(!allowed.is_empty(), keeps, "{setting}: {allowed:?}");
+        assert!(allowed.iter().all(|verdict| verdict == "allow"), "{allowed:?}");
+        assert!(!denied.is_empty(), "{setting}");
+        assert!(denied.iter().all(|verdict| verdict == "deny"), "{denied:?}");
+        // What is no read is kept either way.
+        let runs = acts(&house, &format!("act=run&subject=key:{}", ann.id)).await;
+        assert_eq!(runs, ["run"]);
+    }
+}

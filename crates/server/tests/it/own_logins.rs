@@ -2,10 +2,12 @@
 //! even if another follows its link, and nobody's is used for another.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{Answer, House, refused, text, wait_for};
+use crate::house::{Answer, House, refused, request, text, wait_for};
+use axum::body::Body;
 use axum::http::Method;
 use project::config::Config;
 use project::folder::Project;
+use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
 use testkit::servers::login::LoginServer;
 
@@ -232,5 +234,54 @@ async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
         assert_eq!(refusal.header("ratelimit"), format!("\"logins\";r=0;t={seconds}"));
     }
     assert_eq!(begin(&bob).await.status, 200, "another caller has a share of its own");
+    stopper.stop().await;
+}
+
+/// The admin key may act as `ann`.
+const ACTS_AS_ANN: &str = "permit (principal == Subject::\"admin\", \
+    action == Action::\"impersonate\", resource == Principal::\"ann\");";
+
+/// The answer to a request of the admin key that acts as `ann`.
+async fn as_ann(house: &House, method: Method, path: &str, body: Value) -> Answer {
+    let mut request = request(method, path, Body::from(body.to_string()));
+    let bearer = format!("Bearer {ADMIN}");
+    for (name, value) in [("authorization", &*bearer), ("x-impersonate-subject", "ann")] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    house.send(request).await
+}
+
+#[tokio::test]
+async fn nobody_uses_or_changes_the_login_of_whom_they_act_as() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let allowing = || {
+        let (file, text) = ("policies/a.cedar".to_owned(), ACTS_AS_ANN.to_owned());
+        let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
+        Project { policies: Some(policies), ..project(&login) }
+    };
+    let (house, stopper) = House::over(allowing, &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let body = json!({"realms": {"default": ["member"]}});
+    let stored = send(&house, ADMIN, Method::PUT, "/api/v1/principals/ann", body).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let ann = Key::created(&house, ADMIN, json!({"name": "ann", "of": "ann"})).await.text;
+    log_in(&house, &login, &ann).await;
+
+    let adding = json!({"arguments": {"a": 2, "b": 3}});
+    let own = as_ann(&house, Method::POST, "/api/v1/tools/math::add/call", adding.clone()).await;
+    assert_eq!(own.status, 200, "a tool without a login can be called: {own:?}");
+    let called = as_ann(&house, Method::POST, "/api/v1/tools/hub.add/call", adding).await;
+    assert_ne!(called.status, 200, "{called:?}");
+    assert!(called.text.contains("no caller uses the login of another"), "{called:?}");
+    for (method, body) in [
+        (Method::POST, json!({})),
+        (Method::PUT, json!({"code": "AAAA-AAAA-AAAA"})),
+        (Method::DELETE, json!({})),
+    ] {
+        let refusal = as_ann(&house, method.clone(), OWN, body).await;
+        assert_eq!(refusal.refusal(), refused(409, "upstream_no_login", &[]), "{method}");
+    }
+    assert!(is_logged_in(&house, &ann).await && can_call(&house, &ann).await, "it is as it was");
     stopper.stop().await;
 }

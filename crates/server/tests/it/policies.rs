@@ -1,7 +1,9 @@
 //! `/api/v1/policies` and `/system/permissions`: what the files say, and what somebody may do.
 
+use crate::attacks::{knows, lent_by};
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
-use crate::house::{House, encoded, refused, text};
+use crate::house::{House, encoded, read, refused, text};
+use axum::http::Method;
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
 
@@ -175,4 +177,49 @@ async fn all_acts_are_evaluated_at_both_paths() {
     assert_eq!((&decision["effect"], &decision["rule"]), (&json!("ALLOW"), &json!("role:admin")));
     let elsewhere = guarded.post_as(&viewer, EVALUATE, json!({"area": "sales"})).await.body;
     assert_eq!(elsewhere["decisions"], json!({}));
+}
+
+/// Who supports may act as `ann`, and as `root`, who administers.
+const SUPPORT: &str = r#"
+permit (principal in Role::"support", action == Action::"impersonate",
+    resource == Principal::"ann");
+permit (principal in Role::"support", action == Action::"impersonate",
+    resource == Principal::"root");
+"#;
+
+#[tokio::test]
+async fn a_policy_lets_a_role_act_as_those_whom_it_names_and_as_no_one_else() {
+    let guarded = Guarded::with_policies(OPEN, Some(SUPPORT)).await;
+    let people = [("ann", "member"), ("bob", "member"), ("root", "admin"), ("sue", "support")];
+    for (id, role) in people {
+        knows(&guarded, id, role).await;
+    }
+    let (_, sue) = lent_by(&guarded, ADMIN_KEY, "sue").await;
+    let (_, ann) = lent_by(&guarded, ADMIN_KEY, "ann").await;
+    let who = async |key: &str, id: &str| {
+        let headers = [("x-api-key", key), ("x-impersonate-subject", id)];
+        guarded.get("/api/v1/whoami", &headers).await
+    };
+    let acting = who(&sue, "ann").await;
+    assert_eq!(acting.status, 200, "{acting:?}");
+    assert_eq!((&acting.body["subject"], &acting.body["actor"]), (&json!("ann"), &json!("sue")));
+    let others = [
+        (&*sue, "bob", "no policy names it"),
+        (&*sue, "zoe", "there is none"),
+        (&*sue, "root", "it administers, whatever a policy says"),
+        (&*ann, "bob", "its role is another"),
+        (ADMIN_KEY, "ann", "no built-in role permits it"),
+    ];
+    for (key, id, why) in others {
+        let refusal = who(key, id).await;
+        assert_eq!(refusal.refusal(), refused(403, "impersonation_refused", &[]), "{id}: {why}");
+    }
+    // What is begun like this is the subject's.
+    let run = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+    let as_ann = [("x-api-key", &*sue), ("x-impersonate-subject", "ann")];
+    let started = read(guarded.open(Method::POST, "/api/v1/runs", &as_ann, &run).await).await;
+    assert!(started.status < 300, "{started:?}");
+    let session = format!("/api/v1/sessions/{}", text(&started.body["session"]["id"]));
+    assert_eq!(guarded.get_as(&ann, &session).await.status, 200);
+    assert_ne!(guarded.get_as(&sue, &session).await.status, 200, "in her own name she may not");
 }
