@@ -21,6 +21,8 @@ pub const PROPERTIES_FILE: &str = "application.properties";
 
 /// What the properties of tenants begin with.
 const PREFIX: &str = "quantum.agent.tenant.";
+/// What stands between a realm and one of its limits.
+const LIMITS: &str = ".limits";
 const NAMES: [&str; 8] = [
     "enabledTools", "maxFindLimit", "runAsUserId", "enabledAgents", "enabledPipelines",
     "enabledModels", "defaultAgent", "sessionTtlMs",
@@ -155,9 +157,15 @@ fn take(property: &str, found: &mut Properties) -> Result<(), Mistake> {
     let (key, value) = property.split_once(['=', ':']).unwrap_or((property, ""));
     let (key, value) = (key.trim(), value.trim());
     // A realm's name can have dots itself.
-    let (realm, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let (place, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let limited = place.strip_suffix(LIMITS).filter(|_| !NAMES.contains(&name));
+    let realm = limited.unwrap_or(place);
     check_realm(realm).map_err(|bad| Mistake::error(bad.to_string()))?;
     let own = found.realms.entry(RealmId::from(realm)).or_default();
+    if limited.is_some() {
+        own.limits.extend([own_limit(name, value)?]);
+        return Ok(());
+    }
     match name {
         "enabledTools" => own.enabled_tools = listed(value)?,
         "enabledAgents" => own.enabled_agents = listed(value)?,
@@ -190,6 +198,40 @@ fn take(property: &str, found: &mut Properties) -> Result<(), Mistake> {
         }
     }
     Ok(())
+}
+
+/// What a realm may use of the shared limit that a property names.
+fn own_limit(name: &str, value: &str) -> Result<(SharedLimit, usize), Mistake> {
+    let names = SharedLimit::ALL.map(|limit| in_camel_case(limit.setting()));
+    let named = SharedLimit::ALL.into_iter().zip(&names).find(|(_, own)| *own == name);
+    let (limit, _) = named.ok_or_else(|| {
+        let hint = meant(name, names.iter().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| format!("one of {}", names.join(", ")));
+        Mistake::error(format!("a realm has no limit `{name}` of its own")).hint(hint)
+    })?;
+    let number = value.parse::<u64>();
+    let number = number.map_err(|_| bad(name, value, "write a whole number"))?;
+    if let Some(bad) = Limits::check_one(limit.setting(), number) {
+        return Err(Mistake::error(bad.to_string()).hint(bad.hint()));
+    }
+    Ok((limit, usize::try_from(number).unwrap_or(usize::MAX)))
+}
+
+/// The name of a setting as properties write names: `turns_active_max` is `turnsActiveMax`.
+fn in_camel_case(setting: &str) -> String {
+    let mut name = String::new();
+    let mut begins_word = false;
+    for letter in setting.chars() {
+        match letter {
+            '_' => begins_word = true,
+            _ if begins_word => {
+                name.push(letter.to_ascii_uppercase());
+                begins_word = false;
+            }
+            _ => name.push(letter),
+        }
+    }
+    name
 }
 
 fn bad(name: &str, value: &str, hint: &str) -> Mistake {
@@ -320,6 +362,36 @@ mod tests {
         assert_eq!(realms["acme"], acme);
         assert_eq!(realms["acme.eu"], RealmSettings::default(), "empty is all");
         assert_eq!(realms.len(), 2);
+    }
+
+    #[test]
+    fn limits_of_tenants_are_named_like_their_other_properties() {
+        let text = "quantum.agent.tenant.acme.limits.turnsActiveMax=8\n\
+                    quantum.agent.tenant.acme.limits.loginsPerMinute = 3\n\
+                    quantum.agent.tenant.acme.limits.enabledModels=fast\n";
+        let Properties { realms, .. } = of_properties(text, PROPERTIES_FILE).unwrap();
+        let limits = BTreeMap::from([(SharedLimit::Turns, 8), (SharedLimit::Logins, 3)]);
+        assert_eq!(realms["acme"], RealmSettings { limits, ..RealmSettings::default() });
+        // A realm can have such a name itself.
+        assert_eq!(realms["acme.limits"].enabled_models, patterns(&["fast"]));
+        for limit in SharedLimit::ALL {
+            let name = in_camel_case(limit.setting());
+            let text = format!("{PREFIX}acme.limits.{name}=5000");
+            let found = of_properties(&text, PROPERTIES_FILE).unwrap();
+            assert_eq!(found.realms["acme"].limits, BTreeMap::from([(limit, 5_000)]), "{name}");
+        }
+        for (property, told) in [
+            ("turnsActive=8", "a realm has no limit `turnsActive` of its own"),
+            ("turns_active_max=8", "did you mean `turnsActiveMax`?"),
+            ("turnsActiveMax=many", "`turnsActiveMax` cannot be `many`"),
+            ("turnsActiveMax=0", "`turns_active_max` = 0 is out of range"),
+        ] {
+            let text = format!("\n{PREFIX}acme.limits.{property}\n");
+            let found = of_properties(&text, PROPERTIES_FILE).unwrap_err();
+            let found = found.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+            assert!(found.starts_with("application.properties:2:1: error: "), "{found}");
+            assert!(found.contains(told), "{found}");
+        }
     }
 
     #[test]
