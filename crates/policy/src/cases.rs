@@ -5,6 +5,8 @@ use crate::decide::{Policies, Question};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::{Node, NodeKind, Subject};
+use kernel::identity::grants::Grants;
+use kernel::identity::principal::{DataDomain, Principal, Roster};
 use kernel::identity::roles::Roles;
 use kernel::limits::Limits;
 use kernel::tool::call::{Pace, Reach, ToolSpec, Verdict, Yields};
@@ -61,6 +63,11 @@ struct Case {
     actor: Option<Arc<str>>,
     #[serde(default)]
     realm: Option<RealmId>,
+    /// What its principal has, where it is one.
+    #[serde(default)]
+    data_domain: Option<DataDomain>,
+    #[serde(default)]
+    properties: BTreeMap<String, Value>,
     act: Act,
     resource: On,
     #[serde(default)]
@@ -259,9 +266,14 @@ impl Cases {
         let context = Context { arguments: case.arguments.as_ref(), ..Context::default() };
         let request = Request { act: case.act, subject: &caller, resource, context };
         let roles: Roles = case.roles.iter().cloned().collect();
-        let now = case.now.map_or(setup.now, Millis);
-        let question = Question { request: &request, roles: &roles, now, builtin: setup.builtin };
-        Ok(policies.judge(&question))
+        let principals = case.principals();
+        Ok(policies.judge(&Question {
+            request: &request,
+            roles: &roles,
+            principals: &principals,
+            now: case.now.map_or(setup.now, Millis),
+            builtin: setup.builtin,
+        }))
     }
 
     fn tool<'t>(&'t self, name: &str, setup: &Setup<'t>) -> Option<&'t Arc<ToolSpec>> {
@@ -271,6 +283,16 @@ impl Cases {
 }
 
 impl Case {
+    /// The subject as a principal, alone.
+    fn principals(&self) -> Roster {
+        let principal = Principal {
+            data_domain: self.data_domain.clone(),
+            properties: self.properties.clone(),
+            ..Principal::new(self.subject.clone(), Grants::default())
+        };
+        Roster::combine(&[Arc::new(principal)], std::iter::empty()).0
+    }
+
     /// What is not as expected.
     fn compared(&self, decision: &Decision) -> Option<String> {
         let (found, why) = match &decision.verdict {
@@ -362,7 +384,7 @@ impl DescribedTool {
 fn unread(error: &str, position: Position) -> Mistake {
     Mistake::error(error).at(position, "").hint(
         "a case has `subject`, `act`, `resource` and `expect`, and may have `name`, `roles`, \
-         `actor`, `realm`, `arguments`, `now` and `by`; a tool may have `inputSchema`, `reach`, \
-         `idempotent` and `tags`",
+         `actor`, `realm`, `dataDomain`, `properties`, `arguments`, `now` and `by`; a tool may \
+         have `inputSchema`, `reach`, `idempotent` and `tags`",
     )
 }

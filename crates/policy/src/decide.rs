@@ -13,6 +13,7 @@ use crate::tally::{Outcome, Tally};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::definition::plan::mistake::{Checked, Mistake, Severity};
+use kernel::identity::principal::Roster;
 use kernel::identity::roles::{Role, Roles, answerers};
 use kernel::tool::call::ToolSpec;
 use kernel::values::caller::Act;
@@ -64,6 +65,8 @@ pub struct Question<'a> {
     pub request: &'a Request<'a>,
     /// The roles of who asks, in its realm.
     pub roles: &'a Roles,
+    /// The principals, for policies that read what is known of one.
+    pub principals: &'a Roster,
     /// The present moment.
     pub now: Millis,
     /// Whether all built-in roles permit something; else only `admin` does.
@@ -229,7 +232,10 @@ impl Policies {
             let (outcomes, members) = (Vec::new(), Members::default());
             return Prepared { stated: None, outcomes, role, members, reads: Reads::default() };
         }
-        let stated = self.names.stated(question.request, question.roles);
+        let mut could_apply = candidates.iter().filter_map(|place| self.policies.get(*place));
+        let reads_principal = could_apply.any(|policy| policy.reads_principal);
+        let principals = reads_principal.then_some(question.principals);
+        let stated = self.names.stated(question.request, question.roles, principals);
         let outcomes = self.settled(candidates, question.request, stated.as_ref());
         let (mut members, mut reads) = (Members::default(), Reads::default());
         for policy in self.open(&outcomes) {

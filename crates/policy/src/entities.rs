@@ -1,17 +1,19 @@
 //! A question in the words of Cedar: who asks, what is done, to what, and what else is known.
 
-use crate::reads::{ARGUMENTS, NOW, SOURCES};
+use crate::reads::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
 use crate::schema::{Kind, TOOL_ACTION, identity};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, ParseErrors, Request,
     RestrictedExpression,
 };
 use kernel::contracts::policy::{Request as Asked, Resource, SessionFacts, Trigger};
+use kernel::identity::principal::{DataDomain, Roster};
 use kernel::identity::roles::Roles;
 use kernel::tool::call::{Reach, ToolSpec};
 use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
 use kernel::values::ids::Millis;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Attributes of an entity.
@@ -44,6 +46,13 @@ impl Stated {
     }
 }
 
+/// A subject, with what is known of it beside its principal, and its roles.
+struct Person<'a> {
+    subject: &'a str,
+    known: Attributes,
+    held: HashSet<EntityUid>,
+}
+
 /// The names of all types of entities, read once.
 #[derive(Debug)]
 pub(crate) struct Names(Vec<EntityTypeName>);
@@ -63,34 +72,58 @@ impl Names {
         RestrictedExpression::new_entity_uid(self.uid(kind, id))
     }
 
-    /// A question: who asks, with its roles, what it does, and to what. Nothing where Cedar does
-    /// not take it, so that nothing can be evaluated.
-    pub(crate) fn stated(&self, asked: &Asked<'_>, roles: &Roles) -> Option<Stated> {
+    /// A question: who asks, with its roles, what it does, and to what. The principals are there
+    /// where a policy reads what is known of one. Nothing where Cedar does not take it, so that
+    /// nothing can be evaluated.
+    pub(crate) fn stated(
+        &self,
+        asked: &Asked<'_>,
+        roles: &Roles,
+        principals: Option<&Roster>,
+    ) -> Option<Stated> {
         let (caller, about) = (asked.subject, &asked.resource);
         let realm = self.uid(Kind::Realm, caller.realm.as_str());
-        let mut known = Attributes::new();
-        let reference = RestrictedExpression::new_entity_uid(realm.clone());
-        known.insert("realm".to_owned(), reference);
+        let in_realm = || one("realm", RestrictedExpression::new_entity_uid(realm.clone()));
+        let mut known = in_realm();
         if let Some(actor) = &caller.actor {
             known.insert("actor".to_owned(), self.reference(Kind::Subject, actor));
         }
         let held: HashSet<EntityUid> =
             roles.iter().map(|role| self.uid(Kind::Role, role)).collect();
-        let subject = self.uid(Kind::Subject, &caller.subject);
         let (kind, name) = identity(about);
         let resource = self.uid(kind, &name);
         let tool = (kind == Kind::Tool).then(|| self.tool_action(&name));
         let act = self.uid(Kind::Action, asked.act.name());
-        let mut entities = vec![
-            Entity::new(subject.clone(), known, held).ok()?,
-            Entity::new(resource.clone(), self.attributes(about), HashSet::from([realm])).ok()?,
-        ];
+        let own = Person { subject: &caller.subject, known, held };
+        let mut entities = vec![self.person(own, principals)?];
+        if principals.is_some() {
+            for subject in others(asked) {
+                let other = Person { subject, known: in_realm(), held: HashSet::new() };
+                entities.push(self.person(other, principals)?);
+            }
+        }
+        let known = self.attributes(about);
+        entities.push(Entity::new(resource.clone(), known, HashSet::from([realm])).ok()?);
         if let Some(tool) = &tool {
             let group = HashSet::from([self.uid(Kind::Action, Act::Call.name())]);
             entities.push(Entity::new_no_attrs(tool.clone(), group));
         }
+        let subject = self.uid(Kind::Subject, &caller.subject);
         let entities = Entities::from_entities(entities, None).ok()?;
         Some(Stated { entities, subject, act, resource, tool })
+    }
+
+    /// Someone, with the data domain and the properties of its principal, if it is one.
+    fn person(&self, person: Person<'_>, principals: Option<&Roster>) -> Option<Entity> {
+        let Person { subject, mut known, held } = person;
+        let found = principals.and_then(|all| all.of_subject(subject));
+        let principal = found.map(|one| &*one.principal);
+        if let Some(domain) = principal.and_then(|principal| principal.data_domain.as_ref()) {
+            known.insert(DATA_DOMAIN.to_owned(), of_domain(domain)?);
+        }
+        let properties = principal.into_iter().flat_map(|principal| &principal.properties);
+        let tags = properties.map(|(name, value)| (name.clone(), texts(value)));
+        Entity::new_with_tags(self.uid(Kind::Subject, subject), known, held, tags).ok()
     }
 
     fn tool_action(&self, tool: &str) -> EntityUid {
@@ -179,6 +212,54 @@ fn of_tool(spec: &ToolSpec) -> Attributes {
         ("idempotent".to_owned(), RestrictedExpression::new_bool(spec.idempotent)),
         ("tags".to_owned(), RestrictedExpression::new_set(tags)),
     ])
+}
+
+/// The subjects that a policy can reach beside who asks: the actor, and the owner of a session.
+fn others<'r>(asked: &Asked<'r>) -> BTreeSet<&'r str> {
+    let owner = match asked.resource {
+        Resource::Session(facts) | Resource::Ask { session: facts, .. } => facts.owner,
+        _ => None,
+    };
+    let mut found: BTreeSet<&str> =
+        asked.subject.actor.as_deref().into_iter().chain(owner).collect();
+    found.remove(&*asked.subject.subject);
+    found
+}
+
+/// The data domain of a principal. None where its segment is larger than numbers of Cedar: a forbid
+/// that asks for it must not take it for absent.
+fn of_domain(domain: &DataDomain) -> Option<RestrictedExpression> {
+    let DataDomain { org_ref_name, account_num, tenant_id, data_segment, owner_id } = domain;
+    let written = [
+        ("orgRefName", org_ref_name),
+        ("accountNum", account_num),
+        ("tenantId", tenant_id),
+        ("ownerId", owner_id),
+    ];
+    let mut members = Attributes::new();
+    for (name, value) in written {
+        if let Some(value) = value {
+            members.insert(name.to_owned(), text(value));
+        }
+    }
+    if let Some(segment) = data_segment {
+        let segment = RestrictedExpression::new_long(i64::try_from(*segment).ok()?);
+        members.insert("dataSegment".to_owned(), segment);
+    }
+    RestrictedExpression::new_record(members).ok()
+}
+
+/// A property of a principal, which is a set of texts whatever its kind: a list has several, and
+/// anything else is one.
+fn texts(property: &Value) -> RestrictedExpression {
+    let written = |value: &Value| match value {
+        Value::String(own) => text(own),
+        other => text(&other.to_string()),
+    };
+    match property {
+        Value::Array(items) => RestrictedExpression::new_set(items.iter().map(written)),
+        single => RestrictedExpression::new_set([written(single)]),
+    }
 }
 
 fn one(name: &str, value: RestrictedExpression) -> Attributes {

@@ -4,6 +4,7 @@
 
 use crate::reads::{
     ARGUMENTS, Members, NOW, Reads, named_action, named_arguments, read_members, reads,
+    reads_principal,
 };
 use crate::schema::{Kind, TOOL_ACTION};
 use crate::text::{Piece, annotation_at, pieces, position, too_deep};
@@ -39,6 +40,8 @@ pub(crate) struct FilePolicy {
     pub(crate) actions: Actions,
     pub(crate) resources: Resources,
     pub(crate) reads: Reads,
+    /// Whether it could read what is known of a principal.
+    pub(crate) reads_principal: bool,
     /// The arguments that it names, each by the names that lead to it.
     pub(crate) arguments: Vec<Vec<String>>,
     /// The members of arguments that can change what it says.
@@ -272,7 +275,7 @@ impl<'t> Draft<'t> {
             Value::Null
         });
         let clauses = &json["conditions"];
-        let reads = reads(clauses);
+        let (reads, reads_principal) = (reads(clauses), reads_principal(clauses));
         let (arguments, members) = (named_arguments(clauses), read_members(clauses));
         self.check_reads(reads, &actions, clauses);
         let policy = self.policy.new_id(PolicyId::new(&id));
@@ -294,6 +297,7 @@ impl<'t> Draft<'t> {
             actions,
             resources,
             reads,
+            reads_principal,
             arguments,
             members,
             whole,

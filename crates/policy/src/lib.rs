@@ -31,7 +31,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub use crate::schema::applicable;
 
-/// Who has which roles now. A closure that returns the directory is one.
+/// Who has which roles now, and what is known of them. A closure that returns the directory is one.
 pub trait RoleSource: Send + Sync {
     /// Everyone who is known, as one value. A later one has a larger number.
     fn directory(&self) -> Arc<Directory>;
@@ -54,7 +54,7 @@ where
 
 /// What policies need beside their files.
 pub struct Parts {
-    /// Who has which roles.
+    /// Who has which roles, and what is known of them.
     pub roles: Arc<dyn RoleSource>,
     /// Time, for policies that read it.
     pub clock: Arc<dyn Clock>,
@@ -227,7 +227,8 @@ impl CedarPolicy {
 
     fn prepared(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Prepared {
         let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
-        snapshot.policies.prepare(&Question { request, roles, now, builtin })
+        let principals = &*snapshot.directory.principals;
+        snapshot.policies.prepare(&Question { request, roles, principals, now, builtin })
     }
 
     fn finished(

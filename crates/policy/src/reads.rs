@@ -11,6 +11,10 @@ pub(crate) const ARGUMENTS: &str = "arguments";
 pub(crate) const SOURCES: &str = "sources";
 /// The member of the context that is the present moment.
 pub(crate) const NOW: &str = "now";
+/// The attribute of a subject that is the data domain of its principal.
+pub(crate) const DATA_DOMAIN: &str = "dataDomain";
+/// How properties of a principal are read: they are tags of its subject.
+const TAG_OPERATORS: [&str; 2] = ["hasTag", "getTag"];
 
 /// What a policy, or a clause of it, reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +98,26 @@ pub(crate) fn reads(expression: &Value) -> Reads {
         }
     }
     found
+}
+
+/// Whether an expression could read what is known of a principal: its properties or data domain.
+/// Where a text only looks like that, more is made known than is needed, and nothing else changes.
+pub(crate) fn reads_principal(expression: &Value) -> bool {
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                if TAG_OPERATORS.iter().any(|operator| fields.contains_key(*operator)) {
+                    return true;
+                }
+                left.extend(fields.values());
+            }
+            Value::String(text) if text == DATA_DOMAIN => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The first action of this kind that an expression names: one whose id begins so.
@@ -224,6 +248,22 @@ mod tests {
         assert_eq!(read("!(context.now < context.now)"), (false, true));
         assert_eq!(read("context == {}"), (true, true));
         assert_eq!(read("(if true then context else context).a"), (true, true));
+    }
+
+    #[test]
+    fn what_is_read_of_a_principal_is_found() {
+        for condition in [
+            "principal.hasTag(\"team\") && principal.getTag(\"team\").contains(\"a\")",
+            "principal has dataDomain && principal.dataDomain has tenantId",
+            "principal has dataDomain.tenantId",
+            "resource.owner[\"dataDomain\"].tenantId == \"a\"",
+            "[1].contains(if principal.hasTag(resource.name) then 1 else 2)",
+        ] {
+            assert!(reads_principal(&clauses(condition)), "{condition}");
+        }
+        for condition in ["resource.tags.contains(\"money\")", "principal.actor == principal"] {
+            assert!(!reads_principal(&clauses(condition)), "{condition}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! not grow with the catalog.
 
 use crate::arguments::Record;
-use crate::reads::{ARGUMENTS, NOW, SOURCES};
+use crate::reads::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
 use cedar_policy::Schema;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::Act;
@@ -102,9 +102,11 @@ impl Kind {
     /// What is known of one, as attributes of a schema.
     fn attributes(self) -> Value {
         match self {
-            Self::Subject => {
-                json!({"realm": entity(Self::Realm), "actor": some_entity(Self::Subject)})
-            }
+            Self::Subject => json!({
+                "realm": entity(Self::Realm),
+                "actor": some_entity(Self::Subject),
+                DATA_DOMAIN: domain_facts(),
+            }),
             Self::Tool => json!({
                 "reach": {"type": "String"},
                 "idempotent": {"type": "Boolean"},
@@ -161,7 +163,12 @@ pub(crate) fn schema(
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Action) {
         let (name, parents) = resource(kind);
         let shape = json!({"type": "Record", "attributes": kind.attributes()});
-        entity_types.insert(name.to_owned(), json!({"memberOfTypes": parents, "shape": shape}));
+        let mut written = json!({"memberOfTypes": parents, "shape": shape});
+        if kind == Kind::Subject {
+            // Properties have names and kinds that no schema knows: all are sets of texts.
+            written["tags"] = json!({"type": "Set", "element": {"type": "String"}});
+        }
+        entity_types.insert(name.to_owned(), written);
     }
     let mut actions = Map::new();
     for act in Act::ALL {
@@ -225,6 +232,19 @@ fn resources_of(act: Act) -> &'static [Kind] {
         Act::Administer => &[Kind::Server],
         Act::Impersonate => &[Kind::Principal],
     }
+}
+
+/// The data domain of a subject's principal, of which nothing needs to be known.
+fn domain_facts() -> Value {
+    let text = json!({"type": "String", "required": false});
+    let attributes = json!({
+        "orgRefName": text,
+        "accountNum": text,
+        "tenantId": text,
+        "ownerId": text,
+        "dataSegment": {"type": "Long", "required": false},
+    });
+    json!({"type": "Record", "attributes": attributes, "required": false})
 }
 
 fn session_facts() -> Value {

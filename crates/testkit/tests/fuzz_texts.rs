@@ -19,6 +19,7 @@ use kernel::event;
 use kernel::expression::budget::Budget;
 use kernel::expression::pointer::{Pointer, Recent, View};
 use kernel::expression::template::{self, Template};
+use kernel::identity::principal::Roster;
 use kernel::identity::principal_reader::{self, KnownNames};
 use kernel::identity::roles::Roles;
 use kernel::limits::Limits;
@@ -368,11 +369,13 @@ fn decided(text: &str) {
     let _ = policies.warnings([&spec]);
     let roles: Roles = [Arc::<str>::from("clerk")].into_iter().collect();
     let (subject, now) = (Caller::new("default", "ann"), Millis(1_794_816_000_000));
+    let principals = &Roster::default();
     for arguments in [json!({"amount": 5}), json!({"amount": u64::MAX, "rate": 0.123_456}), data()]
     {
         let context = Context { arguments: Some(&arguments), ..Context::default() };
         let (act, resource) = (Act::Call, Resource::Tool(&spec));
         let request = Request { act, subject: &subject, resource, context };
-        let _ = policies.judge(&Question { request: &request, roles: &roles, now, builtin: true });
+        let (request, roles, builtin) = (&request, &roles, true);
+        let _ = policies.judge(&Question { request, roles, principals, now, builtin });
     }
 }

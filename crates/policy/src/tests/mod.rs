@@ -3,12 +3,14 @@
 mod calls;
 mod cases;
 mod files;
+mod principals;
 mod snapshots;
 mod verdicts;
 
 use crate::decide::{Policies, Question};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::principal::Roster;
 use kernel::identity::roles::Roles;
 use kernel::tool::call::{Pace, Reach, ToolSpec, Verdict, Yields};
 use kernel::values::caller::{Act, Caller};
@@ -98,8 +100,14 @@ impl Ann<'_> {
         let subject = Caller::new("acme", "ann");
         let request = Request { act, subject: &subject, resource, context };
         let roles: Roles = self.0.iter().map(|role| Arc::<str>::from(*role)).collect();
-        let question = Question { request: &request, roles: &roles, now: NOW, builtin: true };
-        policies.judge(&question)
+        let principals = Roster::default();
+        policies.judge(&Question {
+            request: &request,
+            roles: &roles,
+            principals: &principals,
+            now: NOW,
+            builtin: true,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/api/v1/policies` and `/system/permissions`: what the files say, and what somebody may do.
 
 use crate::attacks::{knows, lent_by};
-use crate::credentials::{ADMIN_KEY, Guarded, OPEN};
+use crate::credentials::{ADMIN_KEY, Guarded, OPEN, told};
 use crate::house::{House, encoded, read, refused, text};
 use axum::http::Method;
 use kernel::identity::roles::Role;
@@ -155,6 +155,37 @@ async fn no_role_brings_what_the_realm_does_not_enable() {
             let answer = guarded.post_as(&admin, CHECK, body).await;
             assert_eq!(decided(&answer.body), expected, "{agent} {roles}: {answer:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_property_of_a_principal_decides_and_its_change_counts_at_once() {
+    let sales = "@id(\"sales\") permit(principal,\n\
+                 action in [Action::\"run\", Action::\"call\"], resource) when {\n\
+                 principal.hasTag(\"department\") &&\n\
+                 principal.getTag(\"department\").contains(\"sales\") };";
+    let guarded = Guarded::with_policies(OPEN, Some(sales)).await;
+    let store = async |department: &str| {
+        let realms = json!({"default": ["viewer"]});
+        let body = json!({"realms": realms, "properties": {"department": department}});
+        let headers = [("x-api-key", ADMIN_KEY)];
+        let stored = guarded.open(Method::PUT, "/api/v1/principals/bob", &headers, &body).await;
+        assert!(stored.status().is_success(), "{stored:?}");
+    };
+    store("legal").await;
+    let new_key = json!({"name": "laptop", "of": "bob"});
+    let made = guarded.post_as(ADMIN_KEY, "/api/v1/keys", new_key).await;
+    let (bobs, no_ones) = (text(&made.body["text"]), guarded.key(Role::Viewer).await);
+    let run = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+    for department in ["legal", "sales", "legal"] {
+        store(department).await;
+        let started = guarded.post_as(&bobs, "/api/v1/runs", run.clone()).await;
+        match department {
+            "sales" => assert!(started.status < 300, "{started:?}"),
+            _ => assert_eq!(told(&started), (403, "forbidden".to_owned()), "{started:?}"),
+        }
+        let other = guarded.post_as(&no_ones, "/api/v1/runs", run.clone()).await;
+        assert_eq!(told(&other), (403, "forbidden".to_owned()), "a key that is no principal's");
     }
 }
 
