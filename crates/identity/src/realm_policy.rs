@@ -125,6 +125,10 @@ impl Policy for RealmPolicy {
         self.identity.directory().realms.0.get(realm).cloned().unwrap_or_default()
     }
 
+    fn acts_as(&self, realm: &RealmId) -> Option<Arc<str>> {
+        self.identity.directory().realms.0.get(realm)?.run_as.clone()
+    }
+
     /// What is set and overrules nothing leaves it as it is.
     fn allows_everything(&self) -> bool {
         self.inner.allows_everything() && !self.identity.directory().realms.restrict()
@@ -157,5 +161,5 @@ fn is_run_as(request: &Request<'_>) -> bool {
             | Resource::Agent(_)
             | Resource::Pipeline(_)
     );
-    is_of_catalog && matches!(request.act, Act::Run | Act::Talk | Act::Submit | Act::Call)
+    is_of_catalog && request.act.is_run_as()
 }

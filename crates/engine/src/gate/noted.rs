@@ -14,9 +14,12 @@ use kernel::journal::audited;
 use kernel::session::Session;
 use kernel::tool::call::{Caller, Reach, Verdict};
 use kernel::values::caller::Act;
-use kernel::values::ids::ToolName;
+use kernel::values::ids::{RealmId, ToolName};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// How the audit names a session that something is done to.
+const SESSION: &str = "session";
 
 /// What was decided about a direct call.
 pub(crate) struct JudgedCall {
@@ -55,11 +58,11 @@ impl Gate {
     ) -> Option<Entry> {
         let trail = self.trail.as_ref()?;
         if let (Some(caller), Fact::SessionCreated { id, .. }) = (doer, &event.fact) {
-            let object = Object::new("session", id.to_string());
+            let object = Object::new(SESSION, id.to_string());
             return Some(Entry::by(event.at, caller, Act::Run.name(), object));
         }
         let entry = audited::entry(session, event, &|bytes| trail.digest(bytes))?;
-        Some(match (doer, &event.fact) {
+        let entry = match (doer, &event.fact) {
             (Some(caller), Fact::RunStarted { .. }) => {
                 // Its occasion says more than the route, and its span is the run's own.
                 let (door, trace) = (entry.door.clone(), entry.trace);
@@ -68,7 +71,18 @@ impl Gate {
             }
             (Some(caller), _) => entry.done_by(caller),
             (None, _) => entry,
-        })
+        };
+        Some(self.done_as(&session.key.realm, entry))
+    }
+
+    /// The same with the principal that the realm does it as, if it is done as one.
+    fn done_as(&self, realm: &RealmId, entry: Entry) -> Entry {
+        let is_begun = Act::from_name(&entry.act).is_some_and(Act::is_run_as);
+        // In a session that is there nothing is begun with a thing of the catalog.
+        if !is_begun || entry.object.kind == SESSION {
+            return entry;
+        }
+        Entry { run_as: self.policy.acts_as(realm), ..entry }
     }
 
     /// Keeps a decision. An error means that it could not be kept: then it must not be acted upon.
@@ -87,7 +101,7 @@ impl Gate {
             version: decision.version.clone(),
             ..Entry::by(self.clock.now(), subject, act.name(), object_of(resource))
         };
-        trail.push(subject, entry)
+        trail.push(subject, self.done_as(&subject.realm, entry))
     }
 
     /// Keeps that the scopes of a credential do not cover an act, whatever it would be done to.
@@ -161,7 +175,7 @@ impl Gate {
             trace: trace.or(entry.trace),
             ..entry
         };
-        trail.push(caller, entry)
+        trail.push(caller, self.done_as(&caller.realm, entry))
     }
 
     /// Keeps that a caller asked for a tool that is there and that it does not see.
@@ -188,7 +202,7 @@ impl Gate {
             policies: policies.to_vec(),
             ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
         };
-        trail.push(caller, entry)
+        trail.push(caller, self.done_as(&caller.realm, entry))
     }
 
     /// Refuses a caller of whom too much waits to be kept already.
@@ -229,7 +243,7 @@ fn object_of(resource: &Resource<'_>) -> Object {
         Resource::Agent(name) => Object::new("agent", name),
         Resource::Pipeline(name) => Object::new("pipeline", name),
         Resource::Session(facts) => {
-            Object { id: facts.id.map(str::to_owned), ..Object::only("session") }
+            Object { id: facts.id.map(str::to_owned), ..Object::only(SESSION) }
         }
         Resource::Ask { kind, .. } => Object::new("ask", kind),
         Resource::Blob(hash) => Object::new("blob", hash),

@@ -318,6 +318,12 @@ pub trait Policy: Send + Sync {
         RealmSettings::default()
     }
 
+    /// The principal that a realm acts as, if it does: what is begun there must be allowed to it as
+    /// well as to the caller.
+    fn acts_as(&self, _realm: &RealmId) -> Option<Arc<str>> {
+        None
+    }
+
     /// Whether it allows everything to everybody, so that no one needs to ask.
     fn allows_everything(&self) -> bool {
         false

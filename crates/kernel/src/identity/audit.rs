@@ -164,6 +164,9 @@ pub struct Entry {
     /// Who did it, where that is not the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<str>>,
+    /// The principal that the realm does it as, where it acts as one: both must be allowed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<Arc<str>>,
     /// What was done: an act, or what else is kept in the audit, such as `key.create`.
     pub act: Cow<'static, str>,
     /// To what.
@@ -218,6 +221,7 @@ impl Entry {
             at,
             subject,
             actor: None,
+            run_as: None,
             act: act.into(),
             object,
             arguments: None,

@@ -233,6 +233,12 @@ named! {
 }
 
 impl Act {
+    /// Whether a realm that acts as a principal does it as that one, too: what is begun with a
+    /// thing of the catalog. Answering and administering are always the caller's own.
+    pub fn is_run_as(self) -> bool {
+        matches!(self, Self::Run | Self::Talk | Self::Submit | Self::Call)
+    }
+
     /// The scope that a credential needs for it.
     pub fn scope(self) -> Scope {
         match self {

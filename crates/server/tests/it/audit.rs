@@ -125,6 +125,48 @@ async fn a_call_is_kept_with_a_digest_of_its_arguments() {
 }
 
 #[tokio::test]
+async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_with_both() {
+    let settings = format!("{STRICT}\n[realms.default]\nrun_as_user_id = \"service\"");
+    let house = asking(&settings).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ci", "roles": ["operator"]})).await;
+    let subject = format!("key:{}", key.id);
+    let tries = async |verdict: &str, state: &str| {
+        let run = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
+        let started = send(&house, &key.text, Method::POST, "/api/v1/runs", run).await;
+        let expected = if verdict == "allow" { 200 } else { 403 };
+        assert_eq!(started.status, expected, "{state}: {started:?}");
+        let (path, call) = ("/api/v1/tools/math::add/call", json!({"arguments": {"a": 1, "b": 2}}));
+        let called = send(&house, &key.text, Method::POST, path, call).await;
+        assert_eq!(called.status == 200, verdict == "allow", "{state}: {called:?}");
+        for (act, who) in
+            [("run", subject.as_str()), ("call", subject.as_str()), ("call", "service")]
+        {
+            let path = format!("{AUDIT}?act={act}&subject={who}&limit=1");
+            let entry = get(&house, ADMIN, &path).await.body["items"][0].clone();
+            let both = (&entry["subject"], &entry["runAs"]);
+            assert_eq!(both, (&json!(subject), &json!("service")), "{state}: {entry}");
+            assert_eq!(entry["verdict"], verdict, "{state}: {entry}");
+        }
+    };
+    let service = async |role: &str| {
+        let (path, body) = ("/api/v1/principals/service", json!({"realms": {"default": [role]}}));
+        let stored = send(&house, ADMIN, Method::PUT, path, body).await;
+        assert!(stored.status < 300, "{stored:?}");
+    };
+    tries("deny", "missing").await;
+    service("viewer").await;
+    tries("deny", "without the right").await;
+    service("member").await;
+    tries("allow", "with the right").await;
+    let path = "/api/v1/principals/service/disable";
+    let disabled = send(&house, ADMIN, Method::POST, path, Value::Null).await;
+    assert_eq!(disabled.status, 200, "{disabled:?}");
+    tries("deny", "disabled").await;
+    let own = get(&house, &key.text, "/api/v1/upstreams").await;
+    assert_eq!(own.status, 200, "what is not begun is the caller's own: {own:?}");
+}
+
+#[tokio::test]
 async fn who_asks_for_more_than_its_realm_is_kept_as_denied() {
     let house = asking(STRICT).await;
     let own = json!({"name": "admin of one realm", "roles": ["admin"]});

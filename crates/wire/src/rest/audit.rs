@@ -19,6 +19,10 @@ pub struct AuditEntry {
     /// Who did it, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
+    /// The principal that the realm does it as, where it acts as one (`run_as_user_id`): both must
+    /// be allowed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
     /// What was done: an act such as `call`, a change such as `key.create` or `principal.disable`,
     /// or `server.start`, `principals.reload`, `policies.reload`, `credential.fail`.
     pub act: String,

@@ -32,7 +32,7 @@ pub struct Found {
 pub struct AuditFilter {
     /// Of this act.
     pub act: Option<String>,
-    /// Done for this subject, or by it for someone else.
+    /// Done for this subject, by it for someone else, or as it by its realm.
     pub subject: Option<String>,
     /// In rows that were written at this moment or later.
     pub since: Option<Millis>,
@@ -43,7 +43,8 @@ impl AuditFilter {
     pub fn passes(&self, entry: &Entry) -> bool {
         let is_act = self.act.as_deref().is_none_or(|act| entry.act == act);
         let is_subject = self.subject.as_deref().is_none_or(|subject| {
-            &*entry.subject == subject || entry.actor.as_deref() == Some(subject)
+            let others = [&entry.actor, &entry.run_as];
+            &*entry.subject == subject || others.iter().any(|who| who.as_deref() == Some(subject))
         });
         is_act && is_subject
     }

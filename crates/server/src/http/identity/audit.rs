@@ -139,6 +139,7 @@ fn entry(found: Found) -> AuditEntry {
         at: at.rfc3339(),
         subject: subject.to_string(),
         actor: actor.map(|actor| actor.to_string()),
+        run_as: entry.run_as.map(|principal| principal.to_string()),
         act: act.into_owned(),
         object: AuditObject { kind: object.kind.into_owned(), id: object.id },
         arguments: arguments.map(|digest| digest.to_string()),

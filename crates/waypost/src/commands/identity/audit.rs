@@ -192,10 +192,12 @@ fn head_in(file: &Path) -> Result<String> {
 }
 
 fn row(entry: AuditEntry) -> Vec<Cell> {
-    let who = match entry.actor {
-        Some(actor) => format!("{} by {actor}", entry.subject),
-        None => entry.subject,
-    };
+    let mut who = entry.subject;
+    for (word, other) in [("as", entry.run_as), ("by", entry.actor)] {
+        if let Some(other) = other {
+            who = format!("{who} {word} {other}");
+        }
+    }
     let object = match entry.object.id {
         Some(id) => format!("{} {id}", entry.object.kind),
         None => entry.object.kind,
@@ -268,6 +270,13 @@ mod tests {
         let mut expected = vec![Cell::word("4"), Cell::time("2026-11-16T00:00:00.000Z")];
         expected.extend(texts.map(|text| Cell::from(text.to_owned())));
         assert_eq!(row(entry), expected);
+        let called: AuditEntry = serde_json::from_value(json!({
+            "row": 5, "at": "2026-11-16T00:00:00.000Z", "subject": "ann", "actor": "bob",
+            "runAs": "service", "act": "call", "object": {"kind": "tool", "id": "math::add"},
+            "verdict": "allow",
+        }))
+        .unwrap();
+        assert_eq!(row(called)[2], Cell::from("ann as service by bob".to_owned()));
     }
 
     #[test]
