@@ -106,9 +106,17 @@ enum On {
     Agent(String),
     Pipeline(String),
     Session(Facts),
-    Ask { kind: String, session: Facts },
+    Ask {
+        kind: String,
+        session: Facts,
+    },
     Blob(String),
-    Definition { kind: String, name: String },
+    Definition {
+        kind: String,
+        name: String,
+        #[serde(default, rename = "definedBy")]
+        defined_by: Option<String>,
+    },
     Upstream(String),
     Sink(String),
     Principal(String),
@@ -340,7 +348,9 @@ impl On {
             Self::Session(facts) => Resource::Session(facts.facts()),
             Self::Ask { kind, session } => Resource::Ask { kind, session: session.facts() },
             Self::Blob(hash) => Resource::Blob(hash),
-            Self::Definition { kind, name } => Resource::Definition { kind, name },
+            Self::Definition { kind, name, defined_by } => {
+                Resource::Definition { kind, name, defined_by: defined_by.as_deref() }
+            }
             Self::Upstream(name) => Resource::Upstream(name),
             Self::Sink(name) => Resource::Sink(name),
             Self::Principal(id) => Resource::Principal(id),

@@ -144,8 +144,13 @@ impl Names {
                 }
                 known
             }
-            Resource::Definition { kind, name } => {
-                Attributes::from([("kind".to_owned(), text(kind)), ("name".to_owned(), text(name))])
+            Resource::Definition { kind, name, defined_by } => {
+                let mut known = one("kind", text(kind));
+                known.insert("name".to_owned(), text(name));
+                if let Some(subject) = defined_by {
+                    known.insert("definedBy".to_owned(), self.reference(Kind::Subject, subject));
+                }
+                known
             }
             _ => Attributes::new(),
         }
@@ -214,10 +219,12 @@ fn of_tool(spec: &ToolSpec) -> Attributes {
     ])
 }
 
-/// The subjects that a policy can reach beside who asks: the actor, and the owner of a session.
+/// The subjects that a policy can reach beside who asks: the actor, and the owner of a session or
+/// who stored a definition.
 fn others<'r>(asked: &Asked<'r>) -> BTreeSet<&'r str> {
     let owner = match asked.resource {
         Resource::Session(facts) | Resource::Ask { session: facts, .. } => facts.owner,
+        Resource::Definition { defined_by, .. } => defined_by,
         _ => None,
     };
     let mut found: BTreeSet<&str> =

@@ -283,6 +283,7 @@ fn each_fact<'r>(resource: &Resource<'r>, mut note: impl FnMut(Option<&'r str>))
         Resource::Ask { kind, session } => {
             of_session(session).into_iter().chain([Some(kind)]).for_each(note);
         }
+        Resource::Definition { defined_by, .. } => note(defined_by),
         _ => {}
     }
 }

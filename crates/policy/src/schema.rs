@@ -118,7 +118,11 @@ impl Kind {
                 "kind": {"type": "String"},
                 "session": {"type": "Record", "attributes": session_facts()},
             }),
-            Self::Definition => json!({"kind": {"type": "String"}, "name": {"type": "String"}}),
+            Self::Definition => json!({
+                "kind": {"type": "String"},
+                "name": {"type": "String"},
+                "definedBy": some_entity(Self::Subject),
+            }),
             _ => json!({}),
         }
     }
@@ -136,7 +140,7 @@ pub(crate) fn identity<'a>(resource: &Resource<'a>) -> (Kind, Cow<'a, str>) {
         Resource::Session(_) => (Kind::Session, ""),
         Resource::Ask { .. } => (Kind::Ask, ""),
         Resource::Blob(hash) => (Kind::Blob, hash),
-        Resource::Definition { kind, name } => {
+        Resource::Definition { kind, name, .. } => {
             return (Kind::Definition, Cow::Owned(format!("{kind}:{name}")));
         }
         Resource::Upstream(name) => (Kind::Upstream, name),

@@ -119,6 +119,7 @@ mod tests {
             version: 1,
             body: json!({"refName": name, "llmConfigRef": "gone"}),
             updated_at: Millis(0),
+            by: None,
         };
         let (agent, _) =
             read_text("refName: a\nllmConfigRef: m\n", "a.yaml", &Limits::default()).unwrap();

@@ -14,7 +14,9 @@ use axum::response::Response;
 use axum::routing::MethodRouter;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::{Act, Caller, Scope};
+use project::upstream_entries::stored::KIND;
 use serde_json::json;
+use std::sync::Arc;
 use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 
 /// Who asks policy, and about which act.
@@ -40,11 +42,27 @@ pub enum Of {
 }
 
 impl Of {
-    fn resource(self, name: &str) -> Resource<'_> {
+    fn resource<'a>(self, name: &'a str, defined_by: Option<&'a str>) -> Resource<'a> {
         match self {
-            Self::Provider => Resource::Definition { kind: "provider", name },
+            Self::Provider => Resource::Definition { kind: KIND, name, defined_by },
             Self::Upstream => Resource::Upstream(name),
             Self::Server => Resource::Server,
+        }
+    }
+
+    /// Who stored it, where it is a definition.
+    async fn defined_by(
+        self,
+        doors: &Doors,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Option<Arc<str>>> {
+        match self {
+            Self::Provider => {
+                let stored = providers::stored(&doors.gateway, &caller.realm, name).await?;
+                Ok(stored.and_then(|definition| definition.by))
+            }
+            Self::Upstream | Self::Server => Ok(None),
         }
     }
 
@@ -136,7 +154,8 @@ async fn ask(
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);
     let caller = visitor.foremost();
-    let (admin, resource) = (doors.engine.admin(), of.resource(name));
+    let defined_by = of.defined_by(&doors, caller, name).await?;
+    let (admin, resource) = (doors.engine.admin(), of.resource(name, defined_by.as_deref()));
     match admin.permit(caller, act, resource) {
         Ok(()) => Ok(next.run(request).await),
         Err(refusal) => {

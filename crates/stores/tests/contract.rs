@@ -323,10 +323,10 @@ fn another_release_s_database_is_refused() {
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 19, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 20, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 19, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 20, .. }));
 }
 
 #[test]
@@ -339,6 +339,8 @@ fn definitions_are_put_against_a_version() {
         version: 0,
         body: json!(body),
         updated_at: Millis(0),
+        // Each version has its own, and some have none.
+        by: (body != 2).then(|| format!("author {body}").into()),
     };
     let put = |body: i64, expected: Option<u64>| {
         block_on(definitions.put(&realm(), draft(body), expected))
@@ -350,6 +352,8 @@ fn definitions_are_put_against_a_version() {
     assert_eq!(put(1, Some(0)), Ok(stored(1, 1)));
     assert_eq!(put(2, Some(0)), conflict);
     assert_eq!(put(2, Some(1)), Ok(stored(2, 2)));
+    let newest = block_on(definitions.get(&realm(), "plan", "math/add"));
+    assert_eq!(newest, Ok(Some(stored(2, 2))));
     assert_eq!(put(3, None), Ok(stored(3, 3)));
     let get = |realm: &str| block_on(definitions.get(&realm.into(), "plan", "math/add"));
     assert_eq!(get("r"), Ok(Some(stored(3, 3))));

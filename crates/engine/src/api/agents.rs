@@ -53,13 +53,14 @@ impl Catalog<'_> {
     ) -> Result<RegisteredAgent> {
         let (talked, _) = self.read_agent(&source).map_err(|found| invalid_agent(&found))?;
         let agent = talked.0.clone();
-        self.may_define(caller, AGENT, agent.name.as_str())?;
+        self.may_define(caller, AGENT, agent.name.as_str()).await?;
         let definition = Definition {
             kind: AGENT.to_owned(),
             name: agent.name.to_string(),
             version: 0,
             body: (*agent.source).clone(),
             updated_at: self.shared.clock.now(),
+            by: caller.owner(),
         };
         let stored = self.shared.definitions.put(&caller.realm, definition, expected).await;
         let stored = stored.map_err(|error| Refusal::not_stored(AGENT, &agent.name, error))?;
@@ -71,7 +72,7 @@ impl Catalog<'_> {
     pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<()> {
         let realm = &caller.realm;
         let resource = Resource::Agent(name.as_str());
-        self.may_define(caller, AGENT, name.as_str()).map_err(|refusal| {
+        self.may_define(caller, AGENT, name.as_str()).await.map_err(|refusal| {
             match self.shared.gate.could_read(caller, resource) {
                 true => refusal,
                 false => no_agent(name),
@@ -108,9 +109,16 @@ impl Catalog<'_> {
         Ok(())
     }
 
-    /// Refuses to change a stored definition that this caller may not change.
-    pub(crate) fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<()> {
-        self.shared.gate.permit(caller, Act::Define, Resource::Definition { kind, name })
+    /// Refuses to change a stored definition that this caller may not change. Policy is told who
+    /// stored it.
+    pub(crate) async fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<()> {
+        let (gate, act) = (&self.shared.gate, Act::Define);
+        if gate.is_free(caller, act) {
+            return Ok(());
+        }
+        let stored = self.shared.definitions.get(&caller.realm, kind, name).await?;
+        let defined_by = stored.as_ref().and_then(|stored| stored.by.as_deref());
+        gate.permit(caller, act, Resource::Definition { kind, name, defined_by })
     }
 
     fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {

@@ -131,13 +131,14 @@ impl Catalog<'_> {
         if let Some(mistake) = self.shared.catalog.misnamed(realm, &plan.id, Author::Operator) {
             return Err(invalid_plan(&[mistake]));
         }
-        self.may_define(caller, PLAN, plan.id.as_str())?;
+        self.may_define(caller, PLAN, plan.id.as_str()).await?;
         let definition = Definition {
             kind: PLAN.to_owned(),
             name: plan.id.to_string(),
             version: 0,
             body: (*plan.source).clone(),
             updated_at: self.shared.clock.now(),
+            by: caller.owner(),
         };
         let stored = self.shared.definitions.put(realm, definition, expected).await;
         let version = stored.map_err(|error| Refusal::not_stored(PLAN, &plan.id, error))?.version;

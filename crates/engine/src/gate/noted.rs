@@ -247,7 +247,9 @@ fn object_of(resource: &Resource<'_>) -> Object {
         }
         Resource::Ask { kind, .. } => Object::new("ask", kind),
         Resource::Blob(hash) => Object::new("blob", hash),
-        Resource::Definition { kind, name } => Object::new("definition", format!("{kind}/{name}")),
+        Resource::Definition { kind, name, .. } => {
+            Object::new("definition", format!("{kind}/{name}"))
+        }
         Resource::Upstream(name) => Object::new("upstream", name),
         Resource::Sink(name) => Object::new("sink", name),
         Resource::Principal(id) => Object::new("principal", id),

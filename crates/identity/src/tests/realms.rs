@@ -95,7 +95,7 @@ async fn only_enabled_agents_and_pipelines_are_there_in_a_realm() {
         let can = |realm: &str, name: &str| allows(&policy, realm, act, Resource::Pipeline(name));
         assert!(can("acme", "trades") && !can("acme", "other") && can("other", "other"));
     }
-    let definition = Resource::Definition { kind: "agent", name: "sales" };
+    let definition = Resource::Definition { kind: "agent", name: "sales", defined_by: None };
     assert!(allows(&policy, "acme", Act::Define, definition), "it can be defined");
     assert_eq!(policy.settings(&"acme".into()), settings);
     assert_eq!(policy.settings(&"other".into()), RealmSettings::default());

@@ -62,7 +62,10 @@ async fn every_role_permits_its_acts_on_every_resource_and_no_others() {
             (Resource::Ask { kind: "approve", session: own }, Target::OwnAsk),
             (Resource::Ask { kind: "approve", session: other }, Target::OtherAsk),
             (Resource::Blob("00"), Target::Blob),
-            (Resource::Definition { kind: "plan", name: "a" }, Target::Definition),
+            (
+                Resource::Definition { kind: "plan", name: "a", defined_by: None },
+                Target::Definition,
+            ),
             (Resource::Upstream("a"), Target::Neighbour),
             (Resource::Sink("a"), Target::Neighbour),
             (Resource::Principal("bob"), Target::Server),
@@ -88,7 +91,7 @@ async fn each_role_is_what_its_name_says() {
     let policy = RolePolicy::new(stage.identity.clone());
     let other = Resource::Session(session(Some("key:other")));
     let ask = Resource::Ask { kind: "approve", session: session(Some("key:other")) };
-    let definition = Resource::Definition { kind: "plan", name: "a" };
+    let definition = Resource::Definition { kind: "plan", name: "a", defined_by: None };
     // Reads another's, runs, answers another's ask, cancels another's, defines, administers.
     for (role, expected) in [
         (Role::Viewer, [true, false, false, false, false, false]),

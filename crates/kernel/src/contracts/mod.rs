@@ -111,6 +111,8 @@ pub struct Definition {
     pub body: Value,
     /// When this version was stored.
     pub updated_at: Millis,
+    /// Who stored this version; none in local mode, and of what was stored before that was kept.
+    pub by: Option<Arc<str>>,
 }
 
 /// Stored configuration: plans, agents, providers.

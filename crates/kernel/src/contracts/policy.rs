@@ -56,6 +56,8 @@ pub enum Resource<'a> {
         kind: &'a str,
         /// Its name.
         name: &'a str,
+        /// Who stored its newest version; none where that is not known, or it is not there yet.
+        defined_by: Option<&'a str>,
     },
     /// A server whose tools, prompts and resources are offered here, by its name.
     Upstream(&'a str),
@@ -93,7 +95,8 @@ impl<'a> SessionFacts<'a> {
 }
 
 impl<'a> Resource<'a> {
-    /// The same as this directory knows it: whose a session is by whichever identity of its owner.
+    /// The same as this directory knows it: whose a session is by whichever identity of its owner,
+    /// and who stored a definition.
     #[must_use]
     pub fn known_to(self, directory: &'a Directory) -> Self {
         let known = |facts: SessionFacts<'a>| {
@@ -102,6 +105,10 @@ impl<'a> Resource<'a> {
         match self {
             Self::Session(facts) => Self::Session(known(facts)),
             Self::Ask { kind, session } => Self::Ask { kind, session: known(session) },
+            Self::Definition { kind, name, defined_by } => {
+                let defined_by = defined_by.map(|subject| directory.who(subject));
+                Self::Definition { kind, name, defined_by }
+            }
             _ => self,
         }
     }
@@ -141,7 +148,7 @@ impl fmt::Display for Resource<'_> {
             Self::Session(_) => f.write_str("this session"),
             Self::Ask { .. } => f.write_str("this ask"),
             Self::Blob(hash) => write!(f, "blob `{hash}`"),
-            Self::Definition { kind, name } => write!(f, "the definition of {kind} `{name}`"),
+            Self::Definition { kind, name, .. } => write!(f, "the definition of {kind} `{name}`"),
             Self::Upstream(name) => write!(f, "upstream `{name}`"),
             Self::Sink(name) => write!(f, "sink `{name}`"),
             Self::Principal(id) => write!(f, "principal `{id}`"),

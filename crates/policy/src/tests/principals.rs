@@ -210,3 +210,22 @@ fn a_case_says_what_its_subject_has() {
         assert_eq!(decision.map(|found| said(&found)), Ok(expected.to_owned()), "{case}");
     }
 }
+
+#[test]
+fn a_definition_is_known_by_who_stored_it() {
+    let text = "@id(\"own\") permit(principal, action == Action::\"define\",\n\
+                resource is Definition) when {\n\
+                if resource has definedBy then resource.definedBy == principal else true };";
+    let stage = Stage::new(text, &[principal("ann", json!({})), principal("bob", json!({}))]);
+    let ann = Caller::new("acme", "ann");
+    for (defined_by, expected) in [
+        (None, "allow own"),
+        (Some("ann"), "allow own"),
+        (Some("corp:ann"), "allow own"),
+        (Some("bob"), "deny"),
+        (Some("key:aaaaaaaaaa"), "deny"),
+    ] {
+        let resource = Resource::Definition { kind: "plan", name: "a", defined_by };
+        assert_eq!(stage.said(&ann, Act::Define, resource), expected, "{defined_by:?}");
+    }
+}

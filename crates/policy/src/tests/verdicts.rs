@@ -76,7 +76,7 @@ fn what_is_known_of_a_resource_can_be_asked_for() {
     let admin = Ann(&["admin"]);
     assert_eq!(said(&admin.does(&read, Act::Run, Resource::InlinePlan)), "deny inline");
     assert_eq!(said(&admin.does(&read, Act::Run, Resource::Plan("a"))), "allow role:admin");
-    let definition = Resource::Definition { kind: "plan", name: "a" };
+    let definition = Resource::Definition { kind: "plan", name: "a", defined_by: None };
     assert_eq!(said(&ann.does(&read, Act::Define, definition)), "allow here");
     assert_eq!(said(&ann.does(&read, Act::Operate, Resource::Server)), "deny");
     let acts_as = |id: &str| said(&ann.does(&read, Act::Impersonate, Resource::Principal(id)));

@@ -70,6 +70,7 @@ pub(crate) async fn store(
         // A provider is plain data; writing it as JSON cannot fail.
         body: serde_json::to_value(&provider).unwrap_or_default(),
         updated_at: doors.engine.clock().now(),
+        by: caller.owner(),
     };
     let storing = doors.clone();
     let stored = doors.gateway.to_the_end(async move {
@@ -149,7 +150,11 @@ fn named_by_path(provider: &mut Provider, name: &str) -> Result<()> {
         .hint("leave it out, or use the same"))
 }
 
-async fn stored(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<Option<Definition>> {
+pub(crate) async fn stored(
+    gateway: &Gateway,
+    realm: &RealmId,
+    name: &str,
+) -> Result<Option<Definition>> {
     Ok(gateway.definitions().get(realm, KIND, name).await.map_err(Refusal::from)?)
 }
 

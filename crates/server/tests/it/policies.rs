@@ -2,7 +2,7 @@
 
 use crate::attacks::{knows, lent_by};
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN, told};
-use crate::house::{House, encoded, read, refused, text};
+use crate::house::{House, approval, encoded, read, refused, text};
 use axum::http::Method;
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
@@ -186,6 +186,27 @@ async fn a_property_of_a_principal_decides_and_its_change_counts_at_once() {
         }
         let other = guarded.post_as(&no_ones, "/api/v1/runs", run.clone()).await;
         assert_eq!(told(&other), (403, "forbidden".to_owned()), "a key that is no principal's");
+    }
+}
+
+#[tokio::test]
+async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
+    let own = "@id(\"own\") permit(principal, action == Action::\"define\",\n\
+               resource is Definition) when {\n\
+               if resource has definedBy then resource.definedBy == principal else true };";
+    let guarded = Guarded::with_policies(OPEN, Some(own)).await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let agent = json!({"name": "Helper", "llmConfigRef": "openai"});
+    for (path, body) in [("/api/v1/plans/it%2Fapproval", approval()), ("/api/v1/agents/x", agent)] {
+        let stores = async |key: &str| {
+            let headers = [("x-api-key", key)];
+            guarded.open(Method::PUT, path, &headers, &body).await.status().as_u16()
+        };
+        assert_eq!(stores(&ann).await, 201, "{path}: there was none");
+        assert_eq!(stores(&bob).await, 403, "{path}: it is another's");
+        assert_eq!(stores(&ann).await, 200, "{path}: it is hers");
+        assert_eq!(stores(ADMIN_KEY).await, 200, "{path}: by a role");
+        assert_eq!(stores(&ann).await, 403, "{path}: it is not hers any more");
     }
 }
 

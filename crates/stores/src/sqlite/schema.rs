@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(17, "changed_runs", include_str!("migrations/0017_changed_runs.sql")),
     Migration::new(18, "stored_bytes", include_str!("migrations/0018_stored_bytes.sql")),
     Migration::new(19, "webhooks", include_str!("migrations/0019_webhooks.sql")),
+    Migration::new(20, "definers", include_str!("migrations/0020_definers.sql")),
 ];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (

@@ -19,6 +19,7 @@ fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them
         version: 0,
         body: json!({}),
         updated_at: Millis(0),
+        by: None,
     };
     let texts = ["one", "two", "three"];
     for realm in [&gone, &stays] {

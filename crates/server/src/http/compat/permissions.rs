@@ -196,7 +196,7 @@ fn resource<'q>(
         "Blob" => Resource::Blob(id),
         "Definition" => {
             let (kind, name) = id.split_once(':').unwrap_or(("", id));
-            Resource::Definition { kind, name }
+            Resource::Definition { kind, name, defined_by: owner }
         }
         "Upstream" => Resource::Upstream(id),
         "Sink" => Resource::Sink(id),

@@ -22,8 +22,8 @@ impl Definitions for SqliteStore {
         let (realm, kind) = (realm.clone(), kind.to_owned());
         self.readers.read(move |connection| {
             // With a lone `max`, SQLite takes the other columns from the row that has it.
-            let sql = "SELECT kind, name, max(version), body, updated_at FROM definitions \
-                 WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
+            let sql = "SELECT kind, name, max(version), body, updated_at, stored_by \
+                 FROM definitions WHERE realm = ?1 AND kind = ?2 GROUP BY name ORDER BY name";
             many(connection, sql, params![realm.as_str(), kind], definition)
         })
     }
@@ -67,7 +67,7 @@ fn get(
     kind: &str,
     name: &str,
 ) -> Result<Option<Definition>> {
-    let sql = "SELECT kind, name, version, body, updated_at FROM definitions \
+    let sql = "SELECT kind, name, version, body, updated_at, stored_by FROM definitions \
          WHERE realm = ?1 AND kind = ?2 AND name = ?3 ORDER BY version DESC LIMIT 1";
     one(connection, sql, params![realm.as_str(), kind, name], definition)
 }
@@ -78,16 +78,16 @@ fn put(
     definition: &Definition,
     expected: Option<u64>,
 ) -> Result<Definition> {
-    let Definition { kind, name, body, updated_at, .. } = definition;
+    let Definition { kind, name, body, updated_at, by, .. } = definition;
     let newest = get(connection, realm, kind, name)?.map_or(0, |newest| newest.version);
     if expected.is_some_and(|expected| expected != newest) {
         return Err(Trouble::Refused(StoreError::Conflict(format!("{kind}/{name}"))));
     }
     let version = newest + 1;
-    let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at, stored_by) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let (number, body) = (integer(version), body.to_string());
-    let row = params![realm.as_str(), kind, name, number, body, updated_at.0];
+    let row = params![realm.as_str(), kind, name, number, body, updated_at.0, by.as_deref()];
     execute(connection, sql, row)?;
     Ok(Definition { version, ..definition.clone() })
 }
@@ -97,5 +97,7 @@ fn definition(row: &Row<'_>) -> Result<Definition> {
     let body: String = row.get(3)?;
     let body = serde_json::from_str(&body)
         .map_err(|error| Trouble::unreadable(format!("{kind} `{name}` cannot be read: {error}")))?;
-    Ok(Definition { kind, name, version: count(row, 2)?, body, updated_at: Millis(row.get(4)?) })
+    let (version, updated_at) = (count(row, 2)?, Millis(row.get(4)?));
+    let by = row.get::<_, Option<String>>(5)?.map(Into::into);
+    Ok(Definition { kind, name, version, body, updated_at, by })
 }
