@@ -2,7 +2,10 @@
 //! changed while they were served, and what webhooks took.
 
 use axum::http::StatusCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The first status that there is, and how many there can be.
 const FIRST: usize = 100;
@@ -33,26 +36,50 @@ impl Answers {
     }
 }
 
+/// What of a project's files is taken as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Portion {
+    /// `policies/`.
+    Policies,
+    /// `principals.yaml`.
+    Principals,
+    /// Plans, agents, pipelines and rules.
+    Files,
+}
+
+impl fmt::Display for Portion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Portion::Policies => f.write_str("policies"),
+            Portion::Principals => f.write_str("principals"),
+            Portion::Files => f.write_str("files"),
+        }
+    }
+}
+
 /// What became of files that changed.
 #[derive(Debug, Default)]
 pub(crate) struct Reloads {
     taken: AtomicU64,
     refused: AtomicU64,
-    /// What the files say now is not served, for it is wrong.
-    broken: AtomicBool,
+    /// What the files say now and is not served, for it is wrong.
+    unserved: Mutex<BTreeSet<Portion>>,
 }
 
 impl Reloads {
-    /// They were read again, and are served from now on or not.
-    pub(crate) fn add(&self, taken: bool) {
-        let count = if taken { &self.taken } else { &self.refused };
-        count.fetch_add(1, Ordering::Relaxed);
-        self.broken.store(!taken, Ordering::Relaxed);
+    /// What changed was read again and is served from now on.
+    pub(crate) fn take(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// They say again what is served.
-    pub(crate) fn mended(&self) {
-        self.broken.store(false, Ordering::Relaxed);
+    /// What changed was read again and is not served.
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// This is wrong now, and nothing else.
+    pub(crate) fn set_unserved(&self, portions: BTreeSet<Portion>) {
+        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = portions;
     }
 
     /// How often what they said was taken, and how often it was not.
@@ -61,9 +88,10 @@ impl Reloads {
         [("taken", read(&self.taken)), ("refused", read(&self.refused))]
     }
 
-    /// Whether what they say now is not served.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+    /// The names of what is wrong now and therefore not served.
+    pub(crate) fn unserved(&self) -> Vec<String> {
+        let portions = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
+        portions.iter().map(Portion::to_string).collect()
     }
 }
 
@@ -121,13 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_wrong_stay_so_until_they_are_mended() {
+    fn what_is_wrong_is_named_until_it_is_mended() {
         let reloads = Reloads::default();
-        reloads.add(true);
-        reloads.add(false);
+        reloads.take();
+        reloads.refuse();
         assert_eq!(reloads.counts(), [("taken", 1), ("refused", 1)]);
-        assert!(reloads.is_broken());
-        reloads.mended();
-        assert!(!reloads.is_broken());
+        reloads.set_unserved([Portion::Files, Portion::Policies].into());
+        assert_eq!(reloads.unserved(), ["policies", "files"]);
+        reloads.set_unserved(BTreeSet::new());
+        assert!(reloads.unserved().is_empty());
     }
 }

@@ -34,6 +34,7 @@ pub use demo::{
     DEMO_RULES, DEMO_SETTINGS,
 };
 pub use realms::{REALMS_FOLDER, RealmFiles, unfit};
+pub use single::{FilePrincipals, RightsFiles};
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
@@ -105,9 +106,13 @@ impl Project {
     }
 
     /// The project in this folder, with these settings; without `plans` it has none.
-    pub fn load(folder: &Path, config: Config) -> Result<Self, ProjectError> {
-        let project = Self::load_files(folder, config)?;
-        Ok(Self { clients: clients(folder)?, ..project })
+    pub fn load(folder: &Path, mut config: Config) -> Result<Self, ProjectError> {
+        properties(folder, &mut config)?;
+        let policies = policies(folder)?;
+        let mut project = Self::load_definitions(folder, config)?;
+        let (principals, warnings) = principals(folder, &project.config, policies.as_ref())?;
+        project.config.warnings.extend(warnings);
+        Ok(Self { principals, policies, clients: clients(folder)?, ..project })
     }
 
     /// The project as far as it can be read, and all that is wrong with its files.
@@ -120,30 +125,27 @@ impl Project {
         let of_realms = kept(realms::load(folder, loader.bytes_max), &mut mistakes);
         let policies = kept(policies(folder), &mut mistakes);
         kept(properties(folder, &mut config), &mut mistakes);
-        let principals = principals(folder, &mut config, policies.as_ref());
-        let principals = kept(principals, &mut mistakes);
+        let principals = principals(folder, &config, policies.as_ref());
+        let (principals, warnings) = kept(principals, &mut mistakes);
+        config.warnings.extend(warnings);
         let clients = kept(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
         let read = Self { config, plans, agents, pipelines, policies, folder, ..Self::default() };
         (Self { of_realms, principals, clients, ..read }, mistakes)
     }
 
-    /// The project without its `.mcp.json`: what can change while it is served.
-    pub fn load_files(folder: &Path, mut config: Config) -> Result<Self, ProjectError> {
+    /// The project's plans, agents and pipelines alone, with these settings.
+    pub fn load_definitions(folder: &Path, config: Config) -> Result<Self, ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
-        properties(folder, &mut config)?;
-        let policies = policies(folder)?;
         let loader = Loader::new(folder, config.limits.plan_bytes_max);
         Ok(Self {
             plans: loader.load(&PLANS)?,
             agents: loader.load(&AGENTS)?,
             pipelines: loader.load(&PIPELINES)?,
             of_realms: realms::load(folder, loader.bytes_max)?,
-            principals: principals(folder, &mut config, policies.as_ref())?,
-            policies,
             folder: folder.to_owned(),
             config,
             ..Self::default()

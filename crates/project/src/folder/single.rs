@@ -6,12 +6,35 @@ use crate::config::Config;
 use crate::policies::PolicyFiles;
 use crate::realms::{PROPERTIES_FILE, of_properties};
 use crate::upstream_entries::foreign;
+use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use kernel::identity::principal_reader::{KnownNames, read_text};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The principals of a file, none where there is no such file, with warnings.
+pub type FilePrincipals = (Option<Vec<Arc<Principal>>>, Vec<Mistake>);
+
+/// Who may do what by the files of a folder, each part as it was read by itself.
+#[derive(Debug)]
+pub struct RightsFiles {
+    /// The policies; none where there is no folder for them.
+    pub policies: Result<Option<PolicyFiles>, ProjectError>,
+    /// The principals.
+    pub principals: Result<FilePrincipals, ProjectError>,
+}
+
+impl RightsFiles {
+    /// Those of this folder, with these settings.
+    pub fn load(folder: &Path, config: &Config) -> Self {
+        let policies = policies(folder);
+        let known = policies.as_ref().ok().and_then(Option::as_ref);
+        let principals = principals(folder, config, known);
+        Self { policies, principals }
+    }
+}
 
 /// The policies of the folder; none where it has no place for them.
 pub(super) fn policies(folder: &Path) -> Result<Option<PolicyFiles>, ProjectError> {
@@ -40,20 +63,19 @@ pub(super) fn properties(folder: &Path, config: &mut Config) -> Result<(), Proje
     Ok(())
 }
 
-/// The principals of the folder's file, all of them or none; their warnings go to the settings'.
+/// The principals of the folder's file, all of them or none.
 pub(super) fn principals(
     folder: &Path,
-    config: &mut Config,
+    config: &Config,
     policies: Option<&PolicyFiles>,
-) -> Result<Option<Vec<Arc<Principal>>>, ProjectError> {
-    let Some(text) = text_of(folder, PRINCIPALS_FILE)? else { return Ok(None) };
+) -> Result<FilePrincipals, ProjectError> {
+    let Some(text) = text_of(folder, PRINCIPALS_FILE)? else { return Ok((None, Vec::new())) };
     let issuers: Vec<Arc<str>> = config.issuers.iter().map(|entry| entry.name.clone()).collect();
     let has_policies = policies.is_some_and(|files| !files.policies.is_empty());
     let names = KnownNames { issuers: Some(&issuers), has_policies };
     let read = read_text(&text, PRINCIPALS_FILE, names, &config.limits);
     let (principals, warnings) = read.map_err(ProjectError::Mistakes)?;
-    config.warnings.extend(warnings);
-    Ok(Some(principals))
+    Ok((Some(principals), warnings))
 }
 
 /// The text of a file in the folder; none where there is no such file.

@@ -16,6 +16,7 @@ mod told;
 mod served;
 mod check;
 pub(crate) mod reload;
+mod rights;
 pub(crate) mod watch;
 
 use crate::assemble::sinks::{Outlets, Wanted, left_behind};

@@ -58,7 +58,8 @@ pub(crate) fn read(files: Option<&PolicyFiles>) -> Checked<Policies> {
 }
 
 /// The policies that files hold that changed: none where the folder is gone, since nothing that was
-/// forbidden may become allowed because someone moves a folder.
+/// forbidden may become allowed because someone moves a folder, and none where only the tests
+/// beside them changed.
 pub(crate) fn read_again(
     before: Option<&PolicyFiles>,
     now: Option<&PolicyFiles>,
@@ -69,7 +70,8 @@ pub(crate) fn read_again(
             let gone = gone.hint("restart to serve without them, or bring it back");
             Ok((None, vec![Mistake { file: Some(POLICIES_FOLDER.to_owned()), ..gone }]))
         }
-        (before, now) if before == now => Ok((None, Vec::new())),
+        (Some(before), Some(now)) if before.policies == now.policies => Ok((None, Vec::new())),
+        (None, None) => Ok((None, Vec::new())),
         (_, now) => read(now).map(|(policies, warnings)| (Some(policies), warnings)),
     }
 }
@@ -101,6 +103,10 @@ mod tests {
         assert!(read.is_none() && warnings.len() == 1 && !warnings[0].is_error());
         let (same, _) = read_again(Some(&before), Some(&before.clone())).unwrap();
         assert!(same.is_none(), "nothing changed");
+        let (file, text) = ("policies/tests.yaml".to_owned(), "cases: []".to_owned());
+        let tested = PolicyFiles { tests: Some(PolicyFile { file, text }), ..before.clone() };
+        let (same, _) = read_again(Some(&before), Some(&tested)).unwrap();
+        assert!(same.is_none(), "tests decide nothing");
         let (first, _) = read_again(None, Some(&before)).unwrap();
         assert_eq!(first.map(|read| read.len()), Some(1));
     }

@@ -1,10 +1,11 @@
-//! What of a project can change while it is served: agents, plans, pipelines, the models that these
-//! name, principals and policies. Everything is read and checked before anything changes; then it
-//! comes in together, or what was served before stays. Runs that began keep what they pin.
+//! What of a project can change while it is served: agents, plans, pipelines and the models that
+//! these name. Everything is read and checked before anything changes; then it comes in together,
+//! or what was served before stays. Runs that began keep what they pin.
 
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
-use crate::assemble::{AssembleError, opened, policies};
+use crate::assemble::{AssembleError, opened};
+use crate::counted::Portion;
 use crate::realms::files::{ServedFiles, check};
 use crate::realms::keeper::RealmKeeper;
 use engine::{Engine, Models};
@@ -12,19 +13,42 @@ use identity::Identity;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
-use policy::CedarPolicy;
 use project::agents;
 use project::folder::{Project, RealmFiles, readable};
-use project::policies::PolicyFiles;
 use project::realm::default_realm;
 use project::upstream_entries::Variables;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What became of files that were read again.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Whether something was taken.
+    pub(crate) taken: bool,
+    /// The names of the files whose change was taken.
+    pub(crate) changed: Vec<String>,
+    pub(crate) warnings: Vec<Mistake>,
+    /// What was not taken, with what is wrong with it.
+    pub(crate) refused: Vec<(Portion, Vec<Mistake>)>,
+}
+
+impl Outcome {
+    /// The same with what became of one portion more.
+    pub(crate) fn add(&mut self, portion: Portion, taken: Result<Outcome, Vec<Mistake>>) {
+        match taken {
+            Ok(Outcome { taken, changed, warnings, refused }) => {
+                self.taken |= taken;
+                self.changed.extend(changed);
+                self.warnings.extend(warnings);
+                self.refused.extend(refused);
+            }
+            Err(mistakes) => self.refused.push((portion, mistakes)),
+        }
+    }
+}
 
 /// What a project's files say, as far as it can change while it is served.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,9 +62,6 @@ pub(crate) struct Parts {
     rules: Vec<PathBuf>,
     /// The agent of requests that name none.
     default: Option<AgentName>,
-    /// The principals of the file, where there is one.
-    principals: Option<Vec<Arc<Principal>>>,
-    policies: Option<PolicyFiles>,
 }
 
 impl Parts {
@@ -54,8 +75,7 @@ impl Parts {
         let here = files.of(&default_realm());
         let readable = readable(&here.pipelines, &project.config.limits);
         let default = project.config.agents.default.clone();
-        let (principals, policies) = (project.principals.clone(), project.policies.clone());
-        Ok(Self { files, readable, models, rules, default, principals, policies })
+        Ok(Self { files, readable, models, rules, default })
     }
 
     /// The files of its rules, by their paths in the project's folder.
@@ -64,12 +84,11 @@ impl Parts {
     }
 
     /// The names of the files that say something else than they do in the other.
-    pub(crate) fn names_beside(&self, other: &Parts) -> Vec<String> {
+    fn names_beside(&self, other: &Parts) -> Vec<String> {
         let (now, before) = (self.texts(), other.texts());
         let all: BTreeSet<&str> = now.keys().chain(before.keys()).copied().collect();
         let changed = all.into_iter().filter(|file| now.get(file) != before.get(file));
-        let principals = (self.principals != other.principals).then_some(PRINCIPALS_FILE);
-        changed.chain(principals).map(str::to_owned).collect()
+        changed.map(str::to_owned).collect()
     }
 
     /// All texts, by file.
@@ -84,8 +103,7 @@ impl Parts {
         let rules = self.models.iter().filter_map(rules_of);
         let rules = rules.filter(|(file, _)| self.rules.iter().any(|known| known == file));
         let rules = rules.filter_map(|(file, text)| Some((file.to_str()?, text)));
-        let policies = self.policies.iter().flat_map(PolicyFiles::texts);
-        agents.chain(plans).chain(pipelines).chain(rules).chain(policies).collect()
+        agents.chain(plans).chain(pipelines).chain(rules).collect()
     }
 }
 
@@ -102,33 +120,20 @@ pub(crate) struct Reload {
     given: Vec<String>,
     /// The ports of pipelines that are open: all that there were at the start.
     open: BTreeSet<Port>,
-    /// Who decides by the policies of files.
-    policies: Option<Arc<CedarPolicy>>,
-    /// What was taken and is not in the audit yet.
-    changes: Vec<(&'static str, Value)>,
 }
-
-/// How many principals an entry of the audit names.
-const NAMED_MAX: usize = 100;
 
 /// A pipeline and the port that it wants for itself.
 type Port = (PipelineName, u16);
 
 impl Reload {
-    /// For an engine that serves this, to those who are known, and by the policies of files.
-    pub(crate) fn new(
-        engine: Engine,
-        keeper: &RealmKeeper,
-        policies: Option<Arc<CedarPolicy>>,
-        taken: Parts,
-    ) -> Self {
+    /// For an engine that serves this, in the realms that there are.
+    pub(crate) fn new(engine: Engine, keeper: &RealmKeeper, taken: Parts) -> Self {
         let realm = default_realm();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
         let (identity, served) = (keeper.identity.clone(), keeper.files.clone());
-        let changes = Vec::new();
-        Self { engine, identity, served, realm, taken, given, open, policies, changes }
+        Self { engine, identity, served, realm, taken, given, open }
     }
 
     /// What is served now.
@@ -136,35 +141,34 @@ impl Reload {
         &self.taken
     }
 
-    /// Serves this from now on: all of it, or nothing of it. Gives warnings, or all mistakes.
-    pub(crate) fn take(&mut self, mut parts: Parts) -> Result<Vec<Mistake>, Vec<Mistake>> {
+    /// Serves this from now on: all of it, or nothing of it.
+    pub(crate) fn take(&mut self, parts: Parts) -> Outcome {
+        let mut outcome = Outcome::default();
+        if parts != self.taken {
+            let taken = self.take_whole(parts);
+            outcome.add(Portion::Files, taken);
+        }
+        outcome
+    }
+
+    /// The same of what changed; all mistakes where it is not taken.
+    fn take_whole(&mut self, parts: Parts) -> Result<Outcome, Vec<Mistake>> {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let mut wrong = misplaced(&parts.readable, Some(&names));
         wrong.extend(misplaced_own(&parts.files, Some(&names), self.engine.limits()));
-        wrong.extend(self.wrong_principals(&parts));
         let realms = self.identity.directory().realms.clone();
         wrong.extend(check(&self.engine, &realms, &parts.files));
         let models = self.models(&parts);
-        let policies = policies::read_again(self.taken.policies.as_ref(), parts.policies.as_ref());
         let here = parts.files.of(&self.realm);
         let read = self.engine.catalog().read_files(&self.realm, &here);
-        let (models, policies, (files, mut warnings)) = match (models, policies, read) {
-            (Ok(models), Ok(policies), Ok(read)) if wrong.is_empty() => (models, policies, read),
-            (models, policies, read) => {
-                let mistakes = models.err().into_iter().chain(policies.err()).chain(read.err());
+        let (models, (files, mut warnings)) = match (models, read) {
+            (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
+            (models, read) => {
+                let mistakes = models.err().into_iter().chain(read.err());
                 return Err(mistakes.flatten().chain(wrong).collect());
             }
         };
-        let (policies, told) = policies;
-        if let (Some(policies), Some(served)) = (policies, &self.policies) {
-            served.replace(policies);
-            let version = served.policies().version().clone();
-            self.changes.push(("policies.reload", json!({ "version": version })));
-        }
-        warnings.extend(told);
-        // Where their folder is gone, what it held stays.
-        parts.policies = parts.policies.take().or_else(|| self.taken.policies.clone());
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
         self.engine.catalog().set_files(&self.realm, files);
@@ -172,37 +176,9 @@ impl Reload {
         warnings.extend(parts.files.strangers(&realms));
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
-        if parts.principals != self.taken.principals {
-            self.identity.take_principals(parts.principals.clone().unwrap_or_default());
-            let changed = differing(&self.taken.principals, &parts.principals);
-            self.changes.push(("principals.reload", json!({ "changed": changed })));
-        }
+        let changed = parts.names_beside(&self.taken);
         self.taken = parts;
-        Ok(warnings)
-    }
-
-    /// Writes to the audit who may do what since something was taken.
-    pub(crate) async fn record(&mut self) {
-        for (act, detail) in std::mem::take(&mut self.changes) {
-            if let Err(refusal) = self.engine.audits().note_own(act, detail).await {
-                tracing::warn!(error = %refusal.message, "a reload is missing in the audit");
-            }
-        }
-    }
-
-    /// What keeps these principals from being taken. A file that is gone would lock everyone out
-    /// whom it named, so it counts as a mistake and not as an empty one.
-    fn wrong_principals(&self, parts: &Parts) -> Vec<Mistake> {
-        match (&self.taken.principals, &parts.principals) {
-            (Some(_), None) => {
-                let what = "the file is gone; the principals that it had are kept";
-                let hint = "put it back, or write `principals: {}` if there are none any more";
-                let file = Some(PRINCIPALS_FILE.to_owned());
-                vec![Mistake { file, ..Mistake::error(what).hint(hint) }]
-            }
-            (_, Some(principals)) => self.identity.check_principals(principals),
-            (None, None) => Vec::new(),
-        }
+        Ok(Outcome { taken: true, changed, warnings, ..Outcome::default() })
     }
 
     /// The models that are served, with those that changed opened again. The others stay as they
@@ -233,20 +209,6 @@ impl Reload {
         }
         warnings
     }
-}
-
-/// The ids of the principals that are not the same in both, as many as an entry names.
-fn differing<'p>(
-    before: &'p Option<Vec<Arc<Principal>>>,
-    now: &'p Option<Vec<Arc<Principal>>>,
-) -> Vec<&'p str> {
-    let by_id = |all: &'p Option<Vec<Arc<Principal>>>| -> BTreeMap<&'p str, &'p Arc<Principal>> {
-        all.iter().flatten().map(|principal| (&*principal.id, principal)).collect()
-    };
-    let (before, now) = (by_id(before), by_id(now));
-    let ids: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
-    let changed = ids.into_iter().filter(|id| before.get(id) != now.get(id));
-    changed.take(NAMED_MAX).collect()
 }
 
 /// Warnings of ports that pipelines want now or want no more: those that are open were opened at

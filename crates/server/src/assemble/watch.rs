@@ -1,45 +1,43 @@
 //! Looks at a project's files while they are served, and has them read again when they changed and
-//! are quiet. A file is known by its name and its content; length and time only say when it has to
-//! be read. What is wrong is logged with its place, and changes nothing.
+//! are quiet: who may do what always, plans and the like where that is wanted. What is wrong is
+//! logged with its place, and changes nothing.
+
+mod look;
+mod subject;
 
 use crate::assemble::Assembled;
-use crate::assemble::reload::{Parts, Reload};
-use crate::counted::Reloads;
+use crate::assemble::reload::{Outcome, Parts, Reload};
+use crate::assemble::rights::{Rights, RightsRead, RightsReload};
+use crate::counted::{Portion, Reloads};
 use crate::gateway::{Gateway, Lookup, TakenUpstreams};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
-use kernel::values::ids::{ContentHash, Millis};
+use kernel::values::ids::Millis;
+use look::{Look, gather, named};
 use project::config::Config;
-use project::folder::{CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, is_plan};
-use project::policies::{POLICIES_FOLDER, is_policy};
+use project::folder::{
+    CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, RightsFiles,
+};
+use project::policies::POLICIES_FOLDER;
 use project::realms::PROPERTIES_FILE;
 use project::upstream_entries::Entry;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use subject::{Subject, listed};
 use tokio::sync::{mpsc, oneshot};
 use upstreams::UpstreamConfig;
 
 /// How long to wait before the next look.
 const LOOK_MS: u64 = 500;
-/// A file that changed so lately may change again within the same tick of the system's clock, so
-/// its time says nothing yet.
-const FRESH_MS: i64 = 2_000;
 /// How deep below the watched folders files are searched for.
 const DEPTH_MAX: usize = 3;
 /// The same below the folder of realms, each of which has such folders.
 const REALMS_DEPTH_MAX: usize = DEPTH_MAX + 2;
-/// What is wrong is checked again after so many looks: it may be mended where no one looks, such
-/// as at another server whose tools are wanted.
-const AGAIN_LOOKS: u32 = 8;
-/// So many files are named in a log line.
-const NAMES_MAX: usize = 8;
 
 /// Where a project's files are. Rules and pipelines that are elsewhere are known by their names.
-const FOLDERS: [&str; 5] = ["plans", "agents", "pipelines", "rules", POLICIES_FOLDER];
+const FOLDERS: [&str; 4] = ["plans", "agents", "pipelines", "rules"];
 /// Settings. Of them only the servers behind this one are taken while it runs.
 const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 
@@ -47,6 +45,7 @@ const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 pub struct Watch {
     source: Source,
     served: Parts,
+    rights: Rights,
     /// The settings as they were read.
     settings: Look,
     config: Option<ConfigAgain>,
@@ -58,8 +57,8 @@ pub struct Watch {
 enum Watched {
     /// All that can be.
     Everything,
-    /// The servers that its settings name.
-    Servers,
+    /// Who may do what, and the servers that its settings name.
+    RightsAndServers,
 }
 
 /// Reads all settings of a project once more; the error says what is wrong with them.
@@ -92,11 +91,12 @@ impl Watch {
     pub fn new(project: &Project, pipelines: Vec<PathBuf>, variables: Lookup) -> Self {
         // Its server reports what cannot be read now.
         let served = Parts::of(project, variables.as_ref()).unwrap_or_default();
+        let rights = Rights::of(project);
         let (folder, config) = (project.folder.clone(), project.config.clone());
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
         let settings = Look::at(&paths, &Look::default(), Millis::default());
         let source = Source { folder, config, pipelines, variables };
-        Self { source, served, settings, config: None, of: Watched::Everything }
+        Self { source, served, rights, settings, config: None, of: Watched::Everything }
     }
 
     /// The same, where also the settings are read again by this.
@@ -107,27 +107,27 @@ impl Watch {
         Self { config, ..self }
     }
 
-    /// The same, where only the servers that the settings name are taken.
+    /// The same, where plans, agents, pipelines and rules stay as they are: only policies,
+    /// principals and the servers that the settings name are taken.
     #[must_use]
-    pub fn only_servers(self) -> Self {
-        Self { of: Watched::Servers, ..self }
+    pub fn without_definitions(self) -> Self {
+        Self { of: Watched::RightsAndServers, ..self }
     }
 
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> Watching {
         let clock = assembled.engine.clock().clone();
         let (keeper, policies) = (&assembled.doors.realms, assembled.doors.policies.clone());
-        let reload = Reload::new(assembled.engine.clone(), keeper, policies, self.served);
-        let reloads = assembled.doors.reloads.clone();
+        let (engine, identity) = (assembled.engine.clone(), keeper.identity.clone());
         let mut watcher = Watcher {
             source: self.source,
-            reload,
+            reload: Reload::new(engine.clone(), keeper, self.served),
+            rights_reload: RightsReload::new(engine, identity, policies, self.rights),
             last: Look::default(),
-            tried: None,
             settings: self.settings,
-            wrong: Vec::new(),
-            looks: 0,
-            reloads,
+            rights: Subject::default(),
+            files: Subject::default(),
+            reloads: assembled.doors.reloads.clone(),
             config: self.config,
             gateway: assembled.doors.gateway.clone(),
             upstreams_are_due: false,
@@ -140,7 +140,7 @@ impl Watch {
                 while let Some(now) = due.recv().await {
                     watcher.look(now);
                     watcher.take_upstreams().await;
-                    watcher.reload.record().await;
+                    watcher.rights_reload.record().await;
                 }
             }),
         );
@@ -164,14 +164,22 @@ impl Watch {
 }
 
 impl Source {
-    /// What the files say now.
+    /// What the files say now of plans, agents and pipelines.
     fn read(&self) -> Result<Parts, Vec<Mistake>> {
         let told = |error| mistakes_of(error, &self.folder);
-        let mut project = Project::load_files(&self.folder, self.config.clone()).map_err(told)?;
+        let config = self.config.clone();
+        let mut project = Project::load_definitions(&self.folder, config).map_err(told)?;
         for path in &self.pipelines {
             project.add_pipeline(path).map_err(told)?;
         }
         Parts::of(&project, self.variables.as_ref())
+    }
+
+    /// What they say now of who may do what.
+    fn read_rights(&self) -> RightsRead {
+        let told = |error| mistakes_of(error, &self.folder);
+        let RightsFiles { policies, principals } = RightsFiles::load(&self.folder, &self.config);
+        RightsRead { policies: policies.map_err(told), principals: principals.map_err(told) }
     }
 }
 
@@ -179,17 +187,16 @@ impl Source {
 struct Watcher {
     source: Source,
     reload: Reload,
+    rights_reload: RightsReload,
     /// What the last look saw.
     last: Look,
-    /// What was there when it was read last; nothing before the first time.
-    tried: Option<Look>,
     /// The settings as they were reported last.
     settings: Look,
-    /// What is wrong with what was read last, as it was reported.
-    wrong: Vec<String>,
-    /// Looks since then.
-    looks: u32,
-    /// Who counts that.
+    /// Policies and principals.
+    rights: Subject,
+    /// All other files, where they are taken.
+    files: Subject,
+    /// Who counts what became of them.
     reloads: Arc<Reloads>,
     config: Option<ConfigAgain>,
     gateway: Arc<Gateway>,
@@ -201,36 +208,45 @@ struct Watcher {
 impl Watcher {
     fn look(&mut self, now: Millis) {
         let look = Look::at(&self.watched(), &self.last, now);
-        let (settings, files) = look.clone().split(&self.source.folder);
+        self.last = look.clone();
+        let folder = &self.source.folder;
+        let (settings, others) = look.split(|path| is_settings(path, folder));
+        let (rights, files) = others.split(|path| is_rights(path, folder));
         self.tell_settings(settings);
-        let is_quiet = self.last.same(&look);
-        self.last = look;
-        if self.of == Watched::Servers {
-            return;
+        if let Some(due) = self.rights.due(rights) {
+            let outcome = self.rights_reload.take(self.source.read_rights());
+            self.rights.tell(outcome, due, &self.reloads);
         }
-        self.looks += 1;
-        let is_known = self.tried.as_ref().is_some_and(|tried| tried.same(&files));
-        let is_due_again = !self.wrong.is_empty() && self.looks >= AGAIN_LOOKS;
-        if is_quiet && (!is_known || is_due_again) {
-            (self.tried, self.looks) = (Some(files), 0);
-            self.read(is_known);
+        if self.of == Watched::Everything
+            && let Some(due) = self.files.due(files)
+        {
+            let outcome = match self.source.read() {
+                Ok(parts) => self.reload.take(parts),
+                Err(wrong) => {
+                    Outcome { refused: vec![(Portion::Files, wrong)], ..Outcome::default() }
+                }
+            };
+            self.files.tell(outcome, due, &self.reloads);
         }
+        let wrong = self.rights.wrong().chain(self.files.wrong()).cloned();
+        self.reloads.set_unserved(wrong.collect());
     }
 
     /// All files that are checked, those that are not there included.
     fn watched(&self) -> BTreeSet<PathBuf> {
+        let folder = &self.source.folder;
         let mut paths = BTreeSet::new();
-        paths.extend(SETTINGS.iter().map(|file| self.source.folder.join(file)));
-        if self.of == Watched::Servers {
+        paths.extend(SETTINGS.iter().map(|file| folder.join(file)));
+        paths.insert(folder.join(PRINCIPALS_FILE));
+        gather(&folder.join(POLICIES_FOLDER), DEPTH_MAX, &mut paths);
+        if self.of == Watched::RightsAndServers {
             return paths;
         }
-        for folder in FOLDERS {
-            gather(&self.source.folder.join(folder), DEPTH_MAX, &mut paths);
+        for definitions in FOLDERS {
+            gather(&folder.join(definitions), DEPTH_MAX, &mut paths);
         }
-        gather(&self.source.folder.join(REALMS_FOLDER), REALMS_DEPTH_MAX, &mut paths);
-        paths.insert(self.source.folder.join(PRINCIPALS_FILE));
-        let rules = self.reload.taken().rules().iter();
-        paths.extend(rules.map(|file| self.source.folder.join(file)));
+        gather(&folder.join(REALMS_FOLDER), REALMS_DEPTH_MAX, &mut paths);
+        paths.extend(self.reload.taken().rules().iter().map(|file| folder.join(file)));
         paths.extend(self.source.pipelines.iter().cloned());
         paths
     }
@@ -313,50 +329,16 @@ impl Watcher {
         let configs = upstreams.configs(variables.as_ref())?;
         Ok((upstreams.entries().to_vec(), configs))
     }
+}
 
-    /// Takes in what the files say; `is_again` where they were reported as wrong already.
-    fn read(&mut self, is_again: bool) {
-        let taken = match self.source.read() {
-            Ok(parts) if parts == *self.reload.taken() => {
-                if !self.wrong.is_empty() {
-                    tracing::info!("mended: the files say again what is served");
-                }
-                self.wrong.clear();
-                self.reloads.mended();
-                return;
-            }
-            Ok(parts) => {
-                let changed = parts.names_beside(self.reload.taken());
-                self.reload.take(parts).map(|warnings| (changed, warnings))
-            }
-            Err(mistakes) => Err(mistakes),
-        };
-        match taken {
-            Ok((changed, warnings)) => {
-                self.wrong.clear();
-                self.reloads.add(true);
-                for warning in warnings {
-                    tracing::warn!("{warning}");
-                }
-                tracing::info!("reloaded: {}", listed(&changed));
-            }
-            Err(mistakes) => self.tell_wrong(&mistakes, is_again),
-        }
-    }
+/// Whether a file holds settings.
+fn is_settings(path: &Path, folder: &Path) -> bool {
+    SETTINGS.iter().any(|file| folder.join(file) == path)
+}
 
-    fn tell_wrong(&mut self, mistakes: &[Mistake], is_again: bool) {
-        let errors = mistakes.iter().filter(|mistake| mistake.is_error());
-        let wrong: Vec<String> = errors.map(Mistake::to_string).collect();
-        if is_again && wrong == self.wrong {
-            return;
-        }
-        for mistake in &wrong {
-            tracing::error!("{mistake}");
-        }
-        tracing::error!("not reloaded: what was served before stays");
-        self.reloads.add(false);
-        self.wrong = wrong;
-    }
+/// Whether a file says who may do what.
+fn is_rights(path: &Path, folder: &Path) -> bool {
+    path == folder.join(PRINCIPALS_FILE) || path.starts_with(folder.join(POLICIES_FOLDER))
 }
 
 /// What is wrong, with files as they are named in this folder.
@@ -369,119 +351,6 @@ fn mistakes_of(error: ProjectError, folder: &Path) -> Vec<Mistake> {
             vec![Mistake { file, ..mistake.hint("check its path and its rights") }]
         }
     }
-}
-
-/// A file as it is named in this folder.
-fn named(path: &Path, folder: &Path) -> String {
-    let below = path.strip_prefix(folder).ok().filter(|below| !below.as_os_str().is_empty());
-    below.unwrap_or(path).display().to_string()
-}
-
-/// The names of files for one line.
-fn listed(names: &[String]) -> String {
-    match names.len() {
-        0 => "the project's files".to_owned(),
-        count if count > NAMES_MAX => {
-            format!("{} and {} more", names[..NAMES_MAX].join(", "), count - NAMES_MAX)
-        }
-        _ => names.join(", "),
-    }
-}
-
-/// Adds the files below a folder that are read as plans, agents, pipelines, rules or policies, and
-/// folders that cannot be looked into.
-fn gather(folder: &Path, depth: usize, paths: &mut BTreeSet<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        paths.insert(folder.to_path_buf());
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with('.') {
-            continue;
-        }
-        // Said with the entry; only what a link leads to has to be asked for.
-        let is_folder = match entry.file_type() {
-            Ok(kind) if !kind.is_symlink() => kind.is_dir(),
-            Ok(_) | Err(_) => path.is_dir(),
-        };
-        if is_folder {
-            if depth > 1 {
-                gather(&path, depth - 1, paths);
-            }
-        } else if is_plan(&path) || is_policy(&path) {
-            paths.insert(path);
-        }
-    }
-}
-
-/// A file as it was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
-    bytes: u64,
-    modified: Option<SystemTime>,
-    content: ContentHash,
-}
-
-/// Files as they were seen, by path; nothing for one that cannot be read, or that is not there.
-#[derive(Debug, Clone, Default)]
-struct Look(BTreeMap<PathBuf, Option<Seen>>);
-
-impl Look {
-    /// These files now. One that looks as it did before is not read again.
-    fn at(paths: &BTreeSet<PathBuf>, before: &Look, now: Millis) -> Self {
-        let seen = |path: &PathBuf| {
-            let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-            let (bytes, modified) = (about.len(), about.modified().ok());
-            let known = before.0.get(path).and_then(Option::as_ref).filter(|known| {
-                (known.bytes, known.modified) == (bytes, modified) && !is_fresh(modified, now)
-            });
-            let content = match known {
-                Some(known) => known.content.clone(),
-                None => ContentHash::of(&fs::read(path).ok()?),
-            };
-            Some(Seen { bytes, modified, content })
-        };
-        Self(paths.iter().map(|path| (path.clone(), seen(path))).collect())
-    }
-
-    /// The settings, and all other files.
-    fn split(self, folder: &Path) -> (Self, Self) {
-        let is_settings = |path: &Path| SETTINGS.iter().any(|file| folder.join(file) == path);
-        let (settings, files) = self.0.into_iter().partition(|(path, _)| is_settings(path));
-        (Self(settings), Self(files))
-    }
-
-    /// Whether both have the same files with the same content.
-    fn same(&self, other: &Look) -> bool {
-        self.0.len() == other.0.len() && self.beside(other).next().is_none()
-    }
-
-    /// The names of the files that are not the same in both.
-    fn names_beside(&self, other: &Look, folder: &Path) -> Vec<String> {
-        let gone = other.0.keys().filter(|path| !self.0.contains_key(*path));
-        let mut paths: Vec<&PathBuf> = self.beside(other).chain(gone).collect();
-        paths.sort_unstable();
-        paths.into_iter().map(|path| named(path, folder)).collect()
-    }
-
-    /// The files of this one that the other has not, or with another content.
-    fn beside<'a>(&'a self, other: &'a Look) -> impl Iterator<Item = &'a PathBuf> {
-        let content = |seen: &'a Option<Seen>| seen.as_ref().map(|seen| &seen.content);
-        let differs = move |(path, seen): &(&'a PathBuf, &'a Option<Seen>)| {
-            other.0.get(*path).is_none_or(|known| content(known) != content(seen))
-        };
-        self.0.iter().filter(differs).map(|(path, _)| path)
-    }
-}
-
-/// Whether a file changed so lately that its time says nothing yet. A time that is still to come
-/// was not made by this machine's clock, and is as good as an old one.
-fn is_fresh(modified: Option<SystemTime>, now: Millis) -> bool {
-    let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-    let Some(since) = since else { return true };
-    let then = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    now.0.saturating_sub(then).saturating_abs() < FRESH_MS
 }
 
 #[cfg(test)]

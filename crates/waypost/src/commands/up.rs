@@ -94,7 +94,8 @@ struct ServedArgs {
     /// One more pipeline, beside those in the project's pipelines/; may be given several times
     #[arg(long, value_name = "FILE")]
     pipeline: Vec<PathBuf>,
-    /// Take changes of plans, agents, pipelines and rules as they come; runs that began keep theirs
+    /// Take changes of plans, agents, pipelines and rules as they come, and not only those of
+    /// policies and principals; runs that began keep theirs
     #[arg(long)]
     watch: bool,
     /// How log lines on standard error look; LOG_LEVEL says how many there are
@@ -176,7 +177,7 @@ pub(crate) async fn run(
     let watch = (!demo).then(|| {
         let watch = Watch::new(&project, args.pipeline.clone(), variables);
         let watch = watch.with_settings(settings_of(context));
-        if args.watch { watch } else { watch.only_servers() }
+        if args.watch { watch } else { watch.without_definitions() }
     });
     let starting = assemble(project, data.path().to_path_buf(), address, keys);
     let progress = match args.log {

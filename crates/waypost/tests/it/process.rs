@@ -236,7 +236,12 @@ impl Server {
 
     /// `waypost serve` in this project's folder, on a free port: it asks for credentials.
     pub fn asking(place: &Path) -> Self {
-        Self::start_by("serve", place, tempfile::tempdir().unwrap(), &[], &[])
+        Self::asking_with(place, &[])
+    }
+
+    /// The same with variables.
+    pub fn asking_with(place: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::start_by("serve", place, tempfile::tempdir().unwrap(), &[], variables)
     }
 
     fn start_in(

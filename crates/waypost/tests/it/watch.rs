@@ -1,12 +1,15 @@
 //! `waypost up --watch`: plans, rules and pipelines change while a run waits for a person. The run
 //! keeps its plan and its model, the next one takes the new; what is wrong changes nothing and is
-//! told, until it is mended, wherever that is. The servers behind it change, too.
+//! told, until it is mended, wherever that is. The servers behind it change, too, and so does who
+//! may do what, also where nothing else is watched.
 
-use crate::process::{Ended, Server, binary_folder, write};
-use serde_json::Value;
+use crate::process::{Ended, Server, binary_folder, waypost, waypost_with, write};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
 use testkit::harness::wait_for;
+use testkit::http::Client;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -249,7 +252,7 @@ fn servers_behind_it_come_change_and_go_without_a_restart() {
 }
 
 #[test]
-fn without_watching_only_servers_are_taken() {
+fn without_watching_servers_are_taken_and_plans_are_not() {
     let desk = Desk::unwatched();
     desk.change("new", "new", &["Known", "Rare"]);
     servers_change(&desk);
@@ -293,4 +296,113 @@ fn servers_change(desk: &Desk) {
     wait_for_tools(&desk.server, "weeks.", true);
     wait_for_tools(&desk.server, "days.", false);
     wait_for_tools(&desk.server, "more.", false);
+}
+
+/// Keeps everybody from running the plan of the desk.
+const STOP: &str = "@id(\"stop\")\nforbid (principal, action == Action::\"run\", \
+                    resource == Plan::\"desk/greet\");\n";
+/// What the exit codes of a run say.
+const WAITS: i32 = 3;
+const DENIED: i32 = 7;
+
+/// A desk that asks for credentials and was not told to watch.
+struct GuardedDesk {
+    folder: TempDir,
+    server: Server,
+    /// A key that administers the server.
+    admin: String,
+    /// A key of the principal `ann`.
+    ann: String,
+}
+
+impl GuardedDesk {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
+        write(place, &[("waypost.toml", ""), ("plans/desk/greet.yaml", &plan("hello"))]);
+        Self::say_role(place, "viewer");
+        let add = ["--json", "key", "add", "--name", "me", "--role", "admin", "--realm", "*"];
+        let admin = Self::key(waypost(place, &add));
+        let server = Server::asking_with(place, &[("LOG_LEVEL", "info")]);
+        let add = ["--json", "key", "add", "--name", "laptop", "--of", "ann"];
+        let ann = Self::key(waypost_with(place, &add, &[("WAYPOST_API_KEY", &admin)]));
+        Self { folder, server, admin, ann }
+    }
+
+    fn key(made: Ended) -> String {
+        made.code(0).json()["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Writes which role `ann` has.
+    fn say_role(place: &Path, role: &str) {
+        let text = format!("principals:\n  ann:\n    realms: {{default: [{role}]}}\n");
+        write(place, &[("principals.yaml", &text)]);
+    }
+
+    /// Waits until a run of `ann` ends so.
+    fn runs_until(&self, what: &str, code: i32) {
+        let key = [("WAYPOST_API_KEY", self.ann.as_str())];
+        let run = || waypost_with(self.folder.path(), &["plan", "run", "desk/greet"], &key);
+        wait_for(what, LIMIT, || (run().code == Some(code)).then_some(()));
+    }
+
+    fn logged(&self, words: &str, times: usize) {
+        wait_for(&format!("`{words}` in the log"), LIMIT, || {
+            (self.server.log().matches(words).count() >= times).then_some(())
+        });
+    }
+
+    /// What the server answers to who administers it.
+    fn body(&self, path: &str) -> String {
+        let address = self.server.url.strip_prefix("http://").unwrap().parse().unwrap();
+        let bearer = format!("Bearer {}", self.admin);
+        let mut client = Client::new(address).with_header("authorization", &bearer);
+        client.get(path).unwrap_or_else(|error| panic!("{path}: {error}")).body
+    }
+
+    /// Waits until these portions are said to be wrong, and no others.
+    fn refuses(&self, portions: &[&str]) {
+        let expected = match portions {
+            [] => json!({"status": "ready", "reloadRefused": false}),
+            _ => json!({"status": "ready", "reloadRefused": true, "reloadRefusedOf": portions}),
+        };
+        wait_for(&format!("a refusal of {portions:?}"), LIMIT, || {
+            let told: Value = serde_json::from_str(&self.body("/readyz?verbose")).unwrap();
+            (told == expected).then_some(())
+        });
+        let metric = format!("waypost_reload_refused {}\n", i32::from(!portions.is_empty()));
+        let metrics = self.body("/metrics");
+        assert!(metrics.contains(&metric), "no `{metric}` in {metrics}");
+    }
+}
+
+#[test]
+fn who_may_do_what_is_taken_without_watching() {
+    let desk = GuardedDesk::open();
+    let place = desk.folder.path();
+    desk.runs_until("a viewer to be refused", DENIED);
+    GuardedDesk::say_role(place, "member");
+    desk.runs_until("a member to be let in", WAITS);
+    write(place, &[("policies/stop.cedar", STOP)]);
+    desk.runs_until("the new policy to refuse", DENIED);
+    desk.refuses(&[]);
+
+    // What is wrong changes nothing, and is told wherever someone looks.
+    write(place, &[("policies/stop.cedar", "forbid (principal, actions, resource);\n")]);
+    desk.logged("not reloaded: the policies that were in force stay", 1);
+    desk.logged("policies/stop.cedar:1:", 1);
+    desk.refuses(&["policies"]);
+    desk.runs_until("the policy before to refuse", DENIED);
+
+    // Principals come in all the same, and a mistake in them is one of their own.
+    GuardedDesk::say_role(place, "operator");
+    desk.logged("reloaded: principals.yaml", 2);
+    GuardedDesk::say_role(place, "operatr");
+    desk.logged("not reloaded: the principals that were known stay", 1);
+    desk.refuses(&["policies", "principals"]);
+    write(place, &[("policies/stop.cedar", "")]);
+    desk.runs_until("the mended policies to let in", WAITS);
+    desk.refuses(&["principals"]);
+    GuardedDesk::say_role(place, "operator");
+    desk.refuses(&[]);
 }

@@ -1,5 +1,7 @@
 //! What a look at a project notices, and when it acts upon it.
 
+use super::look::FRESH_MS;
+use super::subject::NAMES_MAX;
 use super::*;
 use kernel::contracts::Page;
 use kernel::contracts::identity::audit::AuditFilter;
@@ -7,6 +9,8 @@ use kernel::identity::audit::ChainName;
 use kernel::tool::call::Caller;
 use project::realm::local_caller;
 use serde_json::json;
+use std::fs;
+use std::time::UNIX_EPOCH;
 
 /// Long after every file of a test was written.
 const LATER: Millis = Millis(i64::MAX);
@@ -110,14 +114,23 @@ fn a_file_is_named_as_the_project_knows_it() {
 }
 
 #[test]
-fn settings_are_told_apart() {
-    let place = folder(&[("waypost.toml", "x"), ("plans/a/one.yaml", "1")]);
+fn settings_and_rights_are_told_apart() {
+    let place = folder(&[
+        ("waypost.toml", "x"),
+        ("plans/a/one.yaml", "1"),
+        ("policies/a.cedar", "2"),
+        ("principals.yaml", "3"),
+    ]);
     let mut paths = gathered(place.path());
     paths.extend(SETTINGS.iter().map(|file| place.path().join(file)));
-    let (settings, files) = Look::at(&paths, &Look::default(), LATER).split(place.path());
+    let look = Look::at(&paths, &Look::default(), LATER);
+    let (settings, others) = look.split(|path| is_settings(path, place.path()));
+    let (rights, files) = others.split(|path| is_rights(path, place.path()));
     let none = Look::default();
     let expected = [".mcp.json", "application.properties", "waypost.toml"];
     assert_eq!(settings.names_beside(&none, place.path()), expected);
+    let expected = ["policies/a.cedar", "principals.yaml"];
+    assert_eq!(rights.names_beside(&none, place.path()), expected);
     assert_eq!(files.names_beside(&none, place.path()), ["plans/a/one.yaml"]);
 }
 
@@ -129,26 +142,32 @@ fn many_names_are_cut_short() {
     assert_eq!(listed(&[]), "the project's files");
 }
 
+/// What is wrong with what was not taken.
+fn refused(outcome: Outcome) -> Vec<(String, Vec<String>)> {
+    let told = |mistakes: Vec<Mistake>| -> Vec<String> {
+        mistakes.iter().map(Mistake::to_string).collect()
+    };
+    let refused = outcome.refused.into_iter();
+    refused.map(|(portion, mistakes)| (portion.to_string(), told(mistakes))).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     let of = |role: &str| format!("principals:\n  ann:\n    realms: {{default: [{role}]}}\n");
     let place = folder(&[("principals.yaml", &of("member"))]);
     let path = place.path().join("principals.yaml");
     let project = Project::load(place.path(), Config::default()).unwrap();
-    let variables: Lookup = Arc::new(|_: &str| None);
     let source = Source {
         folder: place.path().to_owned(),
         config: Config::default(),
         pipelines: Vec::new(),
-        variables: variables.clone(),
+        variables: Arc::new(|_: &str| None),
     };
-    let served = Parts::of(&project, variables.as_ref()).unwrap();
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_in(data.path()).await;
-    let identity = assembled.identity();
+    let (engine, identity) = (assembled.engine.clone(), assembled.identity());
+    let mut reload = RightsReload::new(engine, identity.clone(), None, Rights::of(&project));
     identity.take_principals(project.principals.unwrap());
-    let keeper = &assembled.doors.realms;
-    let mut reload = Reload::new(assembled.engine.clone(), keeper, None, served);
     let roles = || {
         let roles = identity.directory().roles(&"default".into(), "ann");
         roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -156,9 +175,9 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     assert_eq!(roles(), "member");
 
     fs::write(&path, of("operator")).unwrap();
-    let parts = source.read().unwrap();
-    assert_eq!(parts.names_beside(reload.taken()), ["principals.yaml"]);
-    assert_eq!(reload.take(parts).unwrap(), []);
+    let outcome = reload.take(source.read_rights());
+    assert_eq!((outcome.taken, &*outcome.changed), (true, &["principals.yaml".to_owned()][..]));
+    assert!(outcome.warnings.is_empty() && outcome.refused.is_empty(), "{outcome:?}");
     assert_eq!(roles(), "operator");
     reload.record().await;
     let (page, every) = (Page { cursor: None, limit: 1 }, AuditFilter::default());
@@ -169,12 +188,13 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     assert_eq!((&*entry.act, entry.detail.as_ref()), ("principals.reload", Some(&told)));
 
     fs::write(&path, of("operatr")).unwrap();
-    let wrong = source.read().unwrap_err();
+    let wrong = refused(reload.take(source.read_rights()));
     let told = "principals.yaml:3:24: error: there is no role `operatr`";
-    assert!(wrong[0].to_string().starts_with(told), "{}", wrong[0]);
+    assert!(wrong[0].0 == "principals" && wrong[0].1[0].starts_with(told), "{wrong:?}");
     fs::remove_file(&path).unwrap();
-    let wrong = reload.take(source.read().unwrap()).unwrap_err();
-    assert!(wrong[0].to_string().starts_with("principals.yaml: error: the file is gone"));
+    let wrong = refused(reload.take(source.read_rights()));
+    let told = "principals.yaml: error: the file is gone";
+    assert!(wrong[0].1[0].starts_with(told), "{wrong:?}");
     assert_eq!(roles(), "operator", "what was served stays");
     assembled.stopper().stop().await;
 }
@@ -195,7 +215,7 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
     let (engine, keeper) = (assembled.engine.clone(), &assembled.doors.realms);
-    let mut reload = Reload::new(engine, keeper, None, Parts::default());
+    let mut reload = Reload::new(engine, keeper, Parts::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
         let plans = catalog.plans(&Caller::new(realm, "ann"));
@@ -205,12 +225,12 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     let stored = json!({"planId": "a/stored", "steps": [step]});
     catalog.register_plan(&Caller::new("acme", "ann"), stored, None).await.unwrap();
 
-    reload.take(source.read().unwrap()).unwrap();
+    assert!(reload.take(source.read().unwrap()).taken);
     assert_eq!(ids("default"), ["a/one"]);
     assert_eq!(ids("acme"), ["a/one", "a/stored"]);
     assert!(ids("shop").is_empty(), "there is no such realm");
     fs::write(place.path().join("plans/a/one.yaml"), plan("a/two")).unwrap();
-    reload.take(source.read().unwrap()).unwrap();
+    assert!(reload.take(source.read().unwrap()).taken);
     assert_eq!(ids("default"), ["a/two"]);
     assert_eq!(ids("acme"), ["a/stored", "a/two"]);
     assembled.stopper().stop().await;

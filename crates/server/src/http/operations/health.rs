@@ -44,7 +44,7 @@ pub(crate) async fn livez(
 }
 
 /// `GET /readyz`: work can be taken. With `?verbose`, who reads in all realms learns whether what
-/// the files say is served: they are every realm's.
+/// the files say is served, and what of it is not: they are every realm's.
 pub(crate) async fn readyz(
     State(doors): State<Shared>,
     visitor: Option<Extension<Visitor>>,
@@ -52,9 +52,11 @@ pub(crate) async fn readyz(
 ) -> Result<Json<Health>> {
     let reads_all = |visitor: &Extension<Visitor>| visitor.is_everywhere(&READERS);
     let is_told = asks_for_more(&uri) && visitor.as_ref().is_some_and(reads_all);
-    let reload_refused = is_told.then(|| doors.reloads.is_broken());
+    let unserved = is_told.then(|| doors.reloads.unserved());
+    let reload_refused = unserved.as_ref().map(|unserved| !unserved.is_empty());
+    let reload_refused_of = unserved.unwrap_or_default();
     match doors.engine.healthy() {
-        Ok(()) => Ok(Json(Health { reload_refused, ..is("ready") })),
+        Ok(()) => Ok(Json(Health { reload_refused, reload_refused_of, ..is("ready") })),
         // Whatever the reason, a load balancer must hear 503.
         Err(refusal) => Err(Failure::with_status(StatusCode::SERVICE_UNAVAILABLE, refusal)),
     }
@@ -66,7 +68,12 @@ pub(crate) async fn health() -> Json<Health> {
 }
 
 fn is(status: &str) -> Health {
-    Health { status: status.to_owned(), instance: None, reload_refused: None }
+    Health {
+        status: status.to_owned(),
+        instance: None,
+        reload_refused: None,
+        reload_refused_of: Vec::new(),
+    }
 }
 
 /// `GET /metrics`: what is counted over all realms, with names in them, is for who reads in all of

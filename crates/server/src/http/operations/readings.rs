@@ -97,7 +97,7 @@ impl Reading {
             sessions: engine.sessions().open(caller).await.ok(),
             answers: doors.answers.given(),
             reloads: doors.reloads.counts(),
-            reload_refused: doors.reloads.is_broken(),
+            reload_refused: !doors.reloads.unserved().is_empty(),
             pushes: doors.push.as_ref().map(|push| PushReading {
                 outcomes: push.counts.counts(),
                 live: push.counts.live(),

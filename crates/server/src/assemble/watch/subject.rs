@@ -1,0 +1,104 @@
+//! Files that are read again together: when that is due, and what is said of what became of them.
+
+use super::look::Look;
+use crate::assemble::reload::Outcome;
+use crate::counted::{Portion, Reloads};
+use kernel::definition::plan::mistake::Mistake;
+use std::collections::BTreeMap;
+
+/// What is wrong is checked again after so many looks: it may be mended where no one looks, such
+/// as at another server whose tools are wanted.
+const AGAIN_LOOKS: u32 = 8;
+/// So many files are named in a log line.
+pub(super) const NAMES_MAX: usize = 8;
+
+/// Why files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// They are not those that were read last.
+    Changed,
+    /// They are, and something was wrong with them.
+    Again,
+}
+
+/// Files that are read again together.
+#[derive(Debug, Default)]
+pub(super) struct Subject {
+    /// What the last look saw.
+    last: Look,
+    /// What was there when it was read last; nothing before the first time.
+    tried: Option<Look>,
+    /// What is wrong with what was read last, as it was reported.
+    wrong: BTreeMap<Portion, Vec<String>>,
+    /// Looks since then.
+    looks: u32,
+}
+
+impl Subject {
+    /// Whether files that look so now are to be read, and why. Those that still change are not.
+    pub(super) fn due(&mut self, now: Look) -> Option<Due> {
+        let is_quiet = self.last.same(&now);
+        let is_known = self.tried.as_ref().is_some_and(|tried| tried.same(&now));
+        self.last = now;
+        self.looks += 1;
+        let is_due_again = !self.wrong.is_empty() && self.looks >= AGAIN_LOOKS;
+        if !is_quiet || (is_known && !is_due_again) {
+            return None;
+        }
+        (self.tried, self.looks) = (Some(self.last.clone()), 0);
+        Some(if is_known { Due::Again } else { Due::Changed })
+    }
+
+    /// Logs and counts what became of them. What was said already is not said again.
+    pub(super) fn tell(&mut self, outcome: Outcome, due: Due, reloads: &Reloads) {
+        let Outcome { taken, changed, warnings, refused } = outcome;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        if taken {
+            reloads.take();
+            tracing::info!("reloaded: {}", listed(&changed));
+        } else if refused.is_empty() && !self.wrong.is_empty() {
+            tracing::info!("mended: the files say again what is served");
+        }
+        let before = std::mem::take(&mut self.wrong);
+        for (portion, mistakes) in refused {
+            let errors = mistakes.iter().filter(|mistake| mistake.is_error());
+            let wrong: Vec<String> = errors.map(Mistake::to_string).collect();
+            let is_known = due == Due::Again && before.get(&portion) == Some(&wrong);
+            if !is_known {
+                reloads.refuse();
+                for mistake in &wrong {
+                    tracing::error!("{mistake}");
+                }
+                tracing::error!("{}", kept(&portion));
+            }
+            self.wrong.insert(portion, wrong);
+        }
+    }
+
+    /// What is wrong.
+    pub(super) fn wrong(&self) -> impl Iterator<Item = &Portion> {
+        self.wrong.keys()
+    }
+}
+
+/// What stays where this portion is wrong.
+fn kept(portion: &Portion) -> String {
+    match portion {
+        Portion::Policies => "not reloaded: the policies that were in force stay".to_owned(),
+        Portion::Principals => "not reloaded: the principals that were known stay".to_owned(),
+        Portion::Files => "not reloaded: what was served before stays".to_owned(),
+    }
+}
+
+/// The names of files for one line.
+pub(super) fn listed(names: &[String]) -> String {
+    match names.len() {
+        0 => "the project's files".to_owned(),
+        count if count > NAMES_MAX => {
+            format!("{} and {} more", names[..NAMES_MAX].join(", "), count - NAMES_MAX)
+        }
+        _ => names.join(", "),
+    }
+}
