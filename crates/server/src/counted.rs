@@ -2,6 +2,7 @@
 //! changed while they were served, and what webhooks took.
 
 use axum::http::StatusCode;
+use kernel::values::ids::RealmId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,8 @@ pub(crate) enum Portion {
     Principals,
     /// Plans, agents, pipelines and rules.
     Files,
+    /// What is served in this realm, where its own files are wrong.
+    Realm(RealmId),
 }
 
 impl fmt::Display for Portion {
@@ -53,6 +56,7 @@ impl fmt::Display for Portion {
             Portion::Policies => f.write_str("policies"),
             Portion::Principals => f.write_str("principals"),
             Portion::Files => f.write_str("files"),
+            Portion::Realm(realm) => write!(f, "realms/{realm}"),
         }
     }
 }
@@ -154,8 +158,9 @@ mod tests {
         reloads.take();
         reloads.refuse();
         assert_eq!(reloads.counts(), [("taken", 1), ("refused", 1)]);
-        reloads.set_unserved([Portion::Files, Portion::Policies].into());
-        assert_eq!(reloads.unserved(), ["policies", "files"]);
+        let acme = Portion::Realm("acme".into());
+        reloads.set_unserved([Portion::Files, acme, Portion::Policies].into());
+        assert_eq!(reloads.unserved(), ["policies", "files", "realms/acme"]);
         reloads.set_unserved(BTreeSet::new());
         assert!(reloads.unserved().is_empty());
     }

@@ -20,6 +20,7 @@ use kernel::identity::principal::Principal;
 use kernel::limits::Limits;
 use kernel::values::ids::{PipelineName, PlanId, RealmId};
 use llms::config::ModelConfig;
+use realms::OwnFiles;
 use single::{clients, policies, principals, properties};
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,7 +110,10 @@ impl Project {
     pub fn load(folder: &Path, mut config: Config) -> Result<Self, ProjectError> {
         properties(folder, &mut config)?;
         let policies = policies(folder)?;
-        let mut project = Self::load_definitions(folder, config)?;
+        let (mut project, wrong) = Self::load_definitions(folder, config)?;
+        if let Some(error) = wrong.into_values().next() {
+            return Err(error);
+        }
         let (principals, warnings) = principals(folder, &project.config, policies.as_ref())?;
         project.config.warnings.extend(warnings);
         Ok(Self { principals, policies, clients: clients(folder)?, ..project })
@@ -122,7 +126,8 @@ impl Project {
         let plans = kept(loader.load(&PLANS), &mut mistakes);
         let agents = kept(loader.load(&AGENTS), &mut mistakes);
         let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
-        let of_realms = kept(realms::load(folder, loader.bytes_max), &mut mistakes);
+        let of_realms = realms::load(folder, loader.bytes_max).and_then(OwnFiles::all);
+        let of_realms = kept(of_realms, &mut mistakes);
         let policies = kept(policies(folder), &mut mistakes);
         kept(properties(folder, &mut config), &mut mistakes);
         let principals = principals(folder, &config, policies.as_ref());
@@ -134,22 +139,23 @@ impl Project {
         (Self { of_realms, principals, clients, ..read }, mistakes)
     }
 
-    /// The project's plans, agents and pipelines alone, with these settings.
-    pub fn load_definitions(folder: &Path, config: Config) -> Result<Self, ProjectError> {
+    /// The project's plans, agents and pipelines alone, with these settings. Where the own files of
+    /// a realm cannot be read, it has none here, and the error is beside the project.
+    pub fn load_definitions(
+        folder: &Path,
+        config: Config,
+    ) -> Result<(Self, BTreeMap<RealmId, ProjectError>), ProjectError> {
         if !folder.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotFound, "there is no such folder");
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         let loader = Loader::new(folder, config.limits.plan_bytes_max);
-        Ok(Self {
-            plans: loader.load(&PLANS)?,
-            agents: loader.load(&AGENTS)?,
-            pipelines: loader.load(&PIPELINES)?,
-            of_realms: realms::load(folder, loader.bytes_max)?,
-            folder: folder.to_owned(),
-            config,
-            ..Self::default()
-        })
+        let (plans, agents) = (loader.load(&PLANS)?, loader.load(&AGENTS)?);
+        let pipelines = loader.load(&PIPELINES)?;
+        let OwnFiles { read: of_realms, wrong } = realms::load(folder, loader.bytes_max)?;
+        let folder = folder.to_owned();
+        let read = Self { config, plans, agents, pipelines, of_realms, folder, ..Self::default() };
+        Ok((read, wrong))
     }
 
     /// What is said of the built-in tools.

@@ -36,6 +36,11 @@ impl RealmFiles {
         own.is_some_and(|own| file.is_some_and(|file| own.has(file)))
     }
 
+    /// The realm that this file is of alone.
+    pub fn owner(&self, file: Option<&str>) -> Option<&RealmId> {
+        self.own.keys().find(|realm| self.is_own(realm, file))
+    }
+
     /// Warnings of files whose realms are not there.
     pub fn strangers(&self, realms: &Realms) -> Vec<Mistake> {
         let strange = self.own.keys().filter(|name| !realms.0.contains_key(*name));
@@ -67,15 +72,30 @@ pub fn unfit(file: &str, pipeline: &Pipeline) -> Vec<Mistake> {
     found.into_iter().map(filed).collect()
 }
 
-/// The files of single realms; none where there is no folder for them.
-pub(super) fn load(
-    folder: &Path,
-    bytes_max: usize,
-) -> Result<BTreeMap<RealmId, ProjectFiles>, ProjectError> {
+/// The files of single realms, and what is wrong with those of others.
+#[derive(Debug, Default)]
+pub(super) struct OwnFiles {
+    /// The files of realms that could be read.
+    pub(super) read: BTreeMap<RealmId, ProjectFiles>,
+    /// Why those of others could not.
+    pub(super) wrong: BTreeMap<RealmId, ProjectError>,
+}
+
+impl OwnFiles {
+    /// The files of all realms, or what is wrong with those of the first one.
+    pub(super) fn all(self) -> Result<BTreeMap<RealmId, ProjectFiles>, ProjectError> {
+        let Self { read, wrong } = self;
+        wrong.into_values().next().map_or(Ok(read), Err)
+    }
+}
+
+/// The files of single realms; none where there is no folder for them. What is wrong with those of
+/// one realm says nothing about those of another.
+pub(super) fn load(folder: &Path, bytes_max: usize) -> Result<OwnFiles, ProjectError> {
     let root = folder.join(REALMS_FOLDER);
-    let mut realms = BTreeMap::new();
+    let mut found = OwnFiles::default();
     if !root.is_dir() {
-        return Ok(realms);
+        return Ok(found);
     }
     for path in children(&root)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -90,18 +110,29 @@ pub(super) fn load(
         if let Err(bad) = check_realm(&name) {
             return Err(mistake(shown, bad.to_string(), "rename the folder, or move it elsewhere"));
         }
-        check_folder(&path, &shown)?;
         let below = Path::new(REALMS_FOLDER).join(&name);
         let loader = Loader { folder, below: &below, bytes_max };
-        let files = ProjectFiles {
-            agents: loader.load(&AGENTS)?,
-            plans: loader.load(&PLANS)?,
-            pipelines: loader.load(&PIPELINES)?,
-            ..ProjectFiles::default()
-        };
-        realms.insert(RealmId::from(name.as_str()), files);
+        let realm = RealmId::from(name.as_str());
+        match check_folder(&path, &shown).and_then(|()| files_of(&loader)) {
+            Ok(files) => {
+                found.read.insert(realm, files);
+            }
+            Err(error) => {
+                found.wrong.insert(realm, error);
+            }
+        }
     }
-    Ok(realms)
+    Ok(found)
+}
+
+/// The files of one realm.
+fn files_of(loader: &Loader<'_>) -> Result<ProjectFiles, ProjectError> {
+    Ok(ProjectFiles {
+        agents: loader.load(&AGENTS)?,
+        plans: loader.load(&PLANS)?,
+        pipelines: loader.load(&PIPELINES)?,
+        ..ProjectFiles::default()
+    })
 }
 
 /// What is where we do not look would be missed in silence.

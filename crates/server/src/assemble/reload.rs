@@ -1,6 +1,7 @@
 //! What of a project can change while it is served: agents, plans, pipelines and the models that
 //! these name. Everything is read and checked before anything changes; then it comes in together,
-//! or what was served before stays. Runs that began keep what they pin.
+//! or what was served before stays. A realm whose own files are wrong keeps what it had, and keeps
+//! nothing from others. Runs that began keep what they pin.
 
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
@@ -8,11 +9,12 @@ use crate::assemble::{AssembleError, opened};
 use crate::counted::Portion;
 use crate::realms::files::{ServedFiles, check};
 use crate::realms::keeper::RealmKeeper;
-use engine::{Engine, Models};
+use engine::{Engine, Filed, Models};
 use identity::Identity;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::realm::Realms;
 use kernel::values::ids::{AgentName, PipelineName, RealmId};
 use llms::config::{ModelConfig, ModelKind};
 use project::agents;
@@ -120,6 +122,23 @@ pub(crate) struct Reload {
     given: Vec<String>,
     /// The ports of pipelines that are open: all that there were at the start.
     open: BTreeSet<Port>,
+    /// Realms that kept what they had when the files of all realms changed.
+    behind: BTreeSet<RealmId>,
+}
+
+/// What is wrong with the own files of realms.
+pub(crate) type OwnMistakes = BTreeMap<RealmId, Vec<Mistake>>;
+
+/// What a check of files found.
+struct Found {
+    /// The names of all models.
+    names: Vec<String>,
+    models: Option<Models>,
+    /// What the files bring to the realm that every server has, with warnings.
+    here: Option<(Filed, Vec<Mistake>)>,
+    /// What is wrong with the files of all realms.
+    wrong: Vec<Mistake>,
+    of_realms: OwnMistakes,
 }
 
 /// A pipeline and the port that it wants for itself.
@@ -133,7 +152,8 @@ impl Reload {
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
         let (identity, served) = (keeper.identity.clone(), keeper.files.clone());
-        Self { engine, identity, served, realm, taken, given, open }
+        let behind = BTreeSet::new();
+        Self { engine, identity, served, realm, taken, given, open, behind }
     }
 
     /// What is served now.
@@ -141,44 +161,82 @@ impl Reload {
         &self.taken
     }
 
-    /// Serves this from now on: all of it, or nothing of it.
-    pub(crate) fn take(&mut self, parts: Parts) -> Outcome {
-        let mut outcome = Outcome::default();
-        if parts != self.taken {
-            let taken = self.take_whole(parts);
-            outcome.add(Portion::Files, taken);
+    /// Serves this from now on: what is every realm's all of it, or nothing of it. A realm whose own
+    /// files are wrong, or could not be read, keeps all that is served there.
+    pub(crate) fn take(&mut self, mut parts: Parts, unread: OwnMistakes) -> Outcome {
+        // What could be read is checked beside what stays.
+        self.keep_own(&mut parts, unread.keys());
+        if unread.is_empty() && self.behind.is_empty() && parts == self.taken {
+            return Outcome::default();
         }
-        outcome
-    }
-
-    /// The same of what changed; all mistakes where it is not taken.
-    fn take_whole(&mut self, parts: Parts) -> Result<Outcome, Vec<Mistake>> {
-        let configured = parts.models.iter().map(|config| config.name.clone());
-        let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
-        let mut wrong = misplaced(&parts.readable, Some(&names));
-        wrong.extend(misplaced_own(&parts.files, Some(&names), self.engine.limits()));
         let realms = self.identity.directory().realms.clone();
-        wrong.extend(check(&self.engine, &realms, &parts.files));
-        let models = self.models(&parts);
-        let here = parts.files.of(&self.realm);
-        let read = self.engine.catalog().read_files(&self.realm, &here);
-        let (models, (files, mut warnings)) = match (models, read) {
-            (Ok(models), Ok(read)) if wrong.is_empty() => (models, read),
-            (models, read) => {
-                let mistakes = models.err().into_iter().chain(read.err());
-                return Err(mistakes.flatten().chain(wrong).collect());
-            }
+        let Found { names, models, here, wrong, of_realms } = self.found(&parts, &realms, unread);
+        let kept: BTreeSet<RealmId> = of_realms.keys().cloned().collect();
+        let refused = of_realms.into_iter();
+        let refused = refused.map(|(realm, mistakes)| (Portion::Realm(realm), mistakes)).collect();
+        let mut outcome = Outcome { refused, ..Outcome::default() };
+        let Some(models) = models.filter(|_| wrong.is_empty()) else {
+            outcome.refused.insert(0, (Portion::Files, wrong));
+            return outcome;
         };
+        self.keep_own(&mut parts, kept.iter());
+        let is_behind = self.behind.iter().any(|realm| !kept.contains(realm));
+        if parts == self.taken && !is_behind {
+            return outcome;
+        }
         // Models come before who names them.
         self.engine.catalog().replace_models(models);
-        self.engine.catalog().set_files(&self.realm, files);
-        warnings.extend(self.served.replace(&self.engine, &realms, &parts.files));
+        let mut warnings = Vec::new();
+        if let Some((files, found)) = here.filter(|_| !kept.contains(&self.realm)) {
+            self.engine.catalog().set_files(&self.realm, files);
+            warnings.extend(found);
+        }
+        warnings.extend(self.served.replace(&self.engine, &realms, &parts.files, &kept));
         warnings.extend(parts.files.strangers(&realms));
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
-        let changed = parts.names_beside(&self.taken);
-        self.taken = parts;
-        Ok(Outcome { taken: true, changed, warnings, ..Outcome::default() })
+        (outcome.taken, outcome.warnings) = (true, warnings);
+        outcome.changed = parts.names_beside(&self.taken);
+        let all_changed = parts.files.all != self.taken.files.all;
+        let mut behind = kept;
+        behind.retain(|realm| all_changed || self.behind.contains(realm));
+        (self.behind, self.taken) = (behind, parts);
+        outcome
+    }
+
+    /// Puts the own files of these realms that are served into the place of those that are there.
+    fn keep_own<'r>(&self, parts: &mut Parts, realms: impl Iterator<Item = &'r RealmId>) {
+        for realm in realms {
+            match self.taken.files.own.get(realm) {
+                Some(own) => parts.files.own.insert(realm.clone(), own.clone()),
+                None => parts.files.own.remove(realm),
+            };
+            if *realm == self.realm {
+                let here = parts.files.of(realm);
+                parts.readable = readable(&here.pipelines, self.engine.limits());
+            }
+        }
+    }
+
+    /// Reads and checks all of it, and tells what is wrong with one realm's own files from all else.
+    fn found(&self, parts: &Parts, realms: &Realms, unread: OwnMistakes) -> Found {
+        let configured = parts.models.iter().map(|config| config.name.clone());
+        let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
+        let mut all = misplaced(&parts.readable, Some(&names));
+        all.extend(misplaced_own(&parts.files, Some(&names), self.engine.limits()));
+        all.extend(check(&self.engine, realms, &parts.files));
+        let models = self.models(parts).map_err(|mistakes| all.extend(mistakes)).ok();
+        let here = parts.files.of(&self.realm);
+        let here = self.engine.catalog().read_files(&self.realm, &here);
+        let here = here.map_err(|mistakes| all.extend(mistakes)).ok();
+        let (mut wrong, mut of_realms) = (Vec::new(), unread);
+        for mistake in all.into_iter().filter(Mistake::is_error) {
+            match parts.files.owner(mistake.file.as_deref()) {
+                Some(realm) => of_realms.entry(realm.clone()).or_default().push(mistake),
+                None => wrong.push(mistake),
+            }
+        }
+        Found { names, models, here, wrong, of_realms }
     }
 
     /// The models that are served, with those that changed opened again. The others stay as they

@@ -6,7 +6,7 @@ mod look;
 mod subject;
 
 use crate::assemble::Assembled;
-use crate::assemble::reload::{Outcome, Parts, Reload};
+use crate::assemble::reload::{Outcome, OwnMistakes, Parts, Reload};
 use crate::assemble::rights::{Rights, RightsRead, RightsReload};
 use crate::counted::{Portion, Reloads};
 use crate::gateway::{Gateway, Lookup, TakenUpstreams};
@@ -164,15 +164,18 @@ impl Watch {
 }
 
 impl Source {
-    /// What the files say now of plans, agents and pipelines.
-    fn read(&self) -> Result<Parts, Vec<Mistake>> {
+    /// What the files say now of plans, agents and pipelines, and why the own files of realms
+    /// cannot be read.
+    fn read(&self) -> Result<(Parts, OwnMistakes), Vec<Mistake>> {
         let told = |error| mistakes_of(error, &self.folder);
         let config = self.config.clone();
-        let mut project = Project::load_definitions(&self.folder, config).map_err(told)?;
+        let read = Project::load_definitions(&self.folder, config).map_err(told)?;
+        let (mut project, wrong) = read;
         for path in &self.pipelines {
             project.add_pipeline(path).map_err(told)?;
         }
-        Parts::of(&project, self.variables.as_ref())
+        let parts = Parts::of(&project, self.variables.as_ref())?;
+        Ok((parts, wrong.into_iter().map(|(realm, error)| (realm, told(error))).collect()))
     }
 
     /// What they say now of who may do what.
@@ -221,7 +224,7 @@ impl Watcher {
             && let Some(due) = self.files.due(files)
         {
             let outcome = match self.source.read() {
-                Ok(parts) => self.reload.take(parts),
+                Ok((parts, unread)) => self.reload.take(parts, unread),
                 Err(wrong) => {
                     Outcome { refused: vec![(Portion::Files, wrong)], ..Outcome::default() }
                 }

@@ -11,6 +11,7 @@ use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
 use project::folder::RealmFiles;
 use project::realm::default_realm;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The names of these realms.
@@ -33,12 +34,14 @@ impl ServedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves these from now on, to all these realms. Gives warnings of files that are left out.
+    /// Serves these from now on, to all these realms but those that keep what they have. Gives
+    /// warnings of files that are left out.
     pub(crate) fn replace(
         &self,
         engine: &Engine,
         realms: &Realms,
         files: &RealmFiles,
+        kept: &BTreeSet<RealmId>,
     ) -> Vec<Mistake> {
         let mut held = self.held();
         *held = files.clone();
@@ -46,7 +49,7 @@ impl ServedFiles {
             let (warnings, wrong) = take(engine, realm, files);
             warnings.into_iter().chain(wrong.into_iter().map(left_out))
         };
-        names(realms).flat_map(told).collect()
+        names(realms).filter(|realm| !kept.contains(*realm)).flat_map(told).collect()
     }
 
     /// Gives a realm that was made just now what the files bring and what is stored for it: a realm

@@ -299,8 +299,8 @@ pub struct Health {
     /// to who reads in all realms.
     #[serde(rename = "reloadRefused", default, skip_serializing_if = "Option::is_none")]
     pub reload_refused: Option<bool>,
-    /// What of it is not served: `policies`, `principals`, or `files` for plans, agents, pipelines
-    /// and rules.
+    /// What of it is not served: `policies`, `principals`, `files` for plans, agents, pipelines and
+    /// rules, or `realms/<name>` for the files of one realm.
     #[serde(rename = "reloadRefusedOf", default, skip_serializing_if = "Vec::is_empty")]
     pub reload_refused_of: Vec<String>,
 }

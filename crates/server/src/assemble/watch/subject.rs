@@ -89,6 +89,9 @@ fn kept(portion: &Portion) -> String {
         Portion::Policies => "not reloaded: the policies that were in force stay".to_owned(),
         Portion::Principals => "not reloaded: the principals that were known stay".to_owned(),
         Portion::Files => "not reloaded: what was served before stays".to_owned(),
+        Portion::Realm(realm) => {
+            format!("not reloaded in the realm `{realm}`: what was served there before stays")
+        }
     }
 }
 

@@ -225,13 +225,86 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     let stored = json!({"planId": "a/stored", "steps": [step]});
     catalog.register_plan(&Caller::new("acme", "ann"), stored, None).await.unwrap();
 
-    assert!(reload.take(source.read().unwrap()).taken);
+    let (parts, unread) = source.read().unwrap();
+    assert!(reload.take(parts, unread).taken);
     assert_eq!(ids("default"), ["a/one"]);
     assert_eq!(ids("acme"), ["a/one", "a/stored"]);
     assert!(ids("shop").is_empty(), "there is no such realm");
     fs::write(place.path().join("plans/a/one.yaml"), plan("a/two")).unwrap();
-    assert!(reload.take(source.read().unwrap()).taken);
+    let (parts, unread) = source.read().unwrap();
+    assert!(reload.take(parts, unread).taken);
     assert_eq!(ids("default"), ["a/two"]);
     assert_eq!(ids("acme"), ["a/stored", "a/two"]);
+    assembled.stopper().stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistake_of_one_realm_keeps_nothing_from_the_others() {
+    let plan = |id: &str| {
+        format!("planId: {id}\nsteps: [{{id: end, type: final_response, message: x}}]\n")
+    };
+    let broken = |id: &str| plan(id).replace("final_response", "final_respons");
+    let place = folder(&[]);
+    let says = |file: &str, text: &str| {
+        let path = place.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let settings = "[realms.acme]\nmax_find_limit = 9\n[realms.beta]\nmax_find_limit = 9\n";
+    let config = Config::parse("waypost.toml", settings).unwrap();
+    let source = Source {
+        folder: place.path().to_owned(),
+        config: config.clone(),
+        pipelines: Vec::new(),
+        variables: Arc::new(|_: &str| None),
+    };
+    let data = tempfile::tempdir().unwrap();
+    let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
+    let (engine, keeper) = (assembled.engine.clone(), &assembled.doors.realms);
+    let mut reload = Reload::new(engine, keeper, Parts::default());
+    let mut take = || {
+        let (parts, unread) = source.read().unwrap();
+        let outcome = reload.take(parts, unread);
+        (outcome.taken, refused(outcome))
+    };
+    let catalog = assembled.engine.catalog();
+    let ids = |realm: &str| -> String {
+        let plans = catalog.plans(&Caller::new(realm, "ann"));
+        plans.iter().map(|plan| plan.id.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let all = || [ids("default"), ids("acme"), ids("beta")];
+    says("plans/a/one.yaml", &plan("a/one"));
+    says("realms/acme/plans/a/own.yaml", &plan("a/acme"));
+    says("realms/beta/plans/a/own.yaml", &plan("a/beta"));
+    assert_eq!(take(), (true, Vec::new()));
+    assert_eq!(all(), ["a/one", "a/acme a/one", "a/beta a/one"]);
+
+    says("plans/a/one.yaml", &plan("a/two"));
+    says("realms/acme/plans/a/own.yaml", &broken("a/acme"));
+    says("realms/beta/plans/a/own.yaml", &plan("a/other"));
+    let (taken, wrong) = take();
+    assert!(taken && wrong.len() == 1 && wrong[0].0 == "realms/acme", "{wrong:?}");
+    assert!(wrong[0].1[0].starts_with("realms/acme/plans/a/own.yaml:"), "{wrong:?}");
+    assert_eq!(all(), ["a/two", "a/acme a/one", "a/other a/two"]);
+    let (taken, wrong) = take();
+    assert!(!taken && wrong.len() == 1, "there is nothing to take: {wrong:?}");
+
+    // It has what all have once its own files are as they were.
+    says("realms/acme/plans/a/own.yaml", &plan("a/acme"));
+    assert_eq!(take(), (true, Vec::new()));
+    assert_eq!(all(), ["a/two", "a/acme a/two", "a/other a/two"]);
+
+    // The same holds where they cannot be read, and the other way round nothing is taken.
+    says("realms/acme/lost.yaml", "x");
+    says("realms/beta/plans/a/own.yaml", &plan("a/last"));
+    let (taken, wrong) = take();
+    assert!(taken && wrong.len() == 1 && wrong[0].0 == "realms/acme", "{wrong:?}");
+    assert_eq!(all(), ["a/two", "a/acme a/two", "a/last a/two"]);
+    says("plans/a/one.yaml", &broken("a/one"));
+    says("realms/beta/plans/a/own.yaml", &plan("a/beta"));
+    let (taken, wrong) = take();
+    let portions: Vec<&str> = wrong.iter().map(|(portion, _)| portion.as_str()).collect();
+    assert!(!taken && portions == ["files", "realms/acme"], "{wrong:?}");
+    assert_eq!(all(), ["a/two", "a/acme a/two", "a/last a/two"]);
     assembled.stopper().stop().await;
 }
