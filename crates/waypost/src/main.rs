@@ -17,6 +17,7 @@ mod asking;
 mod threads;
 mod completing;
 mod plans;
+mod policies;
 mod served;
 mod assembly;
 mod examples;

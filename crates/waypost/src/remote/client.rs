@@ -218,6 +218,18 @@ impl Client {
         Err(Failure::new(Exit::Upstream, "not_waypost", what).hint("see `--server`"))
     }
 
+    /// How the server is, as far as it tells us; the admin key goes with it where there is no other.
+    pub(crate) async fn health(&self, admin_key: Option<String>) -> Result<Health> {
+        let mut url = self.at_root("readyz");
+        url.set_query(Some("verbose"));
+        let builder = self.http.get(url).timeout(ANSWER_LIMIT);
+        let builder = match admin_key {
+            Some(key) if self.key.is_none() => self.placed(builder).bearer_auth(key),
+            _ => self.identified(builder),
+        };
+        read(&self.answer(builder).await?)
+    }
+
     /// Which server it is, by what it answers to this challenge.
     pub(crate) async fn instance(&self, challenge: &str) -> Result<Instance> {
         let builder = self.http.get(self.at_root("livez")).header(CHALLENGE, challenge);

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use testkit::damage::make_unreadable;
+use testkit::harness::wait_for;
 
 /// The levels by check.
 fn level<'a>(report: &'a Value, name: &str) -> &'a str {
@@ -52,6 +54,27 @@ fn what_is_wrong_is_told_and_ends_with_8() {
     write(folder.path(), &[("data", "a file")]);
     let report = waypost(folder.path(), &["--json", "doctor", "--data", "data"]).code(8).json();
     assert_eq!(level(&report, "data"), "fail");
+}
+
+#[test]
+fn policies_are_checked_and_a_change_that_is_not_served_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let allow = "permit (principal, action, resource);\n";
+    write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n"), ("policies/a.cedar", allow)]);
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(0).json();
+    assert_eq!(level(&report, "policies"), "ok", "{report}");
+    let _server = Server::of_project(folder.path());
+    let report = waypost(folder.path(), &["--json", "doctor"]).code(0).json();
+    assert_eq!((level(&report, "policies"), level(&report, "reload")), ("ok", "absent"));
+
+    write(folder.path(), &[("policies/a.cedar", "permit (principal, actions, resource);\n")]);
+    let limit = Duration::from_secs(120);
+    let report = wait_for("doctor to tell of a change that is not served", limit, || {
+        let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
+        (level(&report, "reload") == "warn").then_some(report)
+    });
+    assert_eq!(level(&report, "policies"), "fail", "{report}");
+    assert!(report.to_string().contains("therefore not served: policies"), "{report}");
 }
 
 #[test]

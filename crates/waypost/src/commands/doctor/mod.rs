@@ -5,6 +5,7 @@ mod finding;
 mod disk;
 mod surroundings;
 mod access;
+mod rights;
 mod upstreams;
 mod sinks;
 mod sessions;
@@ -65,6 +66,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     findings.push(server.finding);
     if let Some(client) = &server.client {
         findings.extend(access::look(client, context).await);
+        findings.extend(rights::reload(client, context).await);
     }
     findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
     findings.extend(sinks::look(&folder, &data, context, server.client.as_ref()).await);
@@ -77,7 +79,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     tell(context, &findings)
 }
 
-/// The settings and the plans; where the settings are wrong, the rest is checked with defaults.
+/// The settings, the plans and the policies; where the settings are wrong, the rest is checked with defaults.
 fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
     let (config, finding) = match Settings::load(Some(folder), environment) {
         Ok(settings) => {
@@ -96,6 +98,7 @@ fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
     // Wrong settings are reported once.
     if findings.iter().all(|finding| finding.level != Level::Fail) {
         findings.push(plans(folder, environment));
+        findings.extend(rights::policies(folder, &config));
     }
     (findings, config)
 }

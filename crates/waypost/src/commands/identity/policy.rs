@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
+use crate::policies::check;
 use crate::terminal::output::counted;
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
@@ -140,13 +141,7 @@ fn show(context: &Context, policies: &Policies) -> Result<Exit> {
 }
 
 fn validate(context: &Context, read: &Read) -> Result<Exit> {
-    let mistakes = match Policies::read(read.files.texts()) {
-        Ok((policies, mut warnings)) => {
-            warnings.extend(policies.warnings(read.tools.iter().map(AsRef::as_ref)));
-            warnings
-        }
-        Err(mistakes) => mistakes,
-    };
+    let mistakes = check(&read.files, &read.tools);
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let output = context.output;
     output.either(&json!({"valid": errors == 0, "mistakes": mistakes}), || {
