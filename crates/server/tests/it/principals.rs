@@ -11,6 +11,7 @@ use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
 use project::config::Config;
 use project::folder::Project;
+use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
 use server::{Extra, Setup};
 use std::sync::Arc;
@@ -267,7 +268,20 @@ async fn a_request_chooses_among_the_realms_that_exist_and_may_be_entered() {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_role_that_let_its_reader_see_it() {
-    let house = knowing_ann().await;
+    ends_with_its_role(knowing_ann().await).await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_role_also_where_a_policy_reads_the_time() {
+    let text = "forbid (principal, action == Action::\"run\", resource)\n\
+                when { context.now < datetime(\"2000-01-01\") };";
+    let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+    let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
+    let project = Project { policies: Some(policies), ..project("") };
+    ends_with_its_role(House::build(project, Some(ADMIN)).await).await;
+}
+
+async fn ends_with_its_role(house: House) {
     let viewer = json!({"realms": {"default": ["viewer"]}});
     assert_eq!(put(&house, ADMIN, "bob", viewer).await.0, 201);
     let key = Key::created(&house, ADMIN, json!({"name": "laptop", "of": "bob"})).await;

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use engine::ListVersion;
-use futures::future::{Either, pending, ready, select};
+use futures::future::{BoxFuture, Either, pending, ready, select};
 use futures::{Stream, StreamExt, stream};
 use kernel::tool::call::Caller;
 use serde::Serialize;
@@ -90,7 +90,8 @@ pub(crate) fn pieces<S: Source>(
     permit: StreamPlace,
 ) -> impl Stream<Item = Piece<S::Event>> + Send + 'static {
     let closing = doors.closing();
-    let tail = Tail { doors, source, stage: Stage::Begun, closing, _permit: permit };
+    let (stage, heartbeat) = (Stage::Begun, None);
+    let tail = Tail { doors, source, stage, closing, heartbeat, _permit: permit };
     stream::unfold(tail, |mut tail| async move {
         let piece = tail.next().await?;
         Some((piece, tail))
@@ -115,12 +116,16 @@ struct Tail<S> {
     source: S,
     stage: Stage,
     closing: Closing,
+    /// Ends when the client must hear that we are still here; none before the first wait for the
+    /// next piece. Not every wait ends with a piece.
+    heartbeat: Option<BoxFuture<'static, ()>>,
     _permit: StreamPlace,
 }
 
 impl<S: Source> Tail<S> {
     /// The next piece, or none after the last one.
     async fn next(&mut self) -> Option<Piece<S::Event>> {
+        self.heartbeat = None;
         match self.tell().await {
             Ok(piece) => piece,
             Err(failure) => {
@@ -166,27 +171,32 @@ impl<S: Source> Tail<S> {
     }
 
     async fn woken(&mut self, rights: Option<&ListVersion>) -> Woken {
-        let Self { doors, source, closing, .. } = self;
+        let Self { doors, source, closing, heartbeat, .. } = self;
         let doors: &Doors = doors;
         let clock = doors.engine.clock().as_ref();
-        let woken = pin!(engine::timeout(clock, HEARTBEAT_MS, source.woken()));
+        let heartbeat = heartbeat.get_or_insert_with(|| clock.sleep_ms(HEARTBEAT_MS));
+        let woken = pin!(source.woken());
         let closed = pin!(closing.begun());
         let judged = pin!(judged_anew(doors, rights));
-        match select(woken, select(closed, judged)).await {
-            Either::Left((None, _)) => Woken::Heartbeat,
-            Either::Right((Either::Left(_), _)) => Woken::Closing,
+        match select(select(woken, judged), select(closed, heartbeat)).await {
             // Who may not read it any more finds nothing at the next look.
-            Either::Left((Some(()), _)) | Either::Right((Either::Right(_), _)) => Woken::Source,
+            Either::Left(_) => Woken::Source,
+            Either::Right((Either::Left(_), _)) => Woken::Closing,
+            Either::Right((Either::Right(_), _)) => Woken::Heartbeat,
         }
     }
 }
 
 /// Waits until policy may say something else than in this version; for ever where it allows
-/// everything, or reads the time.
+/// everything. Without a version, as where it reads the time, that may be at any moment.
 async fn judged_anew(doors: &Doors, before: Option<&ListVersion>) {
-    let (Some(before), Some(_)) = (before, doors.entrance.base()) else { return pending().await };
+    if doors.entrance.base().is_none() {
+        return pending().await;
+    }
+    let clock = doors.engine.clock();
+    let Some(before) = before else { return clock.sleep_ms(RIGHTS_MS).await };
     while doors.engine.tools().list_version().as_ref() == Some(before) {
-        doors.engine.clock().sleep_ms(RIGHTS_MS).await;
+        clock.sleep_ms(RIGHTS_MS).await;
     }
 }
 
