@@ -12,7 +12,7 @@ use crate::remote::address;
 use crate::remote::client::Client;
 use crate::served::{Data, Kept, sources};
 use clap::Args;
-use server::{AssembleError, Assembled};
+use server::{AssembleError, Assembled, Watch};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -63,6 +63,9 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
     let (project, data) = sources(context, kept)?;
     let keys = Keys::of(&context.environment);
+    let variables = keys.variables(data.path());
+    // The demo's files are in the binary.
+    let watch = context.project.is_some().then(|| Watch::new(&project, Vec::new(), variables));
     let starting = assemble(project, data.path().to_path_buf(), NOWHERE, keys);
     let assembled = tokio::select! {
         assembled = starting => assembled,
@@ -71,6 +74,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     match assembled {
         Ok(assembled) => {
             address::forget(data.path());
+            let _watching = watch.map(|watch| watch.without_definitions().begin(&assembled));
             served(assembled, stop).await;
             drop(data);
             Ok(Exit::Ok)
