@@ -2,6 +2,7 @@
 //! and where the server is.
 
 use crate::environment::place::shown;
+use crate::environment::program::program;
 use crate::environment::{ADMIN_KEY, API_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
@@ -45,6 +46,8 @@ pub(crate) struct Context {
     pub(crate) server: Located,
     /// The realm that the command line names.
     pub(crate) realm: Option<String>,
+    /// What the commands begin with that a user is shown.
+    pub(crate) program: String,
     /// What continues on the server when this command ends, and how to follow and end it.
     continues: Arc<Mutex<Option<String>>>,
 }
@@ -60,7 +63,8 @@ impl Context {
     ) -> Result<Self> {
         let environment = Environment::of(project.as_deref())?;
         let server = named_server(server, &environment);
-        Ok(Self { output, environment, project, server, realm, continues: Arc::default() })
+        let (program, continues) = (program(), Arc::default());
+        Ok(Self { output, environment, project, server, realm, program, continues })
     }
 
     /// Whether the command line or a variable names the server.
@@ -197,8 +201,8 @@ impl Context {
         Failure { hint: self.continuing(), ..failure }
     }
 
-    /// A command of ours, `waypost ..`, so that it reaches the same server, and the same realm
-    /// there, as this one does.
+    /// A command of ours, `waypost ..`, as a shell finds it, so that it reaches the same server,
+    /// and the same realm there, as this one does.
     pub(crate) fn command(&self, command: &str) -> String {
         let Some(rest) = command.strip_prefix("waypost ") else { return command.to_owned() };
         let server = match &self.server.origin {
@@ -206,7 +210,7 @@ impl Context {
             _ => String::new(),
         };
         let realm = self.realm.as_ref().map(|realm| format!("--realm {realm} "));
-        format!("waypost {server}{}{rest}", realm.unwrap_or_default())
+        format!("{} {server}{}{rest}", self.program, realm.unwrap_or_default())
     }
 
     /// The admin key to send to that server, where there is one and no API key overrides it.
@@ -264,8 +268,9 @@ mod tests {
         let environment = Environment::of_test(process, file);
         let server = named_server(flag.map(str::to_owned), &environment);
         let output = Output::new(false);
+        let program = "waypost".to_owned();
         let (project, realm, continues) = (None, None, Arc::default());
-        Context { output, environment, project, server, realm, continues }
+        Context { output, environment, project, server, realm, program, continues }
     }
 
     #[test]
@@ -287,6 +292,8 @@ mod tests {
         assert_eq!(variable.command("waypost inbox ls"), "waypost inbox ls");
         let placed = Context { realm: Some("acme".to_owned()), ..variable };
         assert_eq!(placed.command("waypost inbox ls"), "waypost --realm acme inbox ls");
+        let built = Context { program: "target/debug/waypost".to_owned(), ..placed };
+        assert_eq!(built.command("waypost whoami"), "target/debug/waypost --realm acme whoami");
     }
 
     #[test]

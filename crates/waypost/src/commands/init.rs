@@ -1,5 +1,6 @@
 //! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
 
+use crate::environment::program::{program, shell_word};
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
 use clap::{Args, ValueEnum};
@@ -42,15 +43,6 @@ enum Template {
     Mcp,
 }
 
-/// A path as one word of a shell.
-fn quoted(path: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,@%".contains(c);
-    if !path.is_empty() && path.chars().all(is_plain) && !path.starts_with('-') {
-        return path.to_owned();
-    }
-    format!("'{}'", path.replace('\'', r"'\''"))
-}
-
 /// A file's path in the project, and its text.
 type NewFile = (&'static str, &'static str);
 
@@ -90,18 +82,18 @@ impl Template {
     }
 
     /// What to do with a new project in this folder, one command per line.
-    fn tries(self, place: &Path) -> [String; 2] {
+    fn tries(self, program: &str, place: &Path) -> [String; 2] {
         let place = place.display().to_string();
-        let file = |path: &str| quoted(&format!("{place}/{path}"));
-        let place = quoted(&place);
-        let up = format!("waypost up {place}");
+        let file = |path: &str| shell_word(&format!("{place}/{path}"));
+        let place = shell_word(&place);
+        let up = format!("{program} up {place}");
         match self {
-            Template::Plan => [format!("waypost plan test {place}"), up],
-            Template::Agent => [up, "waypost run 'what is 2 and 3?'".to_owned()],
+            Template::Plan => [format!("{program} plan test {place}"), up],
+            Template::Agent => [up, format!("{program} run 'what is 2 and 3?'")],
             Template::Pipeline => {
-                [format!("waypost pipeline test {}", file("pipelines/failures.yaml")), up]
+                [format!("{program} pipeline test {}", file("pipelines/failures.yaml")), up]
             }
-            Template::Mcp => [format!("waypost mcp test words {place}"), up],
+            Template::Mcp => [format!("{program} mcp test words {place}"), up],
         }
     }
 }
@@ -220,7 +212,8 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
         created.push(dir.join(".gitignore").display().to_string());
     }
     output.data(&json!({"created": created}), &created.join("\n"))?;
-    output.talk(&format!("now try: {}", args.template.tries(dir).join("\n         ")));
+    let tries = args.template.tries(&program(), dir);
+    output.talk(&format!("now try: {}", tries.join("\n         ")));
     Ok(Exit::Ok)
 }
 
@@ -273,11 +266,11 @@ mod tests {
 
     #[test]
     fn a_folder_is_one_word_of_a_shell() {
-        assert_eq!(Template::Plan.tries(Path::new("shop"))[0], "waypost plan test shop");
-        let tries = Template::Pipeline.tries(Path::new("my shop"));
+        let tries = |template: Template, place: &str| template.tries("waypost", Path::new(place));
+        assert_eq!(tries(Template::Plan, "shop")[0], "waypost plan test shop");
+        let tries = tries(Template::Pipeline, "my shop");
         assert_eq!(tries[0], "waypost pipeline test 'my shop/pipelines/failures.yaml'");
         assert_eq!(tries[1], "waypost up 'my shop'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 
     #[test]

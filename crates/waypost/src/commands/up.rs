@@ -215,8 +215,10 @@ pub(crate) async fn run(
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);
-        let tries = demo.then(|| things_to_try(&settings.local_url(address)));
-        resumed(assembled.undone).into_iter().chain(tries).for_each(|told| output.talk(&told));
+        let program = context.program.as_str();
+        let tries = demo.then(|| things_to_try(program, &settings.local_url(address)));
+        let told = resumed(program, assembled.undone).into_iter().chain(tries);
+        told.for_each(|told| output.talk(&told));
     }
     drop(held);
     let shutdown = async move {
@@ -271,12 +273,13 @@ fn invite(
 }
 
 /// What the server before left undone, if anything.
-fn resumed(Undone { running, waiting, paused }: Undone) -> Option<String> {
+fn resumed(program: &str, undone: Undone) -> Option<String> {
+    let Undone { running, waiting, paused } = undone;
     let count = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "run");
     let all = [
         (running, format!("{} resumed", count(running))),
-        (waiting, format!("{waiting} waiting for a person (`waypost inbox`)")),
-        (paused, format!("{paused} paused (`waypost session ls --status paused`)")),
+        (waiting, format!("{waiting} waiting for a person (`{program} inbox`)")),
+        (paused, format!("{paused} paused (`{program} session ls --status paused`)")),
     ];
     let told = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, told)| told);
     let told: Vec<String> = told.collect();
@@ -372,18 +375,19 @@ const REQUEST: &str = r#"{"thread_id": "t1", "user_request": "what is on my cale
 /// A case for the demo's pipeline.
 const CASE: &str = r#"{"tradeId": "T-100", "reason": "Missing ISIN"}"#;
 
-fn things_to_try(url: &str) -> String {
+/// Commands for another terminal.
+fn things_to_try(program: &str, url: &str) -> String {
     let server = if url == DEFAULT_SERVER { String::new() } else { format!(" --server {url}") };
     format!(
         "try this in another terminal:\n\
-         \x20 waypost{server} chat       # for example: create a meeting tomorrow at 9am\n\
+         \x20 {program}{server} chat       # for example: create a meeting tomorrow at 9am\n\
          \x20 curl -s {url}/run -d '{REQUEST}'\n\
          \x20 curl -s {url}/trade/failures -d '{CASE}'\n\
          \x20 curl -s {url}/api/v1/plans\n\
-         \x20 waypost{server} plan run math::conditional_add a=2 b=3\n\
-         \x20 waypost{server} plan run interaction::greeting    # asks for a name\n\
-         \x20 waypost{server} inbox                             # answers what people are asked\n\
-         \x20 waypost{server} mcp snippet claude-code       # or cursor, vscode, codex, ..."
+         \x20 {program}{server} plan run math::conditional_add a=2 b=3\n\
+         \x20 {program}{server} plan run interaction::greeting    # asks for a name\n\
+         \x20 {program}{server} inbox                             # answers what people are asked\n\
+         \x20 {program}{server} mcp snippet claude-code       # or cursor, vscode, codex, ..."
     )
 }
 
@@ -427,8 +431,8 @@ mod tests {
 
     #[test]
     fn what_was_undone_is_counted() {
-        assert_eq!(resumed(Undone::default()), None);
-        let told = resumed(Undone { running: 2, waiting: 1, paused: 0 });
+        assert_eq!(resumed("waypost", Undone::default()), None);
+        let told = resumed("waypost", Undone { running: 2, waiting: 1, paused: 0 });
         let expected = "2 runs resumed, 1 waiting for a person (`waypost inbox`)";
         assert_eq!(told.as_deref(), Some(expected));
     }

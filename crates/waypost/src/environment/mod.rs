@@ -4,6 +4,7 @@
 //! says where spans go.
 
 pub(crate) mod place;
+pub(crate) mod program;
 pub(crate) mod dotenv;
 
 use crate::environment::place::shown;

@@ -1,7 +1,7 @@
 //! How a server begins and ends: one line on standard output, one process per data folder, a
 //! temporary folder that goes with it, and an orderly end.
 
-use crate::process::{Server, waypost};
+use crate::process::{Server, binary_folder, waypost, waypost_with};
 use std::path::Path;
 use std::time::Duration;
 use testkit::harness::wait_for;
@@ -21,6 +21,39 @@ fn a_start_says_what_was_left_undone() {
     wait_for("what was left undone", Duration::from_secs(60), || {
         second.log().contains("1 waiting for a person (`waypost inbox`)").then_some(())
     });
+}
+
+/// Without an installed `waypost`, what is printed begins with the path of the built one.
+#[test]
+fn commands_are_printed_as_a_shell_finds_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let arguments = ["--demo", "--data", data.to_str().unwrap()];
+    let program = binary_folder().join("waypost");
+    let program = program.to_str().unwrap();
+    let not_on_path = [("PATH", "")];
+
+    let first = Server::start(&arguments, &not_on_path);
+    wait_for("what to try", Duration::from_secs(60), || {
+        first.log().contains("mcp snippet claude-code").then_some(())
+    });
+    let (log, url) = (first.log(), first.url.as_str());
+    assert!(log.contains(program) && log.contains(&format!(" --server {url} chat")), "{log}");
+    assert!(!log.contains("\n  waypost "), "{log}");
+    let run = ["--server", url, "plan", "run", "interaction::greeting"];
+    let asked = waypost_with(folder.path(), &run, &not_on_path).code(3).says(program);
+    assert!(!asked.stderr.contains("\n  waypost "), "{asked:#?}");
+    drop(first);
+    let second = Server::start(&arguments, &not_on_path);
+    wait_for("what was left undone", Duration::from_secs(60), || {
+        second.log().contains("1 waiting for a person (`").then_some(())
+    });
+    assert!(!second.log().contains("`waypost inbox`"), "{}", second.log());
+
+    let written = waypost_with(folder.path(), &["init", "shop"], &not_on_path).code(0);
+    let written = written.says(program).says(" plan test shop");
+    assert!(!written.stderr.contains("now try: waypost "), "{written:#?}");
+    waypost(folder.path(), &["init", "desk"]).code(0).says("now try: waypost plan test desk");
 }
 
 #[test]

@@ -69,7 +69,8 @@ pub fn waypost_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)
 const PREFIXES: [&str; 3] = ["WAYPOST_", "OTEL_", "LANGFUSE_"];
 
 /// Settings of the user who runs the tests are not ours: neither their variables nor their own
-/// file, which is looked for in this empty folder.
+/// file, which is looked for in this empty folder. The binary is on the `PATH`, as it is once it is
+/// installed.
 pub fn without_settings<'c>(command: &'c mut Command, empty: &Path) -> &'c mut Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -80,6 +81,9 @@ pub fn without_settings<'c>(command: &'c mut Command, empty: &Path) -> &'c mut C
     for variable in VARIABLES {
         command.env_remove(variable);
     }
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [binary_folder().to_path_buf()].into_iter().chain(std::env::split_paths(&others));
+    command.env("PATH", std::env::join_paths(folders).unwrap());
     command.env("XDG_CONFIG_HOME", empty.join("no-settings")).env("COLUMNS", "100")
 }
 

@@ -70,7 +70,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     output.data(&json!({"name": name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
     output.talk("a server that runs takes it up when it is started again");
-    output.talk(&format!("now try: waypost mcp test {name}"));
+    output.talk(&format!("now try: {} mcp test {name}", context.program));
     Ok(Exit::Ok)
 }
 

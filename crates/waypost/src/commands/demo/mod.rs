@@ -45,10 +45,6 @@ Examples:
   waypost demo --fast          # without pauses
   waypost demo --list          # which there are";
 
-/// The last words.
-const END: &str = "That was it: the servers are gone, and so are their folders. `waypost up \
-    --demo` serves the same for you to try, `waypost init` begins a project of your own.";
-
 /// What `waypost demo` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -137,8 +133,16 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
             perform(&stories, setting?, teller, context, &mut signals).await?;
         }
     }
-    teller.say(END).await?;
+    teller.say(&ending(&context.program)).await?;
     Ok(Exit::Ok)
+}
+
+/// The last words.
+fn ending(program: &str) -> String {
+    format!(
+        "That was it: the servers are gone, and so are their folders. `{program} up --demo` serves \
+         the same for you to try, `{program} init` begins a project of your own."
+    )
 }
 
 /// What a server of stories is made of.

@@ -69,7 +69,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     output.data(&json!({"name": table.name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
     output.talk("a server that runs takes it up within a second");
-    output.talk(&format!("now try: waypost mcp test {}", args.name));
+    output.talk(&format!("now try: {} mcp test {}", context.program, args.name));
     Ok(Exit::Ok)
 }
 
