@@ -153,6 +153,8 @@ fn a_sink_that_is_not_configured_any_more_is_told_until_it_is_forgotten() {
     assert_eq!(found(), [none.clone(), left]);
 
     server.run(&["events", "forget", "hok"]).code(1).says("did you mean `hook`?");
+    let tried = server.run(&["events", "forget", "hook", "--dry-run"]).code(0).stdout;
+    assert!(tried.contains("the sink `hook` (unconfigured) would be forgotten"), "{tried}");
     let forgotten = server.json(&["events", "forget", "hook"]).code(0).json();
     assert_eq!(forgotten, json!({"name": "hook", "forgotten": true}));
     server.run(&["events", "forget", "hook"]).code(1).says("there is no sink `hook`");

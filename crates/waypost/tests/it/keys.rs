@@ -78,11 +78,34 @@ fn a_key_is_listed_rotated_and_revoked_over_the_server_that_runs() {
     for key in [old.as_str(), new] {
         with_key(&shop, &["tool", "ls"], key).code(0);
     }
+    let tried = with_key(&shop, &["key", "revoke", &id, "--dry-run"], &admin).code(0).stdout;
+    assert!(tried.contains("(`ci`: member of default, active) would end at once"), "{tried}");
+    with_key(&shop, &["tool", "ls"], new).code(0);
     with_key(&shop, &["key", "revoke", &id], &admin).code(0).says("is revoked");
     for key in [old.as_str(), new] {
         with_key(&shop, &["tool", "ls"], key).code(4);
     }
     with_key(&shop, &["key", "revoke", "nosuchkeyx"], &admin).code(1).says("waypost key ls");
+}
+
+#[test]
+fn the_removal_of_a_realm_can_be_tried() {
+    let (_around, shop) = project();
+    let (_, admin) = created(&shop, &["--name", "me", "--role", "admin", "--realm", "*"], "");
+    let _server = Server::asking(&shop);
+    let realm = |words: &[&str]| with_key(&shop, &[&["realm"], words].concat(), &admin);
+    realm(&["add", "acme"]).code(0);
+    let tried = realm(&["rm", "acme", "--dry-run"]).code(0).stdout;
+    assert!(tried.contains("realm `acme` would be removed for good"), "{tried}");
+    assert!(tried.contains("its audit stays; nothing was changed"), "{tried}");
+    let tried = realm(&["rm", "default", "--dry-run", "--json"]).code(0).json();
+    assert_eq!(tried, json!({"dryRun": true, "name": "default", "removed": false}));
+    realm(&["rm", "nowhere", "--dry-run"]).code(1).says("no realm `nowhere`");
+    let shown = realm(&["show", "acme", "--json"]).code(0).json();
+    assert_eq!(shown["removedAt"], Value::Null, "{shown}");
+    realm(&["rm", "acme"]).code(0).says("realm `acme` is removed");
+    let again = realm(&["rm", "acme", "--dry-run"]).code(0).stdout;
+    assert!(again.contains("would stay as it is: it was removed before"), "{again}");
 }
 
 #[test]
@@ -177,6 +200,11 @@ fn a_caller_logs_in_at_an_upstream_for_itself() {
     with_key(&shop, &finish, &ann).code(0).says("you are logged in at `hub`");
     assert_eq!((is_logged_in(&ann), is_logged_in(&bob)), (json!(true), json!(false)));
     let forget = ["mcp", "logout", "hub", "--mine"];
+    let tried =
+        |key: &str| with_key(&shop, &[&forget[..], &["--dry-run"]].concat(), key).code(0).stdout;
+    assert_eq!(tried(&ann), "your login at `hub` would be forgotten; nothing was changed\n");
+    assert!(tried(&bob).contains("you are not logged in at `hub`"), "{}", tried(&bob));
+    assert_eq!(is_logged_in(&ann), json!(true));
     with_key(&shop, &forget, &ann).code(0).says("your login at `hub` is forgotten");
     assert_eq!(is_logged_in(&ann), json!(false));
 }

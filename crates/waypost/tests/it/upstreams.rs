@@ -246,6 +246,11 @@ fn not_every_server_has_logins() {
     let fixed = "a fixed `Authorization` header";
     server.run(&["mcp", "login", "fixed"]).code(1).says(fixed).says("waypost.toml:1");
     server.run(&["mcp", "logout", "fixed"]).code(1).says(fixed);
+    let tried = server.run(&["mcp", "logout", "fixed", "--dry-run"]).code(0).stdout;
+    assert!(
+        tried.contains("nothing would be forgotten: there are no logins at `fixed`"),
+        "{tried}"
+    );
     server.run(&["mcp", "login", "fxied"]).code(1).says("did you mean `fixed`?");
 }
 

@@ -7,14 +7,16 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::Fields;
 use clap::{Args, Subcommand};
+use project::realm::default_realm;
 use serde_json::json;
-use wire::rest::Realm;
+use wire::rest::{Realm, RealmOrigin};
 
 const EXAMPLES: &str = "\
 Examples:
   waypost realm ls
   waypost realm show acme
   waypost realm add acme-eu              # a realm that the settings do not name
+  waypost realm rm acme-eu --dry-run     # whether it could be removed
   waypost realm rm acme-eu               # with all that it owns, for good; its audit stays";
 
 /// What `waypost realm` takes.
@@ -43,6 +45,9 @@ enum RealmCommand {
     Rm {
         /// The realm's name, which is not given again
         name: String,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -52,7 +57,8 @@ pub(crate) async fn run(args: RealmArgs, context: &Context) -> Result<Exit> {
         RealmCommand::Ls(Most { limit }) => list(context, limit).await,
         RealmCommand::Show { name } => show(context, &name).await,
         RealmCommand::Add { name } => add(context, &name).await,
-        RealmCommand::Rm { name } => remove(context, &name).await,
+        RealmCommand::Rm { name, dry_run: false } => remove(context, &name).await,
+        RealmCommand::Rm { name, dry_run: true } => would_remove(context, &name).await,
     }
 }
 
@@ -83,6 +89,30 @@ async fn remove(context: &Context, name: &str) -> Result<Exit> {
     let body = client.get(request()?).await?;
     let realm: Realm = read(&body)?;
     context.output.done(&body, &format!("realm `{name}` is removed; {}", left(&realm)))
+}
+
+async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
+    let request = Request::to(&["realms", name]).keyed(context.admin_key()?);
+    let realm: Realm = read(&context.client().await?.get(request).await?)?;
+    let kept = kept_because(&realm);
+    let fate = match kept {
+        Some(why) => format!("would stay as it is: {why}"),
+        None => "would be removed for good with all that it owns: sessions with their history, \
+                 definitions, keys that name no other realm, logins; its audit stays"
+            .to_owned(),
+    };
+    let document = json!({"dryRun": true, "name": name, "removed": kept.is_none()});
+    context.output.data(&document, &format!("realm `{name}` {fate}; nothing was changed"))
+}
+
+/// Why a realm would not be removed.
+fn kept_because(realm: &Realm) -> Option<&'static str> {
+    match realm.origin {
+        _ if realm.removed_at.is_some() => Some("it was removed before"),
+        _ if realm.name == default_realm().as_str() => Some("every server has it"),
+        RealmOrigin::Settings => Some("the settings of the server name it"),
+        RealmOrigin::Stored => None,
+    }
 }
 
 async fn show(context: &Context, name: &str) -> Result<Exit> {
@@ -166,5 +196,12 @@ mod tests {
         );
         let purged = Realm { purged: Some(true), ..realm };
         assert_eq!(left(&purged), "nothing is left but its audit");
+        assert_eq!(kept_because(&purged), Some("it was removed before"));
+        let there = Realm { removed_at: None, ..purged };
+        assert_eq!(kept_because(&there), None);
+        let named = Realm { origin: RealmOrigin::Settings, ..there.clone() };
+        assert_eq!(kept_because(&named), Some("the settings of the server name it"));
+        let default = Realm { name: "default".to_owned(), ..there };
+        assert_eq!(kept_because(&default), Some("every server has it"));
     }
 }
