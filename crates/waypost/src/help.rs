@@ -1,7 +1,12 @@
-//! The command line as a whole: its commands in groups, and the other words that people type for
-//! the verbs that all commands share. A command's own help is beside the command.
+//! The command line as a whole: its commands in groups, the other words that people type for the
+//! verbs that all commands share, and what was meant by a word that is no command. A command's own
+//! help is beside the command.
 
 use clap::Command;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use kernel::definition::plan::mistake::did_you_mean;
+use std::ffi::OsString;
 use std::fmt::Write;
 
 /// Commands that belong together.
@@ -41,6 +46,11 @@ const VERBS: &[(&str, &[&str])] = &[
     ("rm", &["remove", "delete"]),
 ];
 
+/// What people look for that is no command, and where it is.
+const ELSEWHERE: &[(&str, &str)] = &[("log", LOGS), ("logs", LOGS)];
+const LOGS: &str = "a server logs to its standard error; 'waypost events tail' follows what \
+                    happens, 'waypost session tail' follows one session";
+
 /// The same command line with its commands in groups and with those words.
 pub(crate) fn arranged(command: Command) -> Command {
     let command = command.mut_subcommands(understood);
@@ -73,6 +83,43 @@ fn template(command: &Command) -> String {
     }
     let _ = write!(text, "\n{GLOBAL}:\n{{options}}{{after-help}}\n\n{MORE}");
     text
+}
+
+/// The same error; about an unknown command also with what was meant, if clap itself sees nothing
+/// alike: it compares letters by their places, so that `rnu` is far from `run`.
+pub(crate) fn tipped(
+    mut error: clap::Error,
+    command: &Command,
+    words: impl Iterator<Item = OsString>,
+) -> clap::Error {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let unknown = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) if is_unknown => word.clone(),
+        _ => return error,
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let parent = parent(command, &unknown, words);
+    let shown = parent.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == unknown);
+    if let Some(near) = did_you_mean(&unknown, shown.map(Command::get_name)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.to_owned()));
+    } else if let Some((_, tip)) = elsewhere.filter(|_| parent.get_name() == command.get_name()) {
+        let tips = vec![StyledStr::from(*tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// The command among whose own the unknown one was looked for.
+fn parent<'c>(
+    command: &'c Command,
+    unknown: &str,
+    words: impl Iterator<Item = OsString>,
+) -> &'c Command {
+    let before = words.take_while(|word| word != unknown);
+    before.fold(command, |found, word| found.find_subcommand(word).unwrap_or(found))
 }
 
 /// Checks that every command that is not hidden is in one group, and every group's commands exist.

@@ -24,7 +24,7 @@ mod examples;
 mod commands;
 mod help;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::catalog::{agent, tool};
 use commands::data::{backup, restore};
@@ -165,6 +165,9 @@ enum Command {
     /// Run a command that ends with the process that started it
     #[command(hide = true)]
     Child(child::ChildArgs),
+    /// Print the version, as `--version` does
+    #[command(hide = true)]
+    Version,
     /// Say more about a command, or list the exit codes
     Help {
         /// A command, such as `plan run`, or `exit-codes`
@@ -182,7 +185,9 @@ fn main() -> ExitCode {
     let parsed = command_line().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => {
+            return refuse(&help::tipped(error, &command_line(), std::env::args_os().skip(1)));
+        }
     };
     let output = Output::new(cli.json).hushed(cli.quiet);
     match dispatch(cli, output) {
@@ -204,6 +209,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let here = || context(Some(project_folder(None)));
     match cli.command {
         Command::Help { topic } => explain(&topic, output),
+        Command::Version => output.data(&version(), &format!("waypost {VERSION}")),
         Command::Init(args) => init::run(&args, output),
         Command::Completions(args) => completions::run(&args, command_line(), output),
         Command::Schema(args) => schema::run(&args, output),
@@ -331,18 +337,33 @@ fn refuse(error: &clap::Error) -> ExitCode {
             _ => text.lines().next().unwrap_or_default().trim_start_matches("error: "),
         };
         let near = SUGGESTIONS.into_iter().find_map(|kind| error.get(kind));
-        let hint = near.map(|near| format!("did you mean `{near}`?"));
-        let failure = Failure::usage(what).hint(hint.unwrap_or_else(|| ALL_COMMANDS.to_owned()));
+        let near = near.map(|near| format!("did you mean `{near}`?"));
+        let hint = near.or_else(|| tip(error)).unwrap_or_else(|| ALL_COMMANDS.to_owned());
+        let failure = Failure::usage(what).hint(hint);
         Output::new(true).failure(&failure);
     } else if wants_json && error.kind() == ErrorKind::DisplayVersion {
-        let version = json!({"name": "waypost", "version": env!("CARGO_PKG_VERSION")});
-        let _ = Output::new(true).document(&version);
+        let _ = Output::new(true).document(&version());
     } else {
         // No one is left to tell when even this cannot be written.
         let _ = error.print();
     }
     let exit = if is_mistake { Exit::Usage } else { Exit::Ok };
     exit.into()
+}
+
+/// The first other advice that an error has.
+fn tip(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::Suggested)? {
+        ContextValue::StyledStrs(tips) => tips.first().map(ToString::to_string),
+        _ => None,
+    }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version for programs.
+fn version() -> Value {
+    json!({"name": "waypost", "version": VERSION})
 }
 
 fn explain(topic: &[String], output: Output) -> Result<Exit> {

@@ -47,10 +47,12 @@ fn exit_codes_and_version_can_be_looked_up() {
     assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "124", "130"]);
     let version = waypost(folder.path(), &["--version"]).code(0).stdout;
     assert_eq!(version, format!("waypost {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(waypost(folder.path(), &["version"]).code(0).stdout, version);
     let codes = waypost(folder.path(), &["--json", "help", "exit-codes"]).code(0).json();
     assert_eq!(codes["items"][3]["code"], 3);
     let version = waypost(folder.path(), &["--version", "--json"]).code(0).json();
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(waypost(folder.path(), &["--json", "version"]).code(0).json(), version);
 }
 
 #[test]
@@ -62,6 +64,11 @@ fn a_wrong_command_line_is_told_to_people_and_to_programs() {
     let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(line["code"], "usage");
     assert_eq!(line["exit"], 2);
+    assert_eq!(line["hint"], "did you mean `run`?");
+    // An option before it, and its value, are no commands.
+    let far = ["--server", "http://127.0.0.1:1", "plan", "rnu"];
+    waypost(folder.path(), &far).code(2).says("tip: a similar subcommand exists: 'run'");
+    waypost(folder.path(), &["logs"]).code(2).says("tip: a server logs to its standard error");
     let ended = waypost(folder.path(), &["--json", "plna"]).code(2);
     let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(line["hint"], "did you mean `plan`?");
