@@ -82,16 +82,20 @@ fn a_thread_that_waits_is_shown_and_can_be_left_for_later() {
     terminal.types("/hsitory\n");
     terminal.shows("did you mean `/history`?", 1);
     terminal.shows(CARD, 2);
+    // At the card's own prompt it is shown again, too.
+    terminal.types("/card\n");
+    terminal.shows("[approve] math::add", 2);
+    terminal.shows(CARD, 3);
     terminal.types("/later\n");
     terminal.shows("/card shows it again", 1);
     assert_eq!(open_asks(&server), ["approve"], "{}", terminal.screen());
     terminal.types("/card\n");
-    terminal.shows(CARD, 3);
+    terminal.shows(CARD, 4);
     // Ctrl-C leaves it for later, too.
     terminal.types("\u{3}");
     terminal.shows("/card shows it again", 2);
     terminal.types("/card\n");
-    terminal.shows(CARD, 4);
+    terminal.shows(CARD, 5);
     terminal.types("y\n");
     terminal.shows("The sum is 5.", 1);
     terminal.quit();

@@ -42,7 +42,7 @@ fn a_conversation_looks_like_what_is_kept() {
         let mut terminal = Terminal::open_with(folder.path(), &chat, columns, &variables);
         terminal.shows("\n> ", 1);
         terminal.at_prompt().types("/help\r");
-        terminal.shows("/decline says no to it.", 1);
+        terminal.shows("/decline says", 1);
         terminal
             .at_prompt()
             .types("add 2 and 3, which is not much, and say it in 日本語 if you can\r");

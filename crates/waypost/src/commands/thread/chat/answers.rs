@@ -66,6 +66,7 @@ impl Chat {
     /// The same with what has to be answered: no one can have answered it before they saw it.
     pub(super) async fn show_anew(&mut self, card: &str) -> Result<()> {
         self.show(card)?;
+        card.clone_into(&mut self.card);
         if self.lines.drop_typed_ahead().await? {
             self.output.talk("(what was typed before this is dropped)");
         }
@@ -192,7 +193,8 @@ impl Chat {
                         self.output.failure(&failure);
                     }
                 }
-                Meant::Card | Meant::Nothing => {}
+                Meant::Card => self.show(&self.card)?,
+                Meant::Nothing => {}
             }
         }
     }

@@ -72,6 +72,7 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
         prose: Prose::new(Screen::of_stdout()),
         turn: 0,
         decided: Vec::new(),
+        card: String::new(),
     };
     chat.output.talk(&format!("thread {}; /help says what else can be typed", chat.thread));
     if is_known && chat.lines.is_person {
@@ -100,6 +101,8 @@ struct Chat {
     turn: u32,
     /// What was decided in a reply that the server refused.
     decided: Vec<Approval>,
+    /// What was asked last.
+    card: String,
 }
 
 /// The outcome of a request.

@@ -3,6 +3,8 @@
 use super::Chat;
 use crate::exit::Result;
 use crate::terminal::output::one_line;
+use crate::terminal::prose::Prose;
+use crate::terminal::screen::Screen;
 use kernel::definition::plan::mistake::meant as nearest;
 
 const HELP: &str = "\
@@ -14,9 +16,9 @@ const HELP: &str = "\
 /agent     the agent you talk to; /agent NAME talks to another one from now on
 Tab completes commands and agents. Up and Down step through what you said, Ctrl-R searches in it.
 Alt-Enter, or a backslash at the end, begins another line. A paste is sent by the Enter after it.
-A call that needs your approval is shown first: y runs it, n does not and asks why,
-e runs it with other arguments (in $VISUAL or $EDITOR, where set, else on the line), a runs it
-and all others that are asked about.
+A call that needs your approval is shown first: y runs it, n does not and asks why, \
+e runs it with other arguments (in $VISUAL or $EDITOR, where set, else on the line), \
+a runs it and all others that are asked about.
 What is proposed about a failed step is shown, too: t takes it, l leaves it for later.
 A form takes name=value .., JSON or @file; /decline says no to it.";
 
@@ -63,7 +65,11 @@ impl Chat {
             "/quit" | "/exit" => return Ok(Meant::Leave),
             "/later" => return Ok(Meant::Later),
             "/card" => return Ok(Meant::Card),
-            "/help" => self.output.text(HELP)?,
+            "/help" => {
+                let mut prose = Prose::new(Screen::of_stdout());
+                let text = prose.push(HELP);
+                self.output.painted(&format!("{text}{}", prose.end()))?;
+            }
             "/thread" => self.output.text(&self.thread)?,
             "/history" => {
                 for (number, line) in self.lines.past(PAST_SHOWN) {
