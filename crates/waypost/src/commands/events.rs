@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SINKS};
 use crate::remote::tail::{self, Look, Only};
-use crate::terminal::output::one_line;
+use crate::terminal::output::{counted, one_line};
 use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use kernel::tool::rules::Pattern;
@@ -190,10 +190,10 @@ async fn would_forget(context: &Context, client: &Client, name: &str) -> Result<
             .hint("`waypost events sinks` lists the sinks"));
     };
     let told = format!(
-        "the sink `{name}` ({}) would be forgotten, with {} events that it has not received and \
-         its log of deliveries; the events stay in their sessions; nothing was changed",
+        "the sink `{name}` ({}) would be forgotten, with {} that it has not received and its \
+         log of deliveries; the events stay in their sessions; nothing was changed",
         sink.status.name(),
-        sink.lag
+        counted(sink.lag, "event")
     );
     context.output.data(&json!({"dryRun": true, "name": name}), &told)
 }

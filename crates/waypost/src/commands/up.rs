@@ -275,9 +275,8 @@ fn invite(
 /// What the server before left undone, if anything.
 fn resumed(program: &str, undone: Undone) -> Option<String> {
     let Undone { running, waiting, paused } = undone;
-    let count = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "run");
     let all = [
-        (running, format!("{} resumed", count(running))),
+        (running, format!("{} resumed", counted(running, "run"))),
         (waiting, format!("{waiting} waiting for a person (`{program} inbox`)")),
         (paused, format!("{paused} paused (`{program} session ls --status paused`)")),
     ];

@@ -194,7 +194,8 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// `1 session`, `2 sessions`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
     match noun.strip_suffix('y') {
         _ if count == 1 => format!("1 {noun}"),
         Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{count} {stem}ies"),

@@ -8,7 +8,7 @@ use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, counted};
 use clap::Args;
 use kernel::contracts::backup::BackupError;
 use serde_json::json;
@@ -80,7 +80,8 @@ async fn asked(client: &Client, into: &Path, context: &Context) -> Result<Backup
 
 fn tell(output: Output, made: &BackupAnswer) -> Result<Exit> {
     let BackupAnswer { dir, taken_at, files, bytes, beside, left_out } = made;
-    let text = format!("{dir}: {files} files, {bytes} bytes, as of {taken_at}");
+    let (files, bytes) = (counted(*files, "file"), counted(*bytes, "byte"));
+    let text = format!("{dir}: {files}, {bytes}, as of {taken_at}");
     output.data(&json!(made), &text)?;
     if !beside.is_empty() {
         output.talk(&format!("it holds secrets, keep it like them: {}", beside.join(", ")));

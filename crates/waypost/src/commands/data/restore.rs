@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
+use crate::terminal::output::counted;
 use clap::Args;
 use kernel::contracts::backup::BackupError;
 use kernel::identity::key::ApiKey;
@@ -49,7 +50,7 @@ pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit> {
         revoke(&data, &keys, context).await?;
     }
     let folder = shown(&data);
-    let text = format!("{folder}: {} files, as of {}", made.files, made.taken_at);
+    let text = format!("{folder}: {}, as of {}", counted(made.files, "file"), made.taken_at);
     let listed: Vec<Value> =
         keys.iter().map(|key| json!({"id": key.id, "name": key.name})).collect();
     let document =

@@ -5,6 +5,7 @@ use crate::commands::{Most, age};
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
+use crate::terminal::output::counted;
 use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
@@ -221,15 +222,17 @@ fn row(entry: AuditEntry) -> Vec<Cell> {
 fn told(check: &AuditCheck) -> String {
     let AuditCheck { chain, rows, unchecked, flaws, found, .. } = check;
     let whose = if chain == "*" { "the server".to_owned() } else { format!("realm `{chain}`") };
+    let (rows, told_flaws) = (counted(*rows, "row"), counted(*flaws, "flaw"));
     let mut lines = match flaws {
-        0 => vec![format!("the audit of {whose} is as it was written: {rows} rows")],
-        _ => vec![format!("the audit of {whose} is NOT as it was written: {flaws} flaws")],
+        0 => vec![format!("the audit of {whose} is as it was written: {rows}")],
+        _ => vec![format!("the audit of {whose} is NOT as it was written: {told_flaws}")],
     };
     lines.extend(found.iter().map(|flaw| format!("  {flaw}")));
     if *unchecked > 0 {
+        let rows = counted(*unchecked, "row");
         lines.push(format!(
-            "  {unchecked} rows are of a secret key that the server does not have any more: only \
-             that they follow each other was checked"
+            "  {rows} of a secret key that the server does not have any more: only their order was \
+             checked"
         ));
     }
     lines.join("\n")
@@ -251,7 +254,7 @@ mod tests {
         };
         assert_eq!(told(&check(0, 0)), "the audit of realm `acme` is as it was written: 7 rows");
         let flawed = told(&check(1, 2));
-        for part in ["NOT", "1 flaws", "\n  row 3 was changed", "2 rows are of a secret key"] {
+        for part in ["NOT", ": 1 flaw\n", "\n  row 3 was changed", "2 rows of a secret key"] {
             assert!(flawed.contains(part), "{flawed}");
         }
         let server = AuditCheck { chain: "*".to_owned(), ..check(0, 0) };

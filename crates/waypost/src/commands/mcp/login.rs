@@ -6,7 +6,7 @@ use super::browser;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
-use crate::terminal::output::printable;
+use crate::terminal::output::{counted, printable};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -80,7 +80,9 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
     let talk = match watch.whose {
-        Whose::Shared => format!("`{}` is ready: {} tools", upstream.name, upstream.tools),
+        Whose::Shared => {
+            format!("`{}` is ready: {}", upstream.name, counted(upstream.tools, "tool"))
+        }
         Whose::Own => logged_in(name),
     };
     output.done(&json!(upstream), &talk)

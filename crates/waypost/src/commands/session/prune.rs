@@ -35,8 +35,12 @@ pub(super) async fn run(args: &PruneArgs, context: &Context, client: &Client) ->
     let posted = context.progress().during("removing old sessions", client.post(request, &body));
     let body = posted.await?;
     context.show(&body, |PruneAnswer { sessions, runs, rows }| {
-        let told =
-            format!("{sessions} sessions removed, {runs} runs of others, {rows} rows in all");
+        let told = format!(
+            "{} removed, {} of others, {} in all",
+            counted(sessions, "session"),
+            counted(runs, "run"),
+            counted(rows, "row")
+        );
         context.output.text(&told)
     })?;
     if context.output.talks() {
