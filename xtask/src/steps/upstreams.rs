@@ -1,8 +1,9 @@
 //! The step `upstreams`: servers that others wrote, all behind one `waypost up`, called through it
 //! by a client of both eras. The servers are scripts in `crates/testkit/upstreams` around official
 //! SDKs and FastMCP, and the filesystem server from npm; `check.py` there is the client. A service
-//! behind a REST provider comes after them.
+//! behind a REST provider comes after them, and last the tool that readers of the README write.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,105 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let checked = check(&client, &folder, &words);
     // The others go with their values: they have nothing to say at their end.
     server.stop_after(checked)?;
-    upstreams_rest::run(root, target)
+    upstreams_rest::run(root, target)?;
+    readme_tool(root, target)
+}
+
+/// What the README has its readers type around `stock.py`, as it stands there.
+const INIT: &str = "waypost init shop";
+const ADD: &str = "waypost mcp add stock -- python3 stock.py";
+const TEST: &str = "waypost mcp test stock";
+const CALL: &str = "waypost tool call stock.count article=chair";
+/// The tool that is there then.
+const STOCK_TOOL: &str = "stock.count";
+
+/// The tool that the README has its readers write, taken from there, added and called as it says.
+fn readme_tool(root: &Path, target: &Path) -> Result<(), Failure> {
+    let folder = target.join("upstreams").join("readme");
+    let around = product::project(&folder)?;
+    let page = root.join("README.md");
+    let readme = fs::read_to_string(&page)
+        .map_err(|error| Failure::new(format!("cannot read `{}`: {error}", page.display())))?;
+    let python = interpreters::python(&interpreters::upstreams_folder(root), target, "fastmcp")?;
+    let reader = Reader { target, folder: &folder, readme: &readme, path: first_in_path(&python)? };
+    reader.types(INIT, &around)?;
+    let shop = around.join("shop");
+    let script = stock_script(&readme).ok_or_else(|| {
+        Failure::new("the README shows no `stock.py` any more; correct this step")
+    })?;
+    child::write(&shop.join("stock.py"), script)?;
+    // An interpreter may need longer on a busy machine than a reader's does.
+    let limit = format!("upstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n");
+    let settings = shop.join("waypost.toml");
+    let written = fs::read_to_string(&settings).unwrap_or_default();
+    child::write(&settings, &written.replace("[limits]\n", &format!("[limits]\n{limit}")))?;
+    reader.types(ADD, &shop)?;
+    reader.types(TEST, &shop)?;
+    let mut up = product::command(target, &folder);
+    up.current_dir(&shop).env("PATH", &reader.path);
+    let server = Server::start(&mut up, product::LISTENING, &folder.join("waypost.log"))?;
+    let called =
+        product::wait_for_tool(&server.url, STOCK_TOOL).and_then(|()| reader.counts(&shop));
+    server.stop_after(called)?;
+    println!("   the tool of the README: added, tested and called");
+    Ok(())
+}
+
+/// A reader who follows the README, with FastMCP installed.
+struct Reader<'a> {
+    target: &'a Path,
+    folder: &'a Path,
+    readme: &'a str,
+    path: OsString,
+}
+
+impl Reader<'_> {
+    /// What a command of the README prints, typed in this folder.
+    fn types(&self, command: &str, folder: &Path) -> Result<String, Failure> {
+        if !self.readme.contains(command) {
+            let what = format!("the README has no command `{command}` any more; correct this step");
+            return Err(Failure::new(what));
+        }
+        self.runs(command, folder)
+    }
+
+    fn runs(&self, command: &str, folder: &Path) -> Result<String, Failure> {
+        let mut program = product::program(self.target, self.folder);
+        program.args(command.split_whitespace().skip(1));
+        shell::output_of(command, program.current_dir(folder).env("PATH", &self.path))
+    }
+
+    /// Calls the tool as the README says, and for another article, of which there is none.
+    fn counts(&self, shop: &Path) -> Result<(), Failure> {
+        let chairs = self.types(CALL, shop)?;
+        let tables = self.runs(&CALL.replace("chair", "table"), shop)?;
+        if says_only(&chairs, '4') && says_only(&tables, '0') {
+            return Ok(());
+        }
+        Err(Failure::new(format!("4 chairs and 0 tables are in stock, not {chairs} and {tables}")))
+    }
+}
+
+/// Whether a number is this digit and nothing else, whatever is around it.
+fn says_only(answer: &str, digit: char) -> bool {
+    let mut digits = answer.chars().filter(char::is_ascii_digit).peekable();
+    digits.peek().is_some() && digits.all(|found| found == digit)
+}
+
+/// The program that the README shows.
+fn stock_script(readme: &str) -> Option<&str> {
+    let blocks = readme.split("```python\n").skip(1);
+    let mut texts = blocks.filter_map(|rest| rest.split_once("```").map(|(text, _)| text));
+    texts.find(|text| text.contains("FastMCP(\"stock\")"))
+}
+
+/// A `PATH` on which the programs beside this one are found first.
+fn first_in_path(program: &Path) -> Result<OsString, Failure> {
+    let others = env::var_os("PATH").unwrap_or_default();
+    let beside = program.parent().map(Path::to_path_buf);
+    env::join_paths(beside.into_iter().chain(env::split_paths(&others))).map_err(|error| {
+        Failure::new(format!("`{}` is no folder of a PATH: {error}", program.display()))
+    })
 }
 
 /// What `waypost.toml` says of those in `.mcp.json`, and how long they may take: on a busy machine
@@ -193,6 +292,17 @@ mod tests {
             child_entry("x", &words),
             r#""x": {"type": "stdio", "command": "/n/node", "args": ["/a \"b\"/c.mjs"]}"#
         );
+    }
+
+    #[test]
+    fn the_readme_has_the_tool_and_its_commands() {
+        let readme = include_str!("../../../README.md");
+        assert!(stock_script(readme).is_some_and(|text| text.contains("server.run()")));
+        for command in [INIT, ADD, TEST, CALL] {
+            assert!(readme.contains(command), "{command}");
+        }
+        assert!(says_only("4\n", '4') && says_only("{\n  \"result\": 4\n}\n", '4'));
+        assert!(!says_only("40\n", '4') && !says_only("none", '4'));
     }
 
     #[test]

@@ -110,7 +110,7 @@ const KEY: &str = "it needs a key of a provider";
 const ROOT: &str = "it changes the machine, as root, or needs systemd or podman";
 const CREDENTIALS: &str = "it needs a server that asks for credentials: `principals.md` runs it";
 const RECEIVER: &str = "its receiver needs a package: `events_out.rs` runs it with another one";
-const CHROMA: &str = "it needs a package: `cargo xtask upstreams` runs it";
+const PACKAGE: &str = "it needs a package: `cargo xtask upstreams` runs it";
 
 pub(super) const PAGES: &[Page] = &[
     page!("README.md", &[], &["waypost init shop && cd shop", "waypost demo crash"], README),
@@ -187,9 +187,9 @@ const README: &[Note] = &[
     note("CALL=*", Left(README_TEST)),
     note("ASK=*", Left(README_TEST)),
     note("pip install fastmcp", Left(NETWORK)),
-    note("waypost mcp test stock", Left("it needs fastmcp")),
+    note("waypost mcp test stock", Left(PACKAGE)),
     note("waypost up", ServesOnce(UP)),
-    note("waypost tool call stock.count article=chair", Left("it needs fastmcp")),
+    note("waypost tool call stock.count article=chair", Left(PACKAGE)),
     note("waypost demo crash", Left("`crash.rs` runs it")),
     note("waypost up shop --watch", ServesOnce("waypost up shop --watch --port 0")),
     note(
@@ -393,9 +393,9 @@ const REST_PROVIDER: &[Note] = &[
             Runs("until waypost --json tool ls | grep -q shop.listOrders; do sleep 0.1; done"),
         ]),
     ),
-    note("waypost tool call chroma.*", Left(CHROMA)),
-    note("pip install *", Left(CHROMA)),
-    note("chroma *", Left(CHROMA)),
+    note("waypost tool call chroma.*", Left(PACKAGE)),
+    note("pip install *", Left(PACKAGE)),
+    note("chroma *", Left(PACKAGE)),
 ];
 
 const RUN_AN_AGENT: &[Note] = &[
