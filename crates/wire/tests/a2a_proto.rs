@@ -6,7 +6,7 @@ use prost::Message as _;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use wire::a2a::proto::schema::{self, Field, Kind, Shape};
-use wire::a2a::proto::{BadProto, read, to_json, write};
+use wire::a2a::proto::{BadProto, Operation, read, to_json, write};
 use wire::a2a::request::SendMessageRequest;
 
 const DEFINITION: &str = include_str!("../proto/a2a.proto");
@@ -295,10 +295,39 @@ fn compare(shape: &Shape, defined: &BTreeMap<String, Fields>, seen: &mut Vec<&'s
     }
 }
 
+/// The operations of the definition: the name, the request and the answer of each.
+fn declared() -> Vec<[&'static str; 3]> {
+    let operations = DEFINITION.lines().filter_map(|line| {
+        let (name, rest) = line.trim().strip_prefix("rpc ")?.split_once('(')?;
+        let (request, rest) = rest.split_once(") returns (")?;
+        let (answer, _) = rest.split_once(')')?;
+        Some([name, request, answer.strip_prefix("stream ").unwrap_or(answer)])
+    });
+    let mut operations: Vec<_> = operations.collect();
+    operations.sort_unstable();
+    operations
+}
+
+#[test]
+fn the_table_of_operations_is_that_of_the_definition() {
+    let row = |operation: Operation| {
+        [operation.name(), operation.request().name, operation.answer().name]
+    };
+    let mut listed = Operation::ALL.map(row);
+    listed.sort_unstable();
+    assert_eq!(listed.to_vec(), declared());
+    for operation in Operation::ALL {
+        assert_eq!(Operation::named(operation.name()), Some(operation));
+    }
+    assert_eq!(Operation::named("message/send"), None);
+}
+
 #[test]
 fn the_table_of_fields_is_that_of_the_definition() {
     let (defined, mut seen) = (defined(), Vec::new());
-    for root in schema::ROOTS {
+    // What an operation takes or gives is the root of all others; one gives a message of Google's.
+    let roots = Operation::ALL.map(|operation| [operation.request(), operation.answer()]);
+    for root in roots.into_iter().flatten().filter(|root| root.name != schema::EMPTY.name) {
         seen.push(root.name);
         compare(root, &defined, &mut seen);
     }

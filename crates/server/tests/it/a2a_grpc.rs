@@ -19,7 +19,7 @@ use server::A2A_OPERATIONS;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::http::grpc::{self, Shapes, framed, read_as, shapes, status};
+use testkit::http::grpc::{self, framed, operation, read_as, status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -130,11 +130,11 @@ impl Served {
 
     /// The messages of an operation that succeeds.
     async fn all(&self, method: &str, params: &Value) -> Vec<Value> {
-        let Shapes { request, answer } = shapes(method);
-        let told = self.call(method, &VERSION, framed(&write(request, params))).await;
+        let operation = operation(method);
+        let told = self.call(method, &VERSION, framed(&write(operation.request(), params))).await;
         assert_eq!(told.status, Status::default(), "{method}: {params}");
         assert_eq!(told.head["content-type"], "application/grpc");
-        told.messages.iter().map(|message| read_as(answer, message)).collect()
+        told.messages.iter().map(|message| read_as(operation.answer(), message)).collect()
     }
 
     /// The one message of an operation that succeeds.
@@ -146,8 +146,8 @@ impl Served {
 
     /// How an operation fails.
     async fn fails(&self, method: &str, params: &Value) -> Status {
-        let told =
-            self.call(method, &VERSION, framed(&write(shapes(method).request, params))).await;
+        let request = operation(method).request();
+        let told = self.call(method, &VERSION, framed(&write(request, params))).await;
         assert!(told.messages.is_empty() && told.status.code != 0, "{method}: {told:?}");
         told.status
     }
@@ -541,7 +541,7 @@ async fn a_server_that_stops_says_so() {
 
 /// A call without a socket, as HTTP/2 brings it.
 fn called(key: Option<&str>, method: &str, params: &Value) -> Request<Body> {
-    let body = framed(&write(shapes(method).request, params));
+    let body = framed(&write(operation(method).request(), params));
     let mut request = Request::builder()
         .method(Method::POST)
         .version(Version::HTTP_2)

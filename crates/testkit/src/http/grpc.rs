@@ -10,41 +10,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wire::a2a::GRPC_SERVICE;
-use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto::schema::Shape;
 use wire::a2a::proto::status::{HEADER_STATUS, Status};
-use wire::a2a::proto::{to_json, write};
+use wire::a2a::proto::{Operation, to_json, write};
 
 /// How deep messages nest at most.
 const DEPTH_MAX: usize = 100;
 
-/// What an operation takes and gives.
-#[derive(Debug, Clone, Copy)]
-pub struct Shapes {
-    /// Its request.
-    pub request: &'static Shape,
-    /// Each of its answers.
-    pub answer: &'static Shape,
-}
-
-/// The shapes of an operation; panics if there is no such.
-pub fn shapes(method: &str) -> Shapes {
-    let (request, answer) = match method {
-        "SendMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
-        "SendStreamingMessage" => (&schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE),
-        "GetTask" => (&schema::GET_TASK_REQUEST, &schema::TASK),
-        "ListTasks" => (&schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE),
-        "CancelTask" => (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
-        "SubscribeToTask" => (&schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE),
-        "CreateTaskPushNotificationConfig" => (&schema::PUSH_CONFIG, &schema::PUSH_CONFIG),
-        "GetTaskPushNotificationConfig" => (&schema::GET_PUSH_CONFIG_REQUEST, &schema::PUSH_CONFIG),
-        "ListTaskPushNotificationConfigs" => {
-            (&schema::LIST_PUSH_CONFIGS_REQUEST, &schema::LIST_PUSH_CONFIGS_RESPONSE)
-        }
-        "DeleteTaskPushNotificationConfig" => (&schema::DELETE_PUSH_CONFIG_REQUEST, &schema::EMPTY),
-        "GetExtendedAgentCard" => (&schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD),
-        other => panic!("no operation `{other}`"),
-    };
-    Shapes { request, answer }
+/// The operation of this name; panics if there is no such.
+pub fn operation(method: &str) -> Operation {
+    Operation::named(method).unwrap_or_else(|| panic!("no operation `{method}`"))
 }
 
 /// A message in its frame.
@@ -121,14 +96,16 @@ pub fn called(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<T
 }
 
 async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer> {
-    let Shapes { request: shape, answer: answer_shape } = shapes(call.method);
+    let operation = operation(call.method);
     let stream = TcpStream::connect(address).await.map_err(NoAnswer::Unreachable)?;
     let (sender, connection) = h2::client::handshake(stream).await.map_err(broken)?;
     tokio::spawn(connection);
     let mut sender = sender.ready().await.map_err(broken)?;
     let request = request(address, call);
     let (answer, mut sending) = sender.send_request(request, false).map_err(broken)?;
-    sending.send_data(framed(&write(shape, call.params)).into(), true).map_err(broken)?;
+    sending
+        .send_data(framed(&write(operation.request(), call.params)).into(), true)
+        .map_err(broken)?;
     let answer = answer.await.map_err(broken)?;
     if answer.status() != StatusCode::OK {
         return Err(NoAnswer::Malformed(format!("no call of gRPC: {answer:?}")));
@@ -147,7 +124,7 @@ async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer
         ended = ended.or_else(|| trailers.as_ref().map(status));
     }
     let (messages, _cut_off) = unframed(&bytes);
-    let messages = messages.iter().map(|message| read_as(answer_shape, message)).collect();
+    let messages = messages.iter().map(|message| read_as(operation.answer(), message)).collect();
     Ok(Told { head, messages, status: ended })
 }
 

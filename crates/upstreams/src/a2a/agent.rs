@@ -166,7 +166,7 @@ impl Agent {
             trace: asked.trace,
         };
         let reply = match self.endpoint.dialect {
-            Dialect::Grpc => self.way.call(request, operation.shapes(), asked.within_ms).await?,
+            Dialect::Grpc => self.way.call(request, operation.defined(), asked.within_ms).await?,
             _ => self.way.exchange(request).await?,
         };
         Ok(self.endpoint.read(operation, &sent, &reply))

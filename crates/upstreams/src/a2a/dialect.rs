@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wire::a2a::error::A2aError;
 use wire::a2a::message::Message;
-use wire::a2a::proto::schema::{self, Shape};
+use wire::a2a::proto;
 use wire::a2a::proto::status::Status;
 use wire::a2a::request::{
     CancelTaskRequest, GetTaskRequest, SendMessageConfiguration, SendMessageRequest,
@@ -30,12 +30,12 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// What goes out and what comes back over gRPC.
-    pub(super) fn shapes(&self) -> (&'static Shape, &'static Shape) {
+    /// The operation of 1.0 that it is.
+    pub(super) fn defined(&self) -> proto::Operation {
         match self {
-            Operation::Send(_) => (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
-            Operation::Get(_) => (&schema::GET_TASK_REQUEST, &schema::TASK),
-            Operation::Cancel(_) => (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
+            Operation::Send(_) => proto::Operation::SendMessage,
+            Operation::Get(_) => proto::Operation::GetTask,
+            Operation::Cancel(_) => proto::Operation::CancelTask,
         }
     }
 }
@@ -77,7 +77,7 @@ impl Endpoint {
     /// The operation as this agent wants it.
     pub(super) fn request(&self, operation: &Operation) -> Sent {
         match self.dialect {
-            Dialect::Rpc => self.rpc(operation, method(operation), self.params(operation)),
+            Dialect::Rpc => self.rpc(operation, operation.defined().name(), self.params(operation)),
             Dialect::OldRpc => self.rpc(operation, old_method(operation), old_params(operation)),
             Dialect::Vault => self.rpc(operation, vault_method(operation), vault_params(operation)),
             Dialect::Rest => {
@@ -96,7 +96,7 @@ impl Endpoint {
                 // The service is at the root, whatever path the card names, and has no query.
                 let mut url = self.url.clone();
                 url.set_query(None);
-                url.set_path(&format!("{GRPC_SERVICE}/{}", method(operation)));
+                url.set_path(&format!("{GRPC_SERVICE}/{}", operation.defined().name()));
                 let (method, media_type) = (Method::POST, "application/grpc");
                 Sent { method, url, media_type, body: Some(self.params(operation)), id: None }
             }
@@ -220,14 +220,6 @@ fn task(task: Task) -> StreamResponse {
 fn bare(id: &str, state: TaskState) -> Task {
     let status = TaskStatus { state, ..TaskStatus::default() };
     Task { id: id.to_owned(), status, ..Task::default() }
-}
-
-fn method(operation: &Operation) -> &'static str {
-    match operation {
-        Operation::Send(_) => "SendMessage",
-        Operation::Get(_) => "GetTask",
-        Operation::Cancel(_) => "CancelTask",
-    }
 }
 
 fn old_method(operation: &Operation) -> &'static str {

@@ -12,9 +12,8 @@ use outbound::redaction::Hidden;
 use outbound::trace::traced;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Number, Value};
-use wire::a2a::proto::schema::Shape;
 use wire::a2a::proto::status::{HEADER_DETAILS, Status};
-use wire::a2a::proto::{to_json, write};
+use wire::a2a::proto::{Operation, to_json, write};
 
 /// How deep an answer nests at most, as in JSON.
 const DEPTH_MAX: usize = 128;
@@ -34,7 +33,7 @@ impl Way {
     pub(super) async fn call(
         &self,
         request: Request<'_>,
-        (asked, answered): (&Shape, &Shape),
+        operation: Operation,
         within_ms: u64,
     ) -> Result<Reply, ToolError> {
         let Request { url, headers, body, effect, bytes_max, trace, .. } = request;
@@ -48,7 +47,7 @@ impl Way {
         let shown = self.shown().await?;
         let (url, mut headers) = shown.added(&url, &headers.collect::<HeaderMap>());
         traced(&mut headers, trace);
-        let message = write(asked, &body);
+        let message = write(operation.request(), &body);
         let call = grpc::Call { url, headers, message, within_ms, bytes_max };
         let hide = |error: ToolError| without_secrets(error, shown.hidden());
         let answer = grpc::call(self.http2.client()?, call).await;
@@ -71,7 +70,7 @@ impl Way {
         let ended = ended(&answer, shown.hidden());
         self.refused_token(ended.name() == "UNAUTHENTICATED");
         reply.ended = Some(ended);
-        match message.map(|message| to_json(answered, &message, DEPTH_MAX)) {
+        match message.map(|message| to_json(operation.answer(), &message, DEPTH_MAX)) {
             Some(Ok(members)) => reply.body = Value::Object(members),
             Some(Err(why)) => reply.told = shown.hidden().told(&why.to_string()),
             None => {}

@@ -12,9 +12,8 @@ use h2::{Reason, RecvStream};
 use serde_json::{Value, json};
 use std::net::TcpStream;
 use wire::a2a::error::A2aError;
-use wire::a2a::proto::schema::{self, Shape};
 use wire::a2a::proto::status::Status;
-use wire::a2a::proto::{to_json, write};
+use wire::a2a::proto::{Operation, to_json, write};
 
 /// How a connection of HTTP/2 begins, up to where it differs from one of HTTP/1.1.
 pub(super) const PREFACE: [u8; 3] = *b"PRI";
@@ -49,11 +48,11 @@ async fn answer(
         bytes.extend_from_slice(&piece);
     }
     let method = head.uri.path().rsplit('/').next().unwrap_or_default();
-    let Some((asked, answered)) = shapes(method) else {
+    let Some(operation) = Operation::named(method) else {
         return ended(&mut respond, &Status::named("UNIMPLEMENTED", "no such method"));
     };
     let message = bytes.get(PREFIX_BYTES..).unwrap_or_default();
-    let params = to_json(asked, message, DEPTH_MAX).unwrap_or_default();
+    let params = to_json(operation.request(), message, DEPTH_MAX).unwrap_or_default();
     let called = json!({"jsonrpc": "2.0", "id": "call", "method": method, "params": params});
     let told = server.desk().answer(&as_message(&head.headers, &called));
     match told {
@@ -63,17 +62,8 @@ async fn answer(
         }
         Some(told) => match told.body.get("error") {
             Some(error) => ended(&mut respond, &Status::of(&A2aError::of_rpc(error))),
-            None => succeeded(&mut respond, &write(answered, &told.body["result"])),
+            None => succeeded(&mut respond, &write(operation.answer(), &told.body["result"])),
         },
-    }
-}
-
-fn shapes(method: &str) -> Option<(&'static Shape, &'static Shape)> {
-    match method {
-        "SendMessage" => Some((&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE)),
-        "GetTask" => Some((&schema::GET_TASK_REQUEST, &schema::TASK)),
-        "CancelTask" => Some((&schema::CANCEL_TASK_REQUEST, &schema::TASK)),
-        _ => None,
     }
 }
 

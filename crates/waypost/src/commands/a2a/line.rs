@@ -12,9 +12,8 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wire::a2a::card::AgentInterface;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::proto::schema::{self, Shape};
 use wire::a2a::proto::status::Status;
-use wire::a2a::proto::{to_json, write};
+use wire::a2a::proto::{self, to_json, write};
 use wire::a2a::{GRPC, GRPC_SERVICE, HEADER_VERSION, HTTP_JSON, JSONRPC, MEDIA_TYPE, VERSION};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -36,13 +35,11 @@ pub(super) enum Binding {
 /// An operation in all bindings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
-    /// The method of JSON-RPC and of gRPC.
-    pub(super) method: &'static str,
+    /// It in the definition: the method of JSON-RPC and of gRPC, and the messages of gRPC.
+    defined: proto::Operation,
     verb: Verb,
     /// The path of HTTP; `{id}` is the parameter `id`.
     path: &'static str,
-    /// What goes out and what comes back over gRPC.
-    shapes: (&'static Shape, &'static Shape),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,59 +48,27 @@ enum Verb {
     Post,
 }
 
-const fn operation(
-    method: &'static str,
-    verb: Verb,
-    path: &'static str,
-    shapes: (&'static Shape, &'static Shape),
-) -> Operation {
-    Operation { method, verb, path, shapes }
+const fn operation(defined: proto::Operation, verb: Verb, path: &'static str) -> Operation {
+    Operation { defined, verb, path }
 }
 
-pub(super) static SEND: Operation = operation(
-    "SendMessage",
-    Verb::Post,
-    "/message:send",
-    (&schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE),
-);
-pub(super) static STREAM: Operation = operation(
-    "SendStreamingMessage",
-    Verb::Post,
-    "/message:stream",
-    (&schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE),
-);
-pub(super) static GET: Operation =
-    operation("GetTask", Verb::Get, "/tasks/{id}", (&schema::GET_TASK_REQUEST, &schema::TASK));
-pub(super) static LIST: Operation = operation(
-    "ListTasks",
-    Verb::Get,
-    "/tasks",
-    (&schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE),
-);
-pub(super) static CANCEL: Operation = operation(
-    "CancelTask",
-    Verb::Post,
-    "/tasks/{id}:cancel",
-    (&schema::CANCEL_TASK_REQUEST, &schema::TASK),
-);
-pub(super) static SUBSCRIBE: Operation = operation(
-    "SubscribeToTask",
-    Verb::Post,
-    "/tasks/{id}:subscribe",
-    (&schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE),
-);
+pub(super) static SEND: Operation =
+    operation(proto::Operation::SendMessage, Verb::Post, "/message:send");
+pub(super) static STREAM: Operation =
+    operation(proto::Operation::SendStreamingMessage, Verb::Post, "/message:stream");
+pub(super) static GET: Operation = operation(proto::Operation::GetTask, Verb::Get, "/tasks/{id}");
+pub(super) static LIST: Operation = operation(proto::Operation::ListTasks, Verb::Get, "/tasks");
+pub(super) static CANCEL: Operation =
+    operation(proto::Operation::CancelTask, Verb::Post, "/tasks/{id}:cancel");
+pub(super) static SUBSCRIBE: Operation =
+    operation(proto::Operation::SubscribeToTask, Verb::Post, "/tasks/{id}:subscribe");
 pub(super) static WEBHOOKS: Operation = operation(
-    "ListTaskPushNotificationConfigs",
+    proto::Operation::ListTaskPushNotificationConfigs,
     Verb::Get,
     "/tasks/{id}/pushNotificationConfigs",
-    (&schema::LIST_PUSH_CONFIGS_REQUEST, &schema::LIST_PUSH_CONFIGS_RESPONSE),
 );
-pub(super) static EXTENDED_CARD: Operation = operation(
-    "GetExtendedAgentCard",
-    Verb::Get,
-    "/extendedAgentCard",
-    (&schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD),
-);
+pub(super) static EXTENDED_CARD: Operation =
+    operation(proto::Operation::GetExtendedAgentCard, Verb::Get, "/extendedAgentCard");
 
 /// A line to one interface.
 pub(super) struct Line {
@@ -177,7 +142,7 @@ impl Line {
         }
         match self.binding {
             Binding::Rpc => {
-                let method = operation.method;
+                let method = operation.defined.name();
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
                 self.exchange(Method::POST, self.url.clone(), Some(body.to_string()), version).await
             }
@@ -206,9 +171,9 @@ impl Line {
         params: &Map<String, Value>,
         version: &str,
     ) -> Result<Answer> {
-        let (asked, answered) = operation.shapes;
+        let defined = operation.defined;
         let mut url = self.url.clone();
-        url.set_path(&format!("{GRPC_SERVICE}/{}", operation.method));
+        url.set_path(&format!("{GRPC_SERVICE}/{}", defined.name()));
         url.set_query(None);
         let shown = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let headers = shown.chain([(HEADER_VERSION, version)]).filter_map(|(name, value)| {
@@ -217,7 +182,7 @@ impl Line {
         let call = grpc::Call {
             url,
             headers: headers.collect::<HeaderMap>(),
-            message: write(asked, params),
+            message: write(defined.request(), params),
             within_ms: ANSWER_LIMIT.as_millis() as u64,
             bytes_max: ANSWER_BYTES_MAX,
         };
@@ -230,7 +195,7 @@ impl Line {
             return Ok(Answer { status, kind, text, body, ended: None });
         }
         while let Some(message) = answer.message().await.map_err(|broken| self.broken(broken))? {
-            let read = to_json(answered, &message, DEPTH_MAX);
+            let read = to_json(defined.answer(), &message, DEPTH_MAX);
             let read = read.map_err(|why| self.not_a2a(&format!("a message is none: {why}")))?;
             text.push_str(&format!("data: {}\n\n", json!(read)));
             first.get_or_insert(Value::Object(read));

@@ -453,21 +453,3 @@ pub static STATUS: Shape = Shape {
     name: "google.rpc.Status",
     fields: &[whole(1, "code"), text(2, "message"), message(3, "details", &ANY).list()],
 };
-
-/// The messages of the definition that are the roots of all others.
-pub static ROOTS: &[&Shape] = &[
-    &SEND_MESSAGE_REQUEST,
-    &SEND_MESSAGE_RESPONSE,
-    &STREAM_RESPONSE,
-    &GET_TASK_REQUEST,
-    &LIST_TASKS_REQUEST,
-    &LIST_TASKS_RESPONSE,
-    &CANCEL_TASK_REQUEST,
-    &SUBSCRIBE_REQUEST,
-    &GET_PUSH_CONFIG_REQUEST,
-    &DELETE_PUSH_CONFIG_REQUEST,
-    &LIST_PUSH_CONFIGS_REQUEST,
-    &LIST_PUSH_CONFIGS_RESPONSE,
-    &EXTENDED_CARD_REQUEST,
-    &AGENT_CARD,
-];

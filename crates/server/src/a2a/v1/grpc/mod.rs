@@ -22,12 +22,13 @@ use axum::http::{HeaderMap, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use frame::{Deadline, framed, unframed};
 use kernel::contracts::Clock;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::proto::schema::{self, Shape as Message};
+use wire::a2a::proto::schema::Shape as Message;
 use wire::a2a::proto::status::Status;
-use wire::a2a::proto::{self, write};
+use wire::a2a::proto::{self, Operation, write};
 use wire::a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest,
     PushNotificationConfigRequest, SendMessageRequest, SubscribeToTaskRequest,
@@ -93,6 +94,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
 /// One call.
 struct Call<'a> {
     arrived: &'a Arrived,
+    operation: Operation,
     /// The message, until it is read: a body is counted as long as it is there, and a task may take
     /// its time.
     bytes: Bytes,
@@ -100,10 +102,10 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn read<T: DeserializeOwned>(&mut self, shape: &Message) -> Result<T> {
+    fn read<T: DeserializeOwned>(&mut self) -> Result<T> {
         let bytes = std::mem::take(&mut self.bytes);
         let depth_max = self.arrived.doors.limits().body_depth_max;
-        proto::read(shape, &bytes, depth_max).map_err(|why| {
+        proto::read(self.operation.request(), &bytes, depth_max).map_err(|why| {
             let field = if why.place.is_empty() { "message" } else { why.place.as_str() };
             invalid(field, format!("the message cannot be read: {why}"))
         })
@@ -112,6 +114,16 @@ impl Call<'_> {
     /// Who calls, in the realm that the message names.
     fn client(&self, tenant: &str) -> Result<Client> {
         self.arrived.client(&self.arrived.realm(None, tenant)?)
+    }
+
+    /// Its one answer.
+    fn one<T: Serialize>(&self, message: &T) -> Response {
+        one(self.operation.answer(), message)
+    }
+
+    /// How its answers are written, where it has several.
+    fn events(&self) -> Proto {
+        Proto { shape: self.operation.answer() }
     }
 
     fn stream(&self, client: &Client, followed: Followed<Proto>) -> Result<Response> {
@@ -130,99 +142,101 @@ async fn done(
 ) -> Result<Response> {
     let body = read(&arrived.doors, body).await.map_err(|failure| failed(&failure))?;
     arrived.check_version()?;
-    let mut call = Call { arrived, bytes: unframed(&body)?, deadline };
+    let bytes = unframed(&body)?;
     drop(body);
-    Ok(match method {
-        "SendMessage" => {
-            let request: SendMessageRequest = call.read(&schema::SEND_MESSAGE_REQUEST)?;
+    let operation = Operation::named(method).ok_or_else(|| unknown(method))?;
+    let mut call = Call { arrived, operation, bytes, deadline };
+    Ok(match operation {
+        Operation::SendMessage => {
+            let request: SendMessageRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            one(&schema::SEND_MESSAGE_RESPONSE, &client.send(request).await?)
+            call.one(&client.send(request).await?)
         }
-        "SendStreamingMessage" => {
-            let request: SendMessageRequest = call.read(&schema::SEND_MESSAGE_REQUEST)?;
+        Operation::SendStreamingMessage => {
+            let request: SendMessageRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            let followed = client.follow_sent(request, Proto).await?;
+            let followed = client.follow_sent(request, call.events()).await?;
             call.stream(&client, followed)?
         }
-        "GetTask" => {
-            let request: GetTaskRequest = call.read(&schema::GET_TASK_REQUEST)?;
+        Operation::GetTask => {
+            let request: GetTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            let task = client.get(named(&request.id)?, request.history_length).await?;
-            one(&schema::TASK, &task)
+            call.one(&client.get(named(&request.id)?, request.history_length).await?)
         }
-        "ListTasks" => {
-            let request: ListTasksRequest = call.read(&schema::LIST_TASKS_REQUEST)?;
+        Operation::ListTasks => {
+            let request: ListTasksRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            one(&schema::LIST_TASKS_RESPONSE, &client.list(&request).await?)
+            call.one(&client.list(&request).await?)
         }
-        "CancelTask" => {
-            let request: CancelTaskRequest = call.read(&schema::CANCEL_TASK_REQUEST)?;
+        Operation::CancelTask => {
+            let request: CancelTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            one(&schema::TASK, &client.cancel(named(&request.id)?).await?)
+            call.one(&client.cancel(named(&request.id)?).await?)
         }
-        "SubscribeToTask" => {
-            let request: SubscribeToTaskRequest = call.read(&schema::SUBSCRIBE_REQUEST)?;
+        Operation::SubscribeToTask => {
+            let request: SubscribeToTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            let followed = client.follow(named(&request.id)?, Proto).await?;
+            let followed = client.follow(named(&request.id)?, call.events()).await?;
             call.stream(&client, followed)?
         }
-        "GetExtendedAgentCard" => {
+        Operation::GetExtendedAgentCard => {
             // Of a task only the realm is named.
-            let request: SubscribeToTaskRequest = call.read(&schema::EXTENDED_CARD_REQUEST)?;
+            let request: SubscribeToTaskRequest = call.read()?;
             let realm = arrived.realm(None, &request.tenant)?;
             let client = arrived.client(&realm)?;
-            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            one(&schema::AGENT_CARD, &card)
+            call.one(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
         }
-        method => webhooks(method, call).await?,
+        Operation::CreateTaskPushNotificationConfig => call.create_webhook().await?,
+        Operation::GetTaskPushNotificationConfig => call.webhook().await?,
+        Operation::ListTaskPushNotificationConfigs => call.webhooks().await?,
+        Operation::DeleteTaskPushNotificationConfig => call.delete_webhook().await?,
     })
 }
 
 /// The operations on webhooks.
-async fn webhooks(method: &str, mut call: Call<'_>) -> Result<Response> {
-    Ok(match method {
-        "CreateTaskPushNotificationConfig" => {
-            let config: TaskPushNotificationConfig = call.read(&schema::PUSH_CONFIG)?;
-            let client = call.client(&config.tenant)?;
-            one(&schema::PUSH_CONFIG, &client.create_webhook(&config).await?)
-        }
-        "GetTaskPushNotificationConfig" => {
-            let asked: PushNotificationConfigRequest =
-                call.read(&schema::GET_PUSH_CONFIG_REQUEST)?;
-            let client = call.client(&asked.tenant)?;
-            one(&schema::PUSH_CONFIG, &client.webhook(&asked.task_id, &asked.id).await?)
-        }
-        "ListTaskPushNotificationConfigs" => {
-            let asked: ListPushNotificationConfigsRequest =
-                call.read(&schema::LIST_PUSH_CONFIGS_REQUEST)?;
-            let client = call.client(&asked.tenant)?;
-            let page = PageOf { size: asked.page_size, token: &asked.page_token };
-            let configs = client.webhooks(&asked.task_id, page).await?;
-            one(&schema::LIST_PUSH_CONFIGS_RESPONSE, &configs)
-        }
-        "DeleteTaskPushNotificationConfig" => {
-            let asked: PushNotificationConfigRequest =
-                call.read(&schema::DELETE_PUSH_CONFIG_REQUEST)?;
-            let client = call.client(&asked.tenant)?;
-            client.delete_webhook(&asked.task_id, &asked.id).await?;
-            one(&schema::EMPTY, &serde_json::json!({}))
-        }
-        method => {
-            let shown: String = method.chars().take(100).collect();
-            let why = format!("the service has no method `{shown}`");
-            return Err(A2aError::new(ErrorKind::MethodNotFound, why));
-        }
-    })
+impl Call<'_> {
+    async fn create_webhook(&mut self) -> Result<Response> {
+        let config: TaskPushNotificationConfig = self.read()?;
+        let client = self.client(&config.tenant)?;
+        Ok(self.one(&client.create_webhook(&config).await?))
+    }
+
+    async fn webhook(&mut self) -> Result<Response> {
+        let asked: PushNotificationConfigRequest = self.read()?;
+        let client = self.client(&asked.tenant)?;
+        Ok(self.one(&client.webhook(&asked.task_id, &asked.id).await?))
+    }
+
+    async fn webhooks(&mut self) -> Result<Response> {
+        let asked: ListPushNotificationConfigsRequest = self.read()?;
+        let client = self.client(&asked.tenant)?;
+        let page = PageOf { size: asked.page_size, token: &asked.page_token };
+        Ok(self.one(&client.webhooks(&asked.task_id, page).await?))
+    }
+
+    async fn delete_webhook(&mut self) -> Result<Response> {
+        let asked: PushNotificationConfigRequest = self.read()?;
+        let client = self.client(&asked.tenant)?;
+        client.delete_webhook(&asked.task_id, &asked.id).await?;
+        Ok(self.one(&serde_json::json!({})))
+    }
+}
+
+fn unknown(method: &str) -> A2aError {
+    let shown: String = method.chars().take(100).collect();
+    A2aError::new(ErrorKind::MethodNotFound, format!("the service has no method `{shown}`"))
 }
 
 /// Events as messages in their frames; the last one may be an error instead.
-struct Proto;
+struct Proto {
+    shape: &'static Message,
+}
 
 impl Writes for Proto {
     type Event = Result<Bytes>;
 
     fn event(&self, response: &StreamResponse, _is_last: bool) -> Result<Bytes> {
-        Ok(framed(&write(&schema::STREAM_RESPONSE, response)))
+        Ok(framed(&write(self.shape, response)))
     }
 
     fn error(&self, error: A2aError) -> Result<Bytes> {
