@@ -67,7 +67,7 @@ impl Way {
             Read::Message(message) => message,
             Read::Malformed(why) => return Ok(Reply { told: why.to_owned(), ..reply }),
         };
-        let ended = ended(&answer, shown.hidden());
+        let ended = ended(answer.ending(), shown.hidden());
         self.refused_token(ended.name() == "UNAUTHENTICATED");
         reply.ended = Some(ended);
         match message.map(|message| to_json(operation.answer(), &message, DEPTH_MAX)) {
@@ -128,12 +128,110 @@ fn without_secrets(mut error: ToolError, hidden: &Hidden) -> ToolError {
 }
 
 /// How the call ended. Details that cannot be read are left out: the status itself counts.
-fn ended(answer: &Answer, hidden: &Hidden) -> Status {
-    let header = |name: &str| answer.ending()?.get(name)?.to_str().ok();
+fn ended(ending: Option<&HeaderMap>, hidden: &Hidden) -> Status {
+    let header = |name: &str| ending?.get(name)?.to_str().ok();
     let whole = Status::of_headers(header);
     let bare = |_| Status::of_headers(|name| header(name).filter(|_| name != HEADER_DETAILS));
     let mut status = whole.or_else(bare).unwrap_or_else(|_| Status::named("UNKNOWN", ""));
     status.message = hidden.told(&status.message);
     status.details.iter_mut().for_each(|detail| hidden.mask(detail));
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+    use reqwest::header::HeaderName;
+    use testkit::fuzz::hunt::Hunt;
+    use testkit::fuzz::mangle::scratch;
+    use testkit::sim::rng::Rng;
+    use wire::a2a::error::{A2aError, ErrorKind};
+    use wire::a2a::proto::status::{HEADER_MESSAGE, HEADER_STATUS};
+
+    /// How many inputs the test command looks at.
+    const ENDINGS: u64 = 20_000;
+    /// What the agent was shown, and repeats.
+    const SECRET: &str = "s3cr3t-token";
+    /// Numbers of a status: right ones, and what is none.
+    const CODES: &[&str] = &["0", "+0", "-0", "00", " 0", "", "0x0", "17", "99999999999999999999"];
+
+    /// The values of trailers, one on each line: the status, its message and its details.
+    fn lines(rng: &mut Rng) -> Vec<u8> {
+        let kinds: Vec<ErrorKind> = ErrorKind::all().collect();
+        let kind = rng.pick(&kinds).copied().unwrap_or(ErrorKind::Internal);
+        let error = A2aError::new(kind, format!("no: {SECRET} is 100 % wrong, \u{e4}"));
+        let status = Status::of(&error.violation("message.parts", SECRET));
+        let headers = status.headers().into_iter();
+        let mut values: Vec<Vec<u8>> = headers.map(|(_, value)| value.into_bytes()).collect();
+        if rng.chance(20) {
+            let code = rng.pick(CODES).copied().unwrap_or_default();
+            values[0] = code.as_bytes().to_vec();
+        }
+        if rng.chance(50) {
+            // Inside of the base64: most changes outside make it none.
+            let mut details = STANDARD_NO_PAD.decode(&values[2]).unwrap();
+            let other = details.clone();
+            for _ in 0..=rng.below(3) {
+                scratch(rng, &mut details, &other);
+            }
+            values[2] = STANDARD_NO_PAD.encode(details).into_bytes();
+        }
+        let mut bytes = values.join(&b'\n');
+        if rng.chance(50) {
+            let other = bytes.clone();
+            scratch(rng, &mut bytes, &other);
+        }
+        bytes
+    }
+
+    fn trailers(lines: &[u8]) -> HeaderMap {
+        let names = [HEADER_STATUS, HEADER_MESSAGE, HEADER_DETAILS];
+        let pairs = names.into_iter().zip(lines.split(|byte| *byte == b'\n'));
+        let pairs = pairs.filter_map(|(name, value)| {
+            Some((HeaderName::from_static(name), HeaderValue::from_bytes(value).ok()?))
+        });
+        pairs.collect()
+    }
+
+    /// What is wrong with the status that is read of these trailers.
+    fn wrong(headers: &HeaderMap, status: &Status, bare: &Status) -> Option<&'static str> {
+        let sent = |name: &str| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+        let code = sent(HEADER_STATUS);
+        let is_zero = !code.is_empty() && code.iter().all(|byte| *byte == b'0');
+        let shown = format!("{status:?} {:?}", status.error());
+        [
+            (status.code == 0 && !is_zero, "something else than zero is success"),
+            (status.code != 0 && is_zero, "zero is no success"),
+            (shown.contains(SECRET), "a secret is shown"),
+            (status.message.len() > 3 * sent(HEADER_MESSAGE).len(), "the message grew"),
+            (status.details.len() > sent(HEADER_DETAILS).len(), "there are more details than sent"),
+            ((status.code, &status.message) != (bare.code, &bare.message), "details count"),
+        ]
+        .into_iter()
+        .find_map(|(is_wrong, why)| is_wrong.then_some(why))
+    }
+
+    #[test]
+    fn whatever_trailers_say_is_a_status_and_shows_no_secret() {
+        let hidden = Hidden::default().credentials([SECRET]);
+        let (mut succeeded, mut detailed) = (0_u64, 0_u64);
+        let looked = Hunt::new("grpc trailers", ENDINGS).run(lines, |lines: &Vec<u8>| {
+            let headers = trailers(lines);
+            let status = ended(Some(&headers), &hidden);
+            let mut without = headers.clone();
+            without.remove(HEADER_DETAILS);
+            let bare = ended(Some(&without), &hidden);
+            succeeded += u64::from(status.code == 0);
+            detailed += u64::from(!status.details.is_empty());
+            match wrong(&headers, &status, &bare) {
+                Some(why) => Err(format!("{why}: {status:?}")),
+                None => Ok(()),
+            }
+        });
+        let is_met = succeeded > 0 && (1..looked).contains(&detailed);
+        assert!(looked < 1_000 || is_met, "{succeeded}, {detailed} of {looked}");
+        assert_eq!(ended(None, &hidden).name(), "UNKNOWN");
+    }
 }

@@ -103,7 +103,10 @@ impl Status {
 
     /// The status that headers say.
     pub fn of_headers<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Result<Self, BadProto> {
-        let code = header(HEADER_STATUS).and_then(|code| code.parse().ok()).unwrap_or(2);
+        // Only digits: a sign would be read as part of a number, and `+0` as success.
+        let is_number = |code: &&str| code.bytes().all(|byte| byte.is_ascii_digit());
+        let code = header(HEADER_STATUS).filter(is_number).and_then(|code| code.parse().ok());
+        let code = code.unwrap_or(2);
         let message = header(HEADER_MESSAGE).map(unescaped).unwrap_or_default();
         let details = header(HEADER_DETAILS).and_then(decoded).unwrap_or_default();
         let members = to_json(&STATUS, &details, DEPTH_MAX)?;
@@ -223,6 +226,15 @@ mod tests {
         {
             let headers = [(HEADER_STATUS, "13".to_owned()), (HEADER_MESSAGE, told.to_owned())];
             assert_eq!(read(&headers).message, message);
+        }
+    }
+
+    #[test]
+    fn only_digits_are_the_number_of_a_status() {
+        let codes = [("0", 0), ("00", 0), ("16", 16), ("99", 99)];
+        let others = ["+0", "-0", " 0", "", "0x0", "99999999999999999999"].map(|told| (told, 2));
+        for (told, code) in codes.into_iter().chain(others) {
+            assert_eq!(read(&[(HEADER_STATUS, told.to_owned())]).code, code, "`{told}`");
         }
     }
 
