@@ -19,6 +19,24 @@ pub fn make_readable(data: &Path) {
     execute(data, sql, ());
 }
 
+/// Gives the webhooks with this id a body that no release can read.
+pub fn make_webhook_unreadable(data: &Path, id: &str) {
+    let rows = execute(data, "UPDATE webhooks SET body = '{}' WHERE id = ?1", [id]);
+    assert!(rows > 0, "no webhook `{id}`");
+}
+
+/// The ids of all webhooks, whether they can be read or not.
+pub fn webhook_ids(data: &Path) -> Vec<String> {
+    let path = data.join("waypost.db");
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let database = Connection::open(&path)?;
+        let mut statement = database.prepare("SELECT id FROM webhooks ORDER BY id")?;
+        let ids = statement.query_map((), |row| row.get(0))?;
+        ids.collect()
+    };
+    read().unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
+}
+
 fn execute(data: &Path, sql: &str, params: impl Params) -> usize {
     let path = data.join("waypost.db");
     let executed = Connection::open(&path).and_then(|database| database.execute(sql, params));

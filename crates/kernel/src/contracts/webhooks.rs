@@ -87,7 +87,7 @@ pub enum PutWebhook {
 }
 
 /// The webhooks of all tasks. One goes with its run. One that cannot be read is reported and left
-/// out: it must hold up no other.
+/// out: it must hold up no other, and takes no room of those that a run may have.
 pub trait Webhooks: Send + Sync {
     /// Those of a run, by id.
     fn webhooks_of<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Vec<Webhook>>;
@@ -95,8 +95,8 @@ pub trait Webhooks: Send + Sync {
     /// Those of all realms that there may be more for, by realm, run and id.
     fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>>;
 
-    /// Writes one over the one with its name, unless its run has this many others. Durable on
-    /// return.
+    /// Writes one over the one with its name, unless its run has this many others that can be read.
+    /// Durable on return.
     fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook>;
 
     /// Writes how far one has got that still has this stamp; whether it is there. Durable on
@@ -110,6 +110,10 @@ pub trait Webhooks: Send + Sync {
 
     /// Removes one; whether it was there. Durable on return.
     fn remove_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool>;
+
+    /// Removes one that cannot be read, so that no one knows whose it is; whether it was there. One
+    /// that can be read stays. Durable on return.
+    fn remove_unreadable_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool>;
 }
 
 #[cfg(test)]

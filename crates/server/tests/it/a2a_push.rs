@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use testkit::damage::{make_webhook_unreadable, webhook_ids};
 
 /// Webhooks may be on this machine, and are tried again soon.
 pub const PUSH: &str = "[a2a.push]\nallow = [\"127.0.0.1\"]\n\
@@ -373,6 +374,34 @@ async fn webhooks_are_read_listed_replaced_and_removed_in_both_bindings() {
     assert_eq!(got["error"]["code"], -32001, "{got}");
     let card = open(&house, Method::GET, "/.well-known/agent-card.json", &Value::Null).await;
     assert_eq!(card.body["capabilities"]["pushNotifications"], true);
+}
+
+#[tokio::test]
+async fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
+    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let data = folder.path().join("data");
+    let settings = format!("{SETTINGS}{PUSH}push_configs_max = 2\n");
+    let (house, stopper) = House::over(|| project(&settings), &folder, None).await;
+    let task = send(&house, question("m1")).await;
+    let config = |id: &str| json!({"id": id, "url": receiver.url});
+    for id in ["lost", "kept"] {
+        let made = create(&house, &task, config(id)).await;
+        assert_eq!(made["result"]["id"], id, "{made}");
+    }
+    stopper.stop().await;
+    drop((house, stopper));
+    make_webhook_unreadable(&data, "lost");
+    let (house, stopper) = House::over(|| project(&settings), &folder, None).await;
+    let made = create(&house, &task, config("new")).await;
+    assert_eq!(made["result"]["id"], "new", "{made}");
+    let beyond = create(&house, &task, config("beyond")).await;
+    assert_eq!(beyond["error"]["code"], -32000, "{beyond}");
+    let named = json!({"taskId": task["id"], "id": "lost"});
+    let removed = rpc(&house, "DeleteTaskPushNotificationConfig", named).await;
+    assert_eq!(removed["result"], json!({}), "{removed}");
+    stopper.stop().await;
+    drop((house, stopper));
+    assert_eq!(webhook_ids(&data), ["kept", "new"]);
 }
 
 #[tokio::test]

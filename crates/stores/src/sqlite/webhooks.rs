@@ -9,6 +9,7 @@ use kernel::contracts::webhooks::{
 };
 use kernel::values::ids::{Millis, RealmId, RunId};
 use rusqlite::{Connection, Params, Row, params};
+use std::sync::Arc;
 
 const OF_RUN: &str = "SELECT realm, run, id, body, stamp, place, attempts, next_at, live, error \
      FROM webhooks WHERE run = ?1 AND realm = ?2 ORDER BY id";
@@ -19,7 +20,7 @@ const LIVE: &str =
 const HAS_RUN: &str = "SELECT 1 FROM runs r JOIN sessions s ON s.pk = r.session \
      WHERE r.id = ?1 AND s.realm = ?2";
 
-/// Another one of the run, beyond so many.
+/// Another one of the run, beyond so many, whether it can be read or not.
 const BEYOND: &str =
     "SELECT 1 FROM webhooks WHERE run = ?1 AND id <> ?2 LIMIT 1 OFFSET max(?3 - 1, 0)";
 
@@ -92,6 +93,21 @@ impl Webhooks for SqliteStore {
             Ok(execute(connection, REMOVE, params)? > 0)
         })
     }
+
+    fn remove_unreadable_webhook<'a>(&'a self, name: &'a WebhookName) -> Read<'a, bool> {
+        let name = name.clone();
+        self.writes.perform(move |connection| {
+            let WebhookName { realm, run, id } = &name;
+            let run = run.0.to_be_bytes();
+            let is_it = |row: &Row<'_>| {
+                let is_named = row.get::<_, Arc<str>>(2).is_ok_and(|known| known == *id);
+                Ok(is_named && webhook(row).is_err())
+            };
+            let found = many(connection, OF_RUN, params![run, realm.as_str()], is_it)?;
+            let params = params![run, id, realm.as_str()];
+            Ok(found.contains(&true) && execute(connection, REMOVE, params)? > 0)
+        })
+    }
 }
 
 /// The rows of a query that can be read. One that cannot, such as one of a newer release, stays as
@@ -119,14 +135,27 @@ fn left_out(row: &Row<'_>, trouble: Trouble) {
     }
 }
 
+/// Whether a run has this many others that can be read. One that cannot is no webhook of anyone.
+fn is_full(connection: &Connection, name: &WebhookName, most: usize) -> Result<bool> {
+    let WebhookName { realm, run, id } = name;
+    let run = run.0.to_be_bytes();
+    let may_be = connection.prepare_cached(BEYOND)?.exists(params![run, id, limit_of(most)])?;
+    if most == 0 || !may_be {
+        return Ok(most == 0);
+    }
+    let others = many(connection, OF_RUN, params![run, realm.as_str()], |row| {
+        Ok(webhook(row).is_ok_and(|one| one.name.id != *id))
+    })?;
+    Ok(others.into_iter().filter(|is_other| *is_other).count() >= most)
+}
+
 fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWebhook> {
     let Webhook { name: WebhookName { realm, run, id }, stamp, body, standing } = webhook;
     let run = run.0.to_be_bytes();
     if !connection.prepare_cached(HAS_RUN)?.exists(params![run, realm.as_str()])? {
         return Ok(PutWebhook::NoRun);
     }
-    let is_full = connection.prepare_cached(BEYOND)?.exists(params![run, id, limit_of(most)])?;
-    if is_full || most == 0 {
+    if is_full(connection, &webhook.name, most)? {
         return Ok(PutWebhook::Full);
     }
     let WebhookStanding { place, attempts, next_at, is_live, error } = standing;

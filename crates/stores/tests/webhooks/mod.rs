@@ -2,6 +2,7 @@
 
 use super::{Scene, open};
 use futures::executor::block_on;
+use kernel::contracts::webhooks::{PutWebhook, Webhook};
 use kernel::limits::Limits;
 use kernel::values::ids::RunId;
 use std::sync::Arc;
@@ -11,38 +12,89 @@ use testkit::contract::webhooks::webhook;
 
 /// How many webhooks a run may have here.
 const MOST: usize = 3;
+/// Bodies that this release does not understand, and that are no text.
+const UNREADABLE: [&str; 2] = ["'{}'", "CAST(x'ff' AS TEXT)"];
 
-/// A store with three webhooks of one run.
-fn with_three() -> (Scene, RunId) {
-    let scene = Scene::new();
-    let mut driver = Driver::new("r", "a");
-    let run = driver.run_row(1);
-    driver.row.run = Some(run.id);
-    let mut created = driver.created();
-    created.runs = vec![run.clone()];
-    done(scene.store().append(created));
-    for (id, stamp) in [("1", 7), ("2", 8), ("3", 9)] {
-        let one = webhook(&driver, run.id, id, stamp);
-        block_on(scene.opened.webhooks.put_webhook(&one, MOST)).unwrap();
-    }
-    (scene, run.id)
+/// A store with three webhooks of one run, of which the second cannot be read.
+struct Damaged {
+    scene: Scene,
+    driver: Driver,
+    run: RunId,
 }
 
-#[test]
-fn a_webhook_that_cannot_be_read_keeps_no_other_from_being_read() {
-    // What this release does not understand, and what is no text.
-    for body in ["'{}'", "CAST(x'ff' AS TEXT)"] {
-        let (scene, run) = with_three();
+impl Damaged {
+    /// One that has this body.
+    fn with(body: &str) -> Self {
+        let scene = Scene::new();
+        let mut driver = Driver::new("r", "a");
+        let run = driver.run_row(1);
+        driver.row.run = Some(run.id);
+        let mut created = driver.created();
+        created.runs = vec![run.clone()];
+        done(scene.store().append(created));
+        for (id, stamp) in [("1", 7), ("2", 8), ("3", 9)] {
+            let one = webhook(&driver, run.id, id, stamp);
+            block_on(scene.opened.webhooks.put_webhook(&one, MOST)).unwrap();
+        }
         let folder = scene.closed();
         let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
         let broken = format!("UPDATE webhooks SET body = {body} WHERE id = '2';");
         database.execute_batch(&broken).unwrap();
         drop(database);
         let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-        let scene = Scene { opened, folder };
-        let live = block_on(scene.opened.webhooks.live_webhooks()).unwrap();
+        Self { scene: Scene { opened, folder }, driver, run: run.id }
+    }
+
+    fn webhook(&self, id: &str) -> Webhook {
+        webhook(&self.driver, self.run, id, 10)
+    }
+
+    fn put(&self, id: &str) -> PutWebhook {
+        block_on(self.scene.opened.webhooks.put_webhook(&self.webhook(id), MOST)).unwrap()
+    }
+
+    /// Whether it was there and could not be read.
+    fn removed(&self, id: &str) -> bool {
+        let name = self.webhook(id).name;
+        block_on(self.scene.opened.webhooks.remove_unreadable_webhook(&name)).unwrap()
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let all = block_on(self.scene.opened.webhooks.webhooks_of(&realm(), self.run)).unwrap();
+        all.iter().map(|one| one.name.id.to_string()).collect()
+    }
+}
+
+#[test]
+fn a_webhook_that_cannot_be_read_keeps_no_other_from_being_read() {
+    for body in UNREADABLE {
+        let damaged = Damaged::with(body);
+        let live = block_on(damaged.scene.opened.webhooks.live_webhooks()).unwrap();
         assert_eq!(live.iter().map(|one| &*one.name.id).collect::<Vec<_>>(), ["1", "3"], "{body}");
-        let all = block_on(scene.opened.webhooks.webhooks_of(&realm(), run)).unwrap();
-        assert_eq!(all.iter().map(|one| &*one.name.id).collect::<Vec<_>>(), ["1", "3"], "{body}");
+        assert_eq!(damaged.ids(), ["1", "3"], "{body}");
+    }
+}
+
+#[test]
+fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
+    for body in UNREADABLE {
+        let damaged = Damaged::with(body);
+        assert_eq!(damaged.put("4"), PutWebhook::Stored, "{body}");
+        assert_eq!(damaged.put("5"), PutWebhook::Full, "{body}");
+        assert_eq!(damaged.put("4"), PutWebhook::Stored, "its own place is no other's: {body}");
+        assert!(!damaged.removed("1"), "it can be read: {body}");
+        assert!(damaged.removed("2"), "{body}");
+        assert!(!damaged.removed("2"), "it is gone: {body}");
+        assert_eq!(damaged.ids(), ["1", "3", "4"], "{body}");
+    }
+}
+
+#[test]
+fn a_webhook_takes_the_place_of_one_that_cannot_be_read() {
+    for body in UNREADABLE {
+        let damaged = Damaged::with(body);
+        assert_eq!(damaged.put("2"), PutWebhook::Stored, "{body}");
+        assert_eq!(damaged.ids(), ["1", "2", "3"], "{body}");
+        assert!(!damaged.removed("2"), "it can be read: {body}");
     }
 }

@@ -56,6 +56,7 @@ pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {
     assert_eq!(found, [one.clone(), two.clone()]);
     assert_eq!(got(scene.webhooks().live_webhooks()), [live(&one), live(&two)]);
     assert_eq!(got(scene.webhooks().webhooks_of(&"other".into(), run)), [], "of another realm");
+    assert!(!got(scene.webhooks().remove_unreadable_webhook(&one.name)), "it can be read");
     assert!(got(scene.webhooks().remove_webhook(&one.name)));
     assert!(!got(scene.webhooks().remove_webhook(&one.name)), "it is gone");
     assert_eq!(got(scene.reopened().webhooks().webhooks_of(&realm(), run)), [two]);

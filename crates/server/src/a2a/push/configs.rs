@@ -263,11 +263,15 @@ impl Client {
         self.permit_webhook(run).await?;
         let id = required("id", id)?;
         let all = self.own_webhooks(run).await?;
-        if let Some(one) = all.into_iter().find(|one| &*one.name.id == id) {
-            parts.store.remove_webhook(&one.name).await.map_err(|why| lost(&why))?;
-            // Who posts looks for it once more, and forgets it.
-            parts.add(LiveWebhook { name: one.name, session: one.body.session, next_at: None });
-        }
+        let Some(one) = all.into_iter().find(|one| &*one.name.id == id) else {
+            // Of one that cannot be read the maker is not known: it is the owner's of its task.
+            let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
+            let removed = parts.store.remove_unreadable_webhook(&name).await;
+            return removed.map(|_| ()).map_err(|why| lost(&why));
+        };
+        parts.store.remove_webhook(&one.name).await.map_err(|why| lost(&why))?;
+        // Who posts looks for it once more, and forgets it.
+        parts.add(LiveWebhook { name: one.name, session: one.body.session, next_at: None });
         Ok(())
     }
 }
