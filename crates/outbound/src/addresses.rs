@@ -121,6 +121,15 @@ pub fn web_url(what: &str, text: &str) -> Result<Url, String> {
     }
 }
 
+/// Whether a URL leads to this machine, as it is written.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host_str().map(Place::read) {
+        Some(Place::Address(address)) => address.is_loopback(),
+        Some(Place::Name(name)) => name == "localhost",
+        None => false,
+    }
+}
+
 /// Whether an address is one that anybody on the internet could have.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -236,6 +245,33 @@ mod tests {
         assert!(!listed.permits_address("internal.test", eight));
         assert!(plain.permits_address("localhost", "127.0.0.1".parse().unwrap()));
         assert!(!plain.permits_address("localhost", seven));
+    }
+
+    #[test]
+    fn this_machine_is_known_by_how_it_is_written() {
+        for url in [
+            "http://127.0.0.1:9/",
+            "http://127.8.9.10/",
+            "http://0x7f.1/",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://LOCALHOST:9/",
+            "http://localhost./",
+        ] {
+            assert!(is_loopback(&Url::parse(url).unwrap()), "{url}");
+        }
+        for url in [
+            "http://a.test/",
+            "http://10.0.0.7/",
+            "http://0.0.0.0/",
+            "http://localhost.a.test/",
+            "http://127.0.0.1.a.test/",
+            "http://[::]/",
+            "http://[::ffff:10.0.0.7]/",
+            "data:text/plain,localhost",
+        ] {
+            assert!(!is_loopback(&Url::parse(url).unwrap()), "{url}");
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Documents of other servers that are believed for where they stand, such as the keys of an
 //! issuer: JSON over https, or from this machine, up to a size, and no redirect is followed.
 
-use crate::addresses::{HttpSettings, is_public};
+use crate::addresses::{HttpSettings, is_loopback, is_public};
 use crate::answer::{self, Effect};
 use crate::client::{ClientOptions, GuardedClient};
 use reqwest::header::{ACCEPT, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::Value;
-use std::net::IpAddr;
 
 /// Which addresses may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,15 +106,6 @@ fn checked(address: &str) -> Result<Url, Unread> {
         return Err(Unread("an address has a user or a fragment".to_owned()));
     }
     Ok(url)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => bare == "localhost",
-    }
 }
 
 #[cfg(test)]

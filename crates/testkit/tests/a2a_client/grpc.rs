@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use kernel::tool::call::{Abilities, Caller, Given, HowFar, ToolError};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -258,6 +258,36 @@ async fn a_card_leads_to_no_private_address_over_grpc_either() {
     config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
     let (name, told) = House::open(config).await.fault();
     assert!(name == "AddressNotAllowed" && told.contains("origin"), "{name}: {told}");
+}
+
+/// Nothing is sent to any of these: a card in a file is opened without a request.
+#[tokio::test]
+async fn a_card_in_a_file_that_names_a_port_without_tls_gets_no_credentials() {
+    fn interface(url: &str, binding: &str) -> Value {
+        json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0"})
+    }
+    let bare = interface("a.test:50051", "GRPC");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("card.json");
+    let config = |interfaces: &[&Value]| {
+        let card = json!({"name": "a", "supportedInterfaces": interfaces, "skills": []});
+        std::fs::write(&path, card.to_string()).unwrap();
+        let mut config = A2aConfig::new(CardPlace::File(path.clone()));
+        config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+        config
+    };
+    let (name, told) = House::open(config(&[&bare])).await.fault();
+    assert_eq!(name, "AddressNotAllowed", "{told}");
+    for part in ["agent `peer`", "`http://a.test:50051`", "`https://a.test:50051`", "origin"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let address = |house: &House| house.remote.upstreams()[0].status().agent.unwrap().address;
+    let encrypted = interface("https://a.test/rest", "HTTP+JSON");
+    let house = House::open(config(&[&bare, &encrypted])).await;
+    assert_eq!(address(&house), "https://a.test/rest", "the other is passed over");
+    let mut without = config(&[&bare]);
+    without.auth = None;
+    assert_eq!(address(&House::open(without).await), "http://a.test:50051/");
 }
 
 #[tokio::test]

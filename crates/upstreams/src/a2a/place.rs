@@ -1,9 +1,10 @@
 //! Where an agent and its card are: which addresses may be talked to, and which server is shown our
 //! credentials. A card is from outside: it leads to no address that is not public unless the
-//! operator says so, and sends our credentials nowhere.
+//! operator says so, and sends our credentials nowhere. Where only a card says that there is no
+//! TLS, as one in a file does by a bare `host:port`, credentials stay here, too.
 
 use crate::config::{A2aConfig, CardPlace};
-use outbound::addresses::{HttpSettings, web_url};
+use outbound::addresses::{HttpSettings, is_loopback, web_url};
 use outbound::percent::escaped;
 use reqwest::Url;
 use std::path::PathBuf;
@@ -83,6 +84,16 @@ impl Places {
                  server that the card is from; `origin = \"{shown}\"` allows it"
             ));
         }
+        // What the operator wrote, as `card` or as `origin`, says whether there is TLS.
+        let is_written = self.origin.is_some();
+        if has_credentials && !is_written && url.scheme() != "https" && !is_loopback(&url) {
+            let encrypted = shown.replacen("http", "https", 1);
+            return Err(format!(
+                "its card names `{shown}`, which has no TLS, and credentials are shown only over \
+                 TLS or on this machine; name `{encrypted}` in the card if the agent has TLS, else \
+                 `origin = \"{shown}\"` allows it"
+            ));
+        }
         Ok(url)
     }
 }
@@ -117,6 +128,8 @@ fn host(url: &Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::a2a::GRPC;
+    use wire::a2a::card::AgentInterface;
 
     fn places(card: CardPlace, change: impl FnOnce(&mut A2aConfig)) -> Places {
         let mut config = A2aConfig::new(card);
@@ -197,5 +210,47 @@ mod tests {
             assert!(places.endpoint(named, false).is_ok(), "there is nothing to show");
         }
         assert!(other.endpoint(named, true).unwrap_err().contains("origin = "));
+    }
+
+    #[test]
+    fn a_card_in_a_file_gets_credentials_over_tls_or_on_this_machine() {
+        let file = |origin: Option<&str>| {
+            places(CardPlace::File("card.json".into()), |config| {
+                config.allow_private = true;
+                config.origin = origin.map(str::to_owned);
+            })
+        };
+        let grpc = |url: &str| {
+            let (url, protocol_binding) = (url.to_owned(), GRPC.to_owned());
+            AgentInterface { url, protocol_binding, ..AgentInterface::default() }
+        };
+        for (named, fits) in [
+            ("a.test:50051", false),
+            ("10.0.0.7:50051", false),
+            ("[fd00::7]:50051", false),
+            ("localhost.a.test:50051", false),
+            ("http://a.test:50051", false),
+            ("http://a.test:443", false),
+            ("a.test", true),
+            ("a.test:443", true),
+            ("https://a.test:50051", true),
+            ("localhost:50051", true),
+            ("127.0.0.1:50051", true),
+            ("[::1]:50051", true),
+            ("http://127.0.0.1:50051", true),
+        ] {
+            let named = grpc(named);
+            let found = file(None).endpoint(&named.address(), true);
+            assert_eq!(found.is_ok(), fits, "{named:?} {found:?}");
+            assert!(file(None).endpoint(&named.address(), false).is_ok(), "nothing is shown");
+        }
+        let told = file(None).endpoint(&grpc("a.test:50051").address(), true).unwrap_err();
+        for part in ["`http://a.test:50051`", "`https://a.test:50051`", "TLS", "origin = "] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        // Who writes `http` there means it.
+        let written = file(Some("http://a.test:50051"));
+        assert!(written.endpoint(&grpc("a.test:50051").address(), true).is_ok());
+        assert!(written.endpoint(&grpc("a.test:50052").address(), true).is_err());
     }
 }

@@ -3,7 +3,6 @@
 
 use super::LoginPlaces;
 use super::issuer::Issuer;
-use super::place;
 use super::scopes::Scopes;
 use super::sealed::exposed_maybe;
 use super::trouble::{Result, Trouble};
@@ -12,6 +11,7 @@ use crate::config::{OauthConfig, Secret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::values::ids::Millis;
+use outbound::addresses::is_loopback;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ pub(super) fn registered(
 
 /// Whether logins come back to this machine, as those of a program that people install do.
 fn is_native(callback: &str) -> bool {
-    Url::parse(callback).is_ok_and(|url| place::is_loopback(&url))
+    Url::parse(callback).is_ok_and(|url| is_loopback(&url))
 }
 
 fn choose(wished: &[Method], offered: &[String]) -> Option<Method> {

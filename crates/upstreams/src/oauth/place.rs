@@ -1,8 +1,8 @@
 //! Where documents and endpoints of a login are, and which addresses may be believed.
 
 use super::trouble::{Result, Trouble};
+use outbound::addresses::is_loopback;
 use reqwest::Url;
-use std::net::IpAddr;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
@@ -54,16 +54,6 @@ pub(super) fn document(text: &str, server: &Url) -> Result<Url> {
         return Err(misfit("`resource_metadata`", text, "is not https"));
     }
     Ok(url)
-}
-
-/// Whether a URL leads to this machine, as it is written.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => bare.trim_end_matches('.') == "localhost",
-    }
 }
 
 /// The root of a server, without a slash at its end.

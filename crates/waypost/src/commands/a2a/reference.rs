@@ -10,6 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use upstreams::{A2aConfig, CardPlace, MemoryVault, RemoteParts, Scope, Secret};
 
+/// What to do about an address that a card names and a command may not go to.
+pub(super) const NOT_ALLOWED_HINT: &str = "`--allow-private` goes to addresses that are not \
+     public; without `--header` no credentials are shown";
+
 /// An agent, and what goes with requests to it.
 #[derive(Debug, Args)]
 pub(super) struct Reference {
@@ -94,9 +98,7 @@ pub(super) fn failed(fault: Fault) -> Failure {
             (Exit::Auth, Some(hint))
         }
         "BadSettings" => (Exit::Usage, None),
-        "AddressNotAllowed" => {
-            (Exit::Upstream, Some("`--allow-private` goes there; leave out `--header` if it leaks"))
-        }
+        "AddressNotAllowed" => (Exit::Upstream, Some(NOT_ALLOWED_HINT)),
         "ConnectFailed" | "Timeout" => {
             (Exit::Unreachable, Some("check its address, and that it runs"))
         }

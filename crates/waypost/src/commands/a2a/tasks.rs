@@ -1,7 +1,7 @@
 //! `waypost a2a tasks`: the tasks that an agent has for its caller, the newest first.
 
 use super::line::{LIST, Line, binding_of};
-use super::reference::{Reference, failed, parts};
+use super::reference::{NOT_ALLOWED_HINT, Reference, failed, parts};
 use super::send::word;
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
@@ -100,7 +100,8 @@ async fn line(args: &TasksArgs, context: &Context) -> Result<Line> {
             .hint("tasks can be listed since 1.0 only"));
     };
     let url = url.map_err(|why| {
-        Failure::new(Exit::Upstream, "AddressNotAllowed", why).hint("`--allow-private` goes there")
+        let what = format!("agent `{}`: {why}", args.agent.agent);
+        Failure::new(Exit::Upstream, "AddressNotAllowed", what).hint(NOT_ALLOWED_HINT)
     })?;
     Line::open(binding, url, &interface.tenant, args.agent.filled_headers(context)?)
 }

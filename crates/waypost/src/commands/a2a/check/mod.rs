@@ -7,7 +7,7 @@ mod task_rules;
 mod talk;
 
 use super::line::{Line, binding_of};
-use super::reference::{Reference, failed, parts};
+use super::reference::{NOT_ALLOWED_HINT, Reference, failed, parts};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::input;
@@ -98,8 +98,9 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
         is_talked_to = true;
     }
     if let (false, Some(why)) = (is_talked_to, refused) {
-        let refused = Failure::new(Exit::Upstream, "AddressNotAllowed", why);
-        return Err(refused.hint("see `--allow-private`"));
+        let what = format!("agent `{}`: {why}", args.agent.agent);
+        let refused = Failure::new(Exit::Upstream, "AddressNotAllowed", what);
+        return Err(refused.hint(NOT_ALLOWED_HINT));
     }
     if !is_talked_to {
         report.interface = String::new();
