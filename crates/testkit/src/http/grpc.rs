@@ -1,13 +1,17 @@
-//! A2A over gRPC: messages in their frames, and a blocking call over a connection of its own, by
-//! HTTP/2 without TLS. A cut call gives what had arrived: a server may be killed meanwhile.
+//! A2A over gRPC: messages in their frames, and blocking calls and streams, each over a connection
+//! of its own, by HTTP/2 without TLS. A cut call gives what had arrived: a server may be killed
+//! meanwhile.
 
 use super::NoAnswer;
+use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
+use h2::RecvStream;
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use wire::a2a::GRPC_SERVICE;
 use wire::a2a::proto::schema::Shape;
@@ -87,15 +91,87 @@ pub struct Told {
 
 /// Calls once, over a connection of its own, and waits at most this long.
 pub fn called(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<Told, NoAnswer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
-    runtime.block_on(async {
+    running(Builder::new_current_thread()).block_on(async {
         let answer = timeout(limit, answered(address, call)).await;
         answer.unwrap_or(Err(NoAnswer::Late(limit)))
     })
 }
 
-async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer> {
+fn running(mut builder: Builder) -> Runtime {
+    let runtime = builder.enable_all().build();
+    runtime.unwrap_or_else(|error| panic!("no runtime: {error}"))
+}
+
+/// A stream that has begun. Dropping it closes its connection.
+#[derive(Debug)]
+pub struct Open {
+    operation: Operation,
+    body: RecvStream,
+    bytes: Vec<u8>,
+    limit: Duration,
+    /// With a thread of its own: the server may ask meanwhile whether anyone is there.
+    runtime: Runtime,
+}
+
+impl Open {
+    /// Calls, and waits at most this long for the first message.
+    pub fn begin(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<Self, NoAnswer> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1);
+        let runtime = running(builder);
+        let begun = runtime.block_on(async {
+            let first = async {
+                let (_, mut body) = begun(address, call).await?;
+                let mut bytes: Vec<u8> = Vec::new();
+                while unframed(&bytes).0.is_empty() {
+                    let Some(piece) = piece(&mut body).await? else {
+                        let why = "the stream ended before its first message".to_owned();
+                        return Err(NoAnswer::Malformed(why));
+                    };
+                    bytes.extend_from_slice(&piece);
+                }
+                Ok((body, bytes))
+            };
+            timeout(limit, first).await.unwrap_or(Err(NoAnswer::Late(limit)))
+        });
+        let (body, bytes) = begun?;
+        Ok(Self { operation: operation(call.method), body, bytes, limit, runtime })
+    }
+
+    /// All its messages and how it ended, once it has.
+    pub fn ended(self) -> Result<(Vec<Value>, Status), NoAnswer> {
+        let Self { operation, mut body, mut bytes, limit, runtime } = self;
+        let trailers = runtime.block_on(async {
+            let read = async {
+                while let Some(piece) = piece(&mut body).await? {
+                    bytes.extend_from_slice(&piece);
+                }
+                body.trailers().await.map_err(broken)
+            };
+            timeout(limit, read).await.unwrap_or(Err(NoAnswer::Late(limit)))
+        });
+        let trailers = trailers?;
+        let trailers = trailers.ok_or_else(|| NoAnswer::Malformed("no trailers".to_owned()))?;
+        Ok((read_all(operation, &bytes), status(&trailers)))
+    }
+}
+
+/// The next piece of an answer; none at its end.
+async fn piece(body: &mut RecvStream) -> Result<Option<Bytes>, NoAnswer> {
+    let Some(piece) = body.data().await else { return Ok(None) };
+    let piece = piece.map_err(broken)?;
+    body.flow_control().release_capacity(piece.len()).map_err(broken)?;
+    Ok(Some(piece))
+}
+
+/// The messages that came whole.
+fn read_all(operation: Operation, bytes: &[u8]) -> Vec<Value> {
+    let (messages, _cut_off) = unframed(bytes);
+    messages.iter().map(|message| read_as(operation.answer(), message)).collect()
+}
+
+/// Sends a call, and waits for the head of its answer.
+async fn begun(address: SocketAddr, call: &Call<'_>) -> Result<(HeaderMap, RecvStream), NoAnswer> {
     let operation = operation(call.method);
     let stream = TcpStream::connect(address).await.map_err(NoAnswer::Unreachable)?;
     let (sender, connection) = h2::client::handshake(stream).await.map_err(broken)?;
@@ -110,22 +186,23 @@ async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer
     if answer.status() != StatusCode::OK {
         return Err(NoAnswer::Malformed(format!("no call of gRPC: {answer:?}")));
     }
-    let (head, mut body) = answer.into_parts();
-    let head = head.headers;
+    let (head, body) = answer.into_parts();
+    Ok((head.headers, body))
+}
+
+async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer> {
+    let (head, mut body) = begun(address, call).await?;
     let mut ended = head.contains_key(HEADER_STATUS).then(|| status(&head));
     let mut bytes = Vec::new();
     if call.until == Until::Ended {
         // An error is the end of a server that was killed, or of a request that it need not read.
-        while let Some(Ok(piece)) = body.data().await {
-            body.flow_control().release_capacity(piece.len()).map_err(broken)?;
+        while let Ok(Some(piece)) = piece(&mut body).await {
             bytes.extend_from_slice(&piece);
         }
         let trailers = body.trailers().await.ok().flatten();
         ended = ended.or_else(|| trailers.as_ref().map(status));
     }
-    let (messages, _cut_off) = unframed(&bytes);
-    let messages = messages.iter().map(|message| read_as(operation.answer(), message)).collect();
-    Ok(Told { head, messages, status: ended })
+    Ok(Told { head, messages: read_all(operation(call.method), &bytes), status: ended })
 }
 
 fn request(address: SocketAddr, call: &Call<'_>) -> Request<()> {

@@ -1,6 +1,6 @@
 //! Sections 5.2 and 8: the card, and what it says of how the agent is reached.
 
-use crate::talk::{Talk, said};
+use crate::talk::{BINDINGS, Binding, Talk, said};
 use serde_json::{Value, json};
 
 fn card(talk: &Talk) -> Value {
@@ -42,11 +42,18 @@ fn every_interface_of_the_card_is_as_it_says() {
     for interface in card["supportedInterfaces"].as_array().unwrap() {
         let version = interface["protocolVersion"].as_str().unwrap();
         let binding = interface["protocolBinding"].as_str().unwrap();
-        if version != "1.0" || !["JSONRPC", "HTTP+JSON"].contains(&binding) {
+        if version != "1.0" {
             continue;
         }
         spoken.push(binding);
         let url = interface["url"].as_str().unwrap();
+        if binding == "GRPC" {
+            // Its clients take a host and a port.
+            assert_eq!(format!("http://{url}"), base, "{interface}");
+            let task = talk.task(Binding::Grpc, "tck-complete-task");
+            assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+            continue;
+        }
         let path = url.strip_prefix(&base).unwrap_or_else(|| panic!("{url} is not at {base}"));
         let headers = [("a2a-version", version)];
         let params = json!({"message": said("tck-complete-task")});
@@ -65,7 +72,7 @@ fn every_interface_of_the_card_is_as_it_says() {
         };
         assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{interface}: {task}");
     }
-    assert_eq!(spoken, ["JSONRPC", "HTTP+JSON"], "{card}");
+    assert_eq!(spoken, ["JSONRPC", "HTTP+JSON", "GRPC"], "{card}");
 }
 
 #[test]
@@ -73,7 +80,8 @@ fn the_extended_card_is_there_for_who_may_call() {
     let talk = Talk::start();
     let card = card(&talk);
     assert_eq!(card["capabilities"]["extendedAgentCard"], true, "{card}");
-    let headers = [("a2a-version", "1.0")];
-    let extended = talk.http("GET", "/a2a/v1/extendedAgentCard", &headers, None);
-    assert_eq!((extended.status, &extended.json()["skills"]), (200, &card["skills"]));
+    for binding in BINDINGS {
+        let extended = talk.call(binding, "GetExtendedAgentCard", &json!({})).unwrap();
+        assert_eq!(extended["skills"], card["skills"], "{binding:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Section 3.1.4: lists of tasks.
 
-use crate::talk::{BINDINGS, Binding, Talk, reply};
+use crate::talk::{BINDINGS, Binding, INVALID, Talk, reply};
 use serde_json::{Value, json};
 
 fn list(talk: &Talk, binding: Binding, params: &Value) -> Value {
@@ -76,10 +76,10 @@ fn pages_follow_each_other_by_a_cursor() {
         assert_eq!(token, "", "the last page says that it is the last");
         assert_eq!(seen, made);
         let fault = talk.call(binding, "ListTasks", &json!({"pageToken": "nonsense"})).unwrap_err();
-        assert!([-32602, 400].contains(&fault.number), "{fault:?}");
+        assert!(INVALID.contains(&fault.number), "{fault:?}");
         for size in [0, 101, -1] {
             let fault = talk.call(binding, "ListTasks", &json!({"pageSize": size})).unwrap_err();
-            assert!([-32602, 400].contains(&fault.number), "{fault:?}");
+            assert!(INVALID.contains(&fault.number), "{fault:?}");
         }
     }
 }
@@ -101,8 +101,12 @@ fn a_list_is_filtered_by_context_state_and_time() {
             assert_eq!(ids(&found)[0], wanted["id"], "{filter}: {found}");
             assert_eq!(found["totalSize"], 1, "{filter}: {found}");
         }
+        // In a message of gRPC a state is a number.
+        if binding == Binding::Grpc {
+            continue;
+        }
         let wrong = json!({"status": "TASK_STATE_RUNNING"});
         let fault = talk.call(binding, "ListTasks", &wrong).unwrap_err();
-        assert!([-32602, 400].contains(&fault.number), "{fault:?}");
+        assert!(INVALID.contains(&fault.number), "{fault:?}");
     }
 }

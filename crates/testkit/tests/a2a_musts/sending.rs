@@ -1,7 +1,7 @@
 //! Sections 3.1.1, 3.2.2 and 3.4: messages, what is answered to them and when, and the ids of tasks
 //! and contexts.
 
-use crate::talk::{BINDINGS, Talk, reply, said, state};
+use crate::talk::{BINDINGS, INVALID, Talk, reply, said, state};
 use serde_json::{Value, json};
 use std::thread;
 use std::time::Instant;
@@ -93,7 +93,7 @@ fn a_context_of_the_client_is_kept_or_refused() {
         let before = talk.call(binding, "ListTasks", &json!({})).unwrap()["totalSize"].clone();
         message["contextId"] = json!("x".repeat(5_000));
         let fault = talk.send(binding, message).unwrap_err();
-        assert!([-32602, 400].contains(&fault.number), "{fault:?}");
+        assert!(INVALID.contains(&fault.number), "{fault:?}");
         let after = talk.call(binding, "ListTasks", &json!({})).unwrap()["totalSize"].clone();
         assert_eq!(before, after, "no task was made in another context");
     }
@@ -118,7 +118,7 @@ fn the_context_of_a_reply_is_that_of_its_task() {
         let mut wrong = reply(&task, "this");
         wrong["contextId"] = json!("another");
         let fault = talk.send(binding, wrong).unwrap_err();
-        assert!([-32602, 400].contains(&fault.number), "{fault:?}");
+        assert!(INVALID.contains(&fault.number), "{fault:?}");
         let got = talk.call(binding, "GetTask", &json!({"id": task["id"]})).unwrap();
         assert_eq!(state(&got), "INPUT_REQUIRED", "it was not answered: {got}");
         let done = talk.send(binding, reply(&task, "this")).unwrap()["task"].clone();

@@ -74,10 +74,9 @@ fn all_streams_tell_the_same_in_the_same_order() {
     let talk = Talk::start();
     let task = talk.task(Binding::Rpc, "tck-multi-turn");
     let params = json!({"id": task["id"]});
-    let streams = [Binding::Rpc, Binding::Rest, Binding::Rest]
-        .map(|binding| talk.open(binding, "SubscribeToTask", &params));
-    talk.send(Binding::Rpc, reply(&task, "more")).unwrap();
-    let late = talk.open(Binding::Rest, "SubscribeToTask", &params);
+    let streams = BINDINGS.map(|binding| talk.open(binding, "SubscribeToTask", &params));
+    talk.send(Binding::Grpc, reply(&task, "more")).unwrap();
+    let lates = BINDINGS.map(|binding| talk.open(binding, "SubscribeToTask", &params));
     talk.send(Binding::Rest, reply(&task, "done")).unwrap();
     let [one, other, third] = streams.map(Open::events);
     assert!(one == other && one == third, "{one:?} {other:?} {third:?}");
@@ -85,24 +84,28 @@ fn all_streams_tell_the_same_in_the_same_order() {
     let wanted = ["task INPUT_REQUIRED", "WORKING", "INPUT_REQUIRED", "WORKING"];
     assert_eq!(told[..4], wanted, "{told:?}");
     assert_eq!(told.last().unwrap(), "COMPLETED", "{told:?}");
-    let late = late.events();
-    assert_eq!(late[1..], one[3..], "a late one gets the rest");
+    for late in lates {
+        assert_eq!(late.events()[1..], one[3..], "a late one gets the rest");
+    }
 }
 
 #[test]
 fn closing_one_stream_leaves_the_others_and_the_task() {
     let talk = Talk::start();
-    // One that does not end by itself before it has both streams.
-    let task = talk.begun(Binding::Rpc, "tck-cancel");
-    let params = json!({"id": task["id"]});
-    let closed = talk.open(Binding::Rest, "SubscribeToTask", &params);
-    let stays = talk.open(Binding::Rpc, "SubscribeToTask", &params);
-    drop(closed);
-    let got = talk.call(Binding::Rest, "GetTask", &params).unwrap();
-    assert!(["SUBMITTED", "WORKING"].contains(&state(&got)), "{got}");
-    talk.cancel(&task);
-    let told = words(&stays.events());
-    assert_eq!(told.last().unwrap(), "CANCELED", "{told:?}");
+    for closed in BINDINGS {
+        // One that does not end by itself before it has all streams.
+        let task = talk.begun(Binding::Rpc, "tck-cancel");
+        let params = json!({"id": task["id"]});
+        let stays = BINDINGS.map(|binding| talk.open(binding, "SubscribeToTask", &params));
+        drop(talk.open(closed, "SubscribeToTask", &params));
+        let got = talk.call(closed, "GetTask", &params).unwrap();
+        assert!(["SUBMITTED", "WORKING"].contains(&state(&got)), "{got}");
+        talk.cancel(&task);
+        for stream in stays {
+            let told = words(&stream.events());
+            assert_eq!(told.last().unwrap(), "CANCELED", "{closed:?}: {told:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! A client of the test agent that speaks both bindings and judges nothing by itself.
+//! A client of the test agent that speaks all bindings and judges nothing by itself.
 
 use serde_json::{Map, Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use testkit::http::grpc::{self, Until};
 use testkit::http::{Answer, Client, Request};
 use testkit::servers::test_agent::{Agent, Capabilities};
+use wire::a2a::proto::status::Status;
 
 /// No answer and no stream takes longer.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
@@ -17,15 +19,19 @@ const VERSION: [(&str, &str); 1] = [("a2a-version", "1.0")];
 pub(super) enum Binding {
     Rpc,
     Rest,
+    Grpc,
 }
 
-/// Both of them.
-pub(super) const BINDINGS: [Binding; 2] = [Binding::Rpc, Binding::Rest];
+/// All of them.
+pub(super) const BINDINGS: [Binding; 3] = [Binding::Rpc, Binding::Rest, Binding::Grpc];
+
+/// The numbers of a request with something wrong in it, one of each binding.
+pub(super) const INVALID: [i64; 3] = [-32602, 400, 3];
 
 /// An error, whatever binding told it.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// The code of JSON-RPC, or the status of HTTP.
+    /// The code of JSON-RPC, or the status of HTTP or of gRPC.
     pub(super) number: i64,
     pub(super) message: String,
     pub(super) details: Vec<Value>,
@@ -43,6 +49,13 @@ impl Fault {
             details: error[details].as_array().cloned().unwrap_or_default(),
             whole: Box::new(error.clone()),
         }
+    }
+
+    /// How a call of gRPC ended, unless that is success.
+    fn of_grpc(status: &Status) -> Option<Self> {
+        let Status { code, message, details } = status;
+        let error = json!({"code": code, "message": message, "details": details});
+        (*code != 0).then(|| Self::of(&error, "details"))
     }
 
     /// What `ErrorInfo` calls it; empty where there is none.
@@ -103,8 +116,39 @@ impl Talk {
         self.http(verb, &path, &VERSION, body.as_deref())
     }
 
+    /// The messages of a call of gRPC with these headers.
+    pub(super) fn called(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        params: &Value,
+    ) -> Told<Vec<Value>> {
+        let call = grpc::Call { method, headers, params, until: Until::Ended };
+        let told = grpc::called(self.agent.address, &call, LIMIT);
+        let told = told.unwrap_or_else(|error| panic!("{method}: {error}"));
+        let status = told.status.unwrap_or_else(|| panic!("{method} has no end"));
+        Fault::of_grpc(&status).map_or(Ok(told.messages), Err)
+    }
+
+    /// The one message of a call of gRPC.
+    fn called_once(&self, method: &str, params: &Value) -> Told {
+        let mut messages = self.called(method, &VERSION, params)?;
+        assert_eq!(messages.len(), 1, "{method}: {messages:?}");
+        let mut message = messages.remove(0);
+        // Protocol Buffers do not write a list that has no items.
+        if method == "ListTasks" && message.get("tasks").is_none() {
+            message["tasks"] = json!([]);
+        }
+        Ok(message)
+    }
+
     /// Begins a stream on a connection of its own, and waits for its first event.
     pub(super) fn open(&self, binding: Binding, method: &str, params: &Value) -> Open {
+        if binding == Binding::Grpc {
+            let call = grpc::Call { method, headers: &VERSION, params, until: Until::Begun };
+            let open = grpc::Open::begin(self.agent.address, &call, LIMIT);
+            return Open::Grpc(open.unwrap_or_else(|error| panic!("{method}: {error}")));
+        }
         let Asked { verb, path, body } = Asked::by(binding, method, params);
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let (address, length) = (self.agent.address, body.len());
@@ -115,21 +159,24 @@ impl Talk {
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         stream.write_all(head.as_bytes()).unwrap();
-        let mut open = Open { stream, bytes: Vec::new(), binding };
+        let mut open = OverHttp { stream, bytes: Vec::new(), binding };
         open.until("the first event", |text| {
             text.split_once("data:").is_some_and(|(_, event)| event.contains("\n\n"))
         });
-        open
+        Open::Http(open)
     }
 
     /// One operation, by its name in JSON-RPC.
     pub(super) fn call(&self, binding: Binding, method: &str, params: &Value) -> Told {
+        if binding == Binding::Grpc {
+            return self.called_once(method, params);
+        }
         let answer = self.asked(binding, method, params);
         let body = answer.json();
-        match binding {
-            Binding::Rpc => result_of(&body),
-            Binding::Rest if answer.status == 200 => Ok(body),
-            Binding::Rest => {
+        match (binding, answer.status) {
+            (Binding::Rpc, _) => result_of(&body),
+            (_, 200) => Ok(body),
+            (_, _) => {
                 let fault = Fault::of(&body["error"], "details");
                 assert_eq!(fault.number, i64::from(answer.status), "{method}: {body}");
                 Err(fault)
@@ -144,6 +191,9 @@ impl Talk {
         method: &str,
         params: &Value,
     ) -> Told<Vec<Value>> {
+        if binding == Binding::Grpc {
+            return self.called(method, &VERSION, params);
+        }
         let answer = self.asked(binding, method, params);
         let kind = answer.header("content-type").unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
@@ -184,13 +234,33 @@ impl Talk {
 }
 
 /// A stream that has begun. Dropping it closes its connection.
-pub(super) struct Open {
+pub(super) enum Open {
+    Http(OverHttp),
+    Grpc(grpc::Open),
+}
+
+impl Open {
+    /// All its events, once it has ended.
+    pub(super) fn events(self) -> Vec<Value> {
+        match self {
+            Self::Http(open) => open.events(),
+            Self::Grpc(open) => {
+                let (messages, status) = open.ended().unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(status, Status::default(), "{messages:?}");
+                messages
+            }
+        }
+    }
+}
+
+/// A stream of server-sent events.
+pub(super) struct OverHttp {
     stream: TcpStream,
     bytes: Vec<u8>,
     binding: Binding,
 }
 
-impl Open {
+impl OverHttp {
     fn until(&mut self, what: &str, is_there: impl Fn(&str) -> bool) {
         while !is_there(&String::from_utf8_lossy(&self.bytes)) {
             let mut some = [0; 4_096];
@@ -202,8 +272,7 @@ impl Open {
         }
     }
 
-    /// All its events, once it has ended.
-    pub(super) fn events(mut self) -> Vec<Value> {
+    fn events(mut self) -> Vec<Value> {
         self.until("the end of the stream", |text| text.ends_with("\r\n0\r\n\r\n"));
         let text = String::from_utf8(self.bytes).unwrap();
         let (_, mut rest) = text.split_once("\r\n\r\n").unwrap();
@@ -226,8 +295,8 @@ fn events_of(binding: Binding, body: &str) -> Told<Vec<Value>> {
     let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
     let events = data.map(|text| serde_json::from_str::<Value>(text.trim()).unwrap());
     match binding {
-        Binding::Rest => Ok(events.collect()),
         Binding::Rpc => events.map(|event| result_of(&event)).collect(),
+        Binding::Rest | Binding::Grpc => Ok(events.collect()),
     }
 }
 
@@ -248,12 +317,17 @@ struct Asked {
 
 impl Asked {
     fn by(binding: Binding, method: &str, params: &Value) -> Self {
-        if binding == Binding::Rest {
-            let asked = Self::of(method, params);
-            return Self { path: format!("{ADDRESS}{}", asked.path), ..asked };
+        match binding {
+            Binding::Rpc => {
+                let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+                Self { verb: "POST", path: ADDRESS.to_owned(), body: Some(body) }
+            }
+            Binding::Rest => {
+                let asked = Self::of(method, params);
+                Self { path: format!("{ADDRESS}{}", asked.path), ..asked }
+            }
+            Binding::Grpc => panic!("a call of gRPC is no request with JSON"),
         }
-        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-        Self { verb: "POST", path: ADDRESS.to_owned(), body: Some(body) }
     }
 
     /// What an operation of JSON-RPC is there.
