@@ -45,8 +45,8 @@ use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::key::{KeyId, KeyText, TOKEN_PREFIX, hash_of};
 use kernel::identity::principal::{Clash, Principal};
 use kernel::identity::realm::Realms;
-use kernel::values::caller::{Makers, Scopes};
-use kernel::values::ids::Millis;
+use kernel::values::caller::{Makers, Scope, Scopes};
+use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
 use std::net::IpAddr;
@@ -54,6 +54,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
+pub use crate::issuer::PublicIssuer;
 pub use crate::verified::{Denied, Door, Standing, Verified};
 
 /// What an identity is made of.
@@ -192,6 +193,11 @@ impl Identity {
     /// The names of their entries.
     pub fn issuer_names(&self) -> Vec<Arc<str>> {
         self.issuers.entries().map(|entry| entry.name.clone()).collect()
+    }
+
+    /// Those whose tokens can enter this realm, for clients that want these scopes.
+    pub fn issuers_of(&self, realm: &RealmId, scopes: &[Scope]) -> Vec<PublicIssuer> {
+        self.issuers.entering(realm, scopes)
     }
 
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens

@@ -14,7 +14,8 @@ use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::roles::Roles;
-use kernel::values::ids::Millis;
+use kernel::values::caller::Scope;
+use kernel::values::ids::{Millis, RealmId};
 use outbound::documents::{Documents, Ground};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -42,6 +43,8 @@ pub(crate) const KNOWN_MAX: usize = 10_000;
 
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
+/// What every client of OpenID Connect asks for.
+const OPENID_SCOPE: &str = "openid";
 
 /// What issuers need.
 #[derive(Clone)]
@@ -50,6 +53,17 @@ pub(crate) struct IssuerParts {
     pub(crate) spawn: Arc<dyn Spawn>,
     /// Told when a key is gone: credentials that were good may not be any more.
     pub(crate) lost: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// What clients are told about an issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicIssuer {
+    /// What the settings call it.
+    pub name: Arc<str>,
+    /// Where it describes itself (OpenID Connect Discovery).
+    pub discovery: String,
+    /// What a client asks it for; never empty.
+    pub scopes: Vec<String>,
 }
 
 /// All issuers, and the tokens of theirs that are known.
@@ -118,6 +132,25 @@ impl Issuers {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &IssuerEntry> {
         self.issuers.iter().map(|issuer| &issuer.entry)
+    }
+
+    /// Those whose tokens can enter this realm, and not only at `/mcp`, with what a client asks
+    /// them for so that its tokens have these scopes.
+    pub(crate) fn entering(&self, realm: &RealmId, scopes: &[Scope]) -> Vec<PublicIssuer> {
+        let enters = |entry: &&IssuerEntry| {
+            entry.audience.is_some() && entry.realms.iter().any(|realms| realms.fits(realm))
+        };
+        let entries = self.entries().filter(enters);
+        let public = entries.filter_map(|entry| {
+            let asked = |scope: &Scope| format!("{}{}", entry.scope_prefix, scope.name());
+            let scopes = match entry.default_scopes {
+                Some(_) => vec![OPENID_SCOPE.to_owned()],
+                None => scopes.iter().map(asked).collect(),
+            };
+            let discovery = places(&entry.url).into_iter().next()?;
+            Some(PublicIssuer { name: entry.name.clone(), discovery, scopes })
+        });
+        public.collect()
     }
 
     /// Reads the keys of all issuers, and renews them as long as this lives.

@@ -4,6 +4,7 @@
 use super::arrival::Arrived;
 use super::error::{Result, no_realm, unsupported};
 use super::incoming::{OUTPUT_MODES, input_modes};
+use super::schemes::Security;
 use super::skills::{self, Skill};
 use crate::request::doors::Doors;
 use axum::body::Body;
@@ -11,14 +12,10 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kernel::tool::call::Caller;
-use kernel::values::caller::Scope;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RealmId};
 use serde_json::{Map, Value, json};
-use wire::a2a::card::{
-    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, ApiKeySecurityScheme,
-    HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
-};
+use wire::a2a::card::{AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill};
 use wire::a2a::v03_card::for_both;
 use wire::a2a::value::Struct;
 use wire::a2a::{
@@ -48,7 +45,7 @@ fn unsigned(doors: &Doors, base: &str, realm: &RealmId, caller: Option<&Caller>)
         Some(caller) => skills::visible(doors, caller),
         None => skills::public(doors, realm),
     };
-    let (schemes, requirements) = security(doors);
+    let Security { schemes, requirements } = Security::of(doors, base, realm);
     AgentCard {
         name: doors.a2a.name.clone(),
         description: doors.a2a.description.clone(),
@@ -157,42 +154,6 @@ fn extensions(skills: &[Skill]) -> Vec<AgentExtension> {
         ),
         extension(ASKS_EXTENSION, "What a task asks, and answers to it, as `data` parts", None),
     ]
-}
-
-type Security = (std::collections::BTreeMap<String, SecurityScheme>, Vec<SecurityRequirement>);
-
-/// A server in local mode asks for no credential; all others take a key in two places.
-fn security(doors: &Doors) -> Security {
-    if doors.entrance.base().is_none() {
-        return Security::default();
-    }
-    let bearer = HttpAuthSecurityScheme {
-        scheme: "Bearer".to_owned(),
-        description: "A key of this server, or a token of an issuer that it trusts".to_owned(),
-        ..HttpAuthSecurityScheme::default()
-    };
-    let key = ApiKeySecurityScheme {
-        location: "header".to_owned(),
-        name: "X-Api-Key".to_owned(),
-        description: "A key of this server".to_owned(),
-    };
-    let schemes = [
-        (
-            "bearer",
-            SecurityScheme { http_auth_security_scheme: Some(bearer), ..SecurityScheme::default() },
-        ),
-        (
-            "apiKey",
-            SecurityScheme { api_key_security_scheme: Some(key), ..SecurityScheme::default() },
-        ),
-    ];
-    // One of the SDKs leaves out what is empty before it looks at a signature: nothing is.
-    let scopes = [Scope::Read, Scope::Use].map(|scope| scope.name().to_owned());
-    let requirement = |name: &str| SecurityRequirement {
-        schemes: [(name.to_owned(), StringList { list: scopes.to_vec() })].into(),
-    };
-    let requirements = vec![requirement("bearer"), requirement("apiKey")];
-    (schemes.map(|(name, scheme)| (name.to_owned(), scheme)).into(), requirements)
 }
 
 /// The card at its address: open to strangers, and kept by clients for a while.

@@ -17,6 +17,7 @@ mod stream;
 pub(crate) mod push;
 mod arrival;
 mod binding;
+mod schemes;
 mod card;
 mod v03;
 mod v1;

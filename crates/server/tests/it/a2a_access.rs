@@ -1,13 +1,19 @@
 //! Who may do what by A2A: each operation asks for a credential, and what is not the caller's is
 //! not found.
 
-use crate::a2a::{ADD, message};
-use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, read};
+use crate::a2a::{ADD, SETTINGS, message, project};
+use crate::a2a_grpc_client::{parts, until};
+use crate::credentials::{ADMIN_KEY, Guarded, OPEN, maker, new_key};
+use crate::house::{Answer, assembled, read};
 use axum::http::Method;
+use identity::keys::Expiry;
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
 use server::A2A_OPERATIONS;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use upstreams::{A2aConfig, CardPlace, Peer, Secret, TokenClient};
+use wire::a2a::task::TaskState;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -156,7 +162,16 @@ async fn strangers_see_public_skills_and_callers_their_own() {
     };
     let public = guarded.get(CARD, &[]).await;
     assert_eq!((public.status, ids(&public)), (200, vec![ADD.to_owned()]), "{public:?}");
-    assert!(public.body["securitySchemes"]["bearer"].is_object());
+    let schemes = public.body["securitySchemes"].as_object().unwrap();
+    assert_eq!(schemes.keys().collect::<Vec<_>>(), ["apiKey", "bearer", "oauth2"], "{public:?}");
+    let address = public.body["supportedInterfaces"][0]["url"].as_str().unwrap();
+    let token_url = format!("{}/oauth/token", address.strip_suffix("/a2a/v1").unwrap());
+    let oauth = &schemes["oauth2"];
+    for flows in [&oauth["oauth2SecurityScheme"]["flows"], &oauth["flows"]] {
+        let flow = &flows["clientCredentials"];
+        assert_eq!(flow["tokenUrl"], token_url.as_str(), "{public:?}");
+        assert!(flow["scopes"]["use"].is_string(), "{public:?}");
+    }
     assert!(public.header("cache-control").starts_with("public"));
     let key = guarded.key(Role::Member).await;
     let own = guarded.get_as(&key, CARD).await;
@@ -164,4 +179,36 @@ async fn strangers_see_public_skills_and_callers_their_own() {
     assert!(ids(&own).len() >= ids(&public).len(), "{own:?}");
     assert_eq!(guarded.get("/a2a/v1/other/agent-card.json", &[]).await.status, 404);
     assert_eq!(guarded.get_as("wp_wrong", CARD).await.status, 401, "a wrong one never counts");
+}
+
+#[tokio::test]
+async fn our_own_client_gets_its_token_where_the_card_says() {
+    let data = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let settings = format!("{OPEN}{SETTINGS}");
+    let assembled = assembled(project(&settings), &data, address, Some(ADMIN_KEY)).await;
+    let new = new_key(Role::Member, None, Expiry::Usual);
+    let made = assembled.identity().create(&maker(), new).await.unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
+        let _ = stopped.await;
+    }));
+    let client = |secret: &str| {
+        let mut config = A2aConfig::new(CardPlace::Url(format!("http://{address}")));
+        config.allow_private = true;
+        let id = made.stored.key.id.0.to_string();
+        config.client = Some(TokenClient { id, secret: Secret::new(secret), scopes: Vec::new() });
+        config
+    };
+    let message = message("m1", ADD, json!({"data": {"a": 1, "b": 2}}));
+    let stranger = Peer::open(&client("wp_wrong"), &parts()).await.unwrap();
+    let refused = stranger.send(serde_json::from_value(message.clone()).unwrap()).await;
+    assert_eq!(refused.unwrap_err().fault.name, "UpstreamUnauthorized");
+    let peer = Peer::open(&client(made.text.expose()), &parts()).await.unwrap();
+    let done = until(&peer, &message, TaskState::Completed).await;
+    assert!(!done.artifacts.is_empty(), "{done:?}");
+    drop((stranger, peer));
+    stop.send(()).unwrap();
+    serving.await.unwrap();
 }

@@ -62,6 +62,7 @@ async fn a_card_is_signed_by_the_key_of_the_key_set() {
     );
     assert!(key.get("d").is_none(), "the private part stays here: {key}");
     assert!(keys.header("cache-control").starts_with("public, max-age="), "{keys:?}");
+    assert!(card.body.get("securitySchemes").is_none(), "no credential is wanted: {card:?}");
     let header = checked(&card.body, 0, key);
     let expected = json!({"alg": "ES256", "typ": "JOSE", "kid": key["kid"],
         "jku": "http://localhost:8420/.well-known/jwks.json"});

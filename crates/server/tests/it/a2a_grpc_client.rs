@@ -26,7 +26,7 @@ use wire::a2a::proto::status::Status;
 use wire::a2a::proto::write;
 use wire::a2a::task::{StreamResponse, Task, TaskState};
 
-fn parts() -> RemoteParts {
+pub(super) fn parts() -> RemoteParts {
     RemoteParts {
         spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
         clock: Arc::new(SystemClock),
@@ -55,7 +55,7 @@ async fn peer(served: &Served) -> Peer {
 }
 
 /// The task of a message, once it is in this state.
-async fn until(peer: &Peer, message: &Value, wanted: TaskState) -> Task {
+pub(super) async fn until(peer: &Peer, message: &Value, wanted: TaskState) -> Task {
     let sent = peer.send(typed::<Message>(message)).await.unwrap();
     let StreamResponse::Task(begun) = sent else { panic!("{sent:?}") };
     let looking = async {

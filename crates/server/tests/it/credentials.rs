@@ -125,7 +125,7 @@ fn policy_files(text: &str) -> PolicyFiles {
     PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None }
 }
 
-fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
+pub fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
     let realms = Grants::one(RealmPattern::parse("default").unwrap(), Roles::of(&[role]));
     NewKey { name: role.name().to_owned(), of: None, realms, scopes, expires }
 }

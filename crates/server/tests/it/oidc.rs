@@ -121,3 +121,27 @@ async fn clients_are_led_to_the_issuer() {
     assert_eq!(metadata.body["resource"], "https://wp.example.com/mcp");
     assert_eq!(metadata.body["authorization_servers"], json!([issuer.url]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_card_names_issuers_whose_tokens_are_taken_there() {
+    let issuer = Issuer::open().await;
+    let house = issuer.house().await;
+    let card = house.get("/.well-known/agent-card.json").await.body;
+    let scheme = &card["securitySchemes"]["openId-corp"];
+    let discovery = format!("{}/.well-known/openid-configuration", issuer.url);
+    let told = &scheme["openIdConnectSecurityScheme"]["openIdConnectUrl"];
+    assert_eq!((told, &scheme["openIdConnectUrl"]), (&json!(discovery), &json!(discovery)));
+    assert_eq!(scheme["type"], "openIdConnect", "{card}");
+    let wanted = json!({"schemes": {"openId-corp": {"list": ["read", "use"]}}});
+    let requirements = card["securityRequirements"].as_array().unwrap();
+    assert!(requirements.contains(&wanted), "{card}");
+    // Without an audience, tokens are for `/mcp` alone.
+    let for_mcp = asking(&format!(
+        "public_url = \"https://wp.example.com\"\n[auth.issuers.corp]\nurl = \"{}\"\n\
+         realms = [\"default\"]\n",
+        issuer.url
+    ));
+    let card = for_mcp.await.get("/.well-known/agent-card.json").await.body;
+    assert!(card["securitySchemes"]["oauth2"].is_object(), "{card}");
+    assert!(card["securitySchemes"].get("openId-corp").is_none(), "{card}");
+}
