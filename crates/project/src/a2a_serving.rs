@@ -22,6 +22,18 @@ const NAME: &str = "Waypost";
 /// Under which name clients of AgentVault keep their key unless told otherwise.
 const SERVICE: &str = "waypost";
 const DESCRIPTION: &str = "Agents, pipelines and plans of a Waypost server";
+/// The media type that fits all.
+pub const ANY_MODE: &str = "*/*";
+/// What parts of messages may be unless told otherwise.
+const INPUT_MODES: [&str; 7] = [
+    "text/plain",
+    "text/markdown",
+    "application/json",
+    "application/octet-stream",
+    "image/png",
+    "image/jpeg",
+    "application/pdf",
+];
 
 /// `[a2a]`, but for the agents that this server calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +48,8 @@ pub struct A2aServing {
     pub expose: Vec<Pattern>,
     /// The skills that strangers are shown.
     pub public: Vec<Pattern>,
+    /// The media types of parts that messages may have, in lower case; `*/*` is any.
+    pub input_modes: Vec<String>,
     /// For how many seconds a message under a used id is the same message again; 0 for none.
     pub repeat_window: u64,
     /// The files of the keys that sign the card, the newest first; paths begin at the project's
@@ -74,6 +88,7 @@ impl Default for A2aServing {
             description: DESCRIPTION.to_owned(),
             expose: Vec::new(),
             public: Vec::new(),
+            input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
             repeat_window: REPEAT_WINDOW_S,
             signing_keys: Vec::new(),
             streaming: true,
@@ -110,6 +125,7 @@ pub(crate) struct ServingKeys {
     pub(crate) description: Option<String>,
     pub(crate) expose: Vec<Pattern>,
     pub(crate) public: Vec<Pattern>,
+    pub(crate) input_modes: Option<Vec<String>>,
     pub(crate) repeat_window: Option<u64>,
     pub(crate) signing_keys: Vec<PathBuf>,
     pub(crate) streaming: Option<bool>,
@@ -130,6 +146,7 @@ impl ServingKeys {
             description: self.description.unwrap_or(usual.description),
             expose: self.expose,
             public: self.public,
+            input_modes: self.input_modes.unwrap_or(usual.input_modes),
             repeat_window: self.repeat_window.unwrap_or(usual.repeat_window),
             signing_keys: self.signing_keys,
             streaming: self.streaming.unwrap_or(usual.streaming),
@@ -150,6 +167,31 @@ pub(crate) fn skill_patterns<'de, D: Deserializer<'de>>(
     checked_list(deserializer, |text| {
         Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()))
     })
+}
+
+/// Media types as cards list them. None at all are a mistake: cards list one.
+pub(crate) fn media_types<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    let hint = "write media types without parameters, such as `image/png`, or `*/*` for all";
+    let types = checked_list(deserializer, |text| match is_media_type(text) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(Mistake::error(format!("`{text}` is not a media type")).hint(hint)),
+    })?;
+    match types.is_empty() {
+        true => Err(refused(Mistake::error("`input_modes` names no media type").hint(hint))),
+        false => Ok(Some(types)),
+    }
+}
+
+/// Whether it has the form of RFC 6838, or stands for all.
+fn is_media_type(text: &str) -> bool {
+    let is_name = |name: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        !name.is_empty() && name.bytes().all(fits)
+    };
+    let parts = text.split_once('/');
+    text == ANY_MODE || parts.is_some_and(|(kind, name)| is_name(kind) && is_name(name))
 }
 
 /// A text that is not empty: cards require it.
@@ -242,7 +284,11 @@ mod tests {
         assert_eq!(serving.public[0].as_str(), "agent/helper");
         assert_eq!(serving.repeat_window, 0);
         assert_eq!(serving.signing_keys[1], std::path::Path::new("keys/old.pem"));
+        assert_eq!(serving.input_modes, A2aServing::default().input_modes);
         assert_eq!(Config::parse("waypost.toml", "").unwrap().a2a, A2aServing::default());
+        let modes = "[a2a]\ninput_modes = [\"Text/CSV\", \"*/*\"]\n";
+        let modes = Config::parse("waypost.toml", modes).unwrap().a2a.input_modes;
+        assert_eq!(modes, ["text/csv", "*/*"]);
         assert!(serving.streaming && serving.extended_card);
         let bare = "[a2a]\nstreaming = false\nextended_card = false\n";
         let bare = Config::parse("waypost.toml", bare).unwrap().a2a;
@@ -289,6 +335,9 @@ mod tests {
             ("signing_keys = [\"a\", \"b\", \"c\"]", "has 3 files"),
             ("signing_keys = [\" \"]", "names no file"),
             ("vault_id = \"tools\"", "cannot be the id of a card"),
+            ("input_modes = []", "names no media type"),
+            ("input_modes = [\"image/*\"]", "`image/*` is not a media type"),
+            ("input_modes = [\"text/plain; charset=utf-8\"]", "is not a media type"),
         ] {
             let mistakes = Config::parse("waypost.toml", &format!("[a2a]\n{line}\n")).unwrap_err();
             let shown = mistakes[0].to_string();

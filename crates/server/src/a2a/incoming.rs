@@ -8,17 +8,17 @@ use engine::Message as Recorded;
 use kernel::definition::pipeline::Tally;
 use kernel::tool::call::Caller;
 use kernel::values::datum::BlobRef;
+use project::a2a_serving::ANY_MODE;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::a2a::HOPS;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::message::{Content, Message, Part, Role};
 
-const ANY_MODE: &str = "*/*";
-/// The media types that every skill takes.
-const INPUT_MODES: [&str; 3] = ["text/plain", "application/json", "application/octet-stream"];
+const TEXT: &str = "text/plain";
+const JSON: &str = "application/json";
 /// The media types of answers.
-pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
+pub(super) const OUTPUT_MODES: [&str; 2] = [TEXT, JSON];
 
 /// Refuses a message that is invalid or too large.
 pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message> {
@@ -50,7 +50,8 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message
         return Err(invalid("message", told));
     }
     if doors.choose_skill.is_none() {
-        message.parts.iter().try_for_each(taken)?;
+        let modes = &doors.a2a.input_modes;
+        message.parts.iter().try_for_each(|part| taken(part, modes))?;
     }
     Ok(message)
 }
@@ -59,7 +60,7 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message
 pub(super) fn input_modes(doors: &Doors) -> Vec<String> {
     match doors.choose_skill {
         Some(_) => vec![ANY_MODE.to_owned()],
-        None => INPUT_MODES.map(str::to_owned).to_vec(),
+        None => doors.a2a.input_modes.clone(),
     }
 }
 
@@ -77,26 +78,32 @@ pub(super) fn hops(doors: &Doors, message: &Message) -> Result<Option<u32>> {
     }
 }
 
-/// Refuses a part of a media type that no skill takes. Files may be of any type.
-fn taken(part: &Part) -> Result<()> {
-    let full = part.media_type.split(';').next().unwrap_or_default().trim();
-    let is_taken = match &part.content {
-        Content::Raw(_) | Content::Url(_) => true,
-        Content::Text(_) => full.is_empty() || full.starts_with("text/") || is_json(full),
-        Content::Data(_) => full.is_empty() || is_json(full),
+/// Refuses a part whose media type is not one of these, or not one of its kind. A file that names
+/// none is taken.
+fn taken(part: &Part, modes: &[String]) -> Result<()> {
+    let named = part.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let full = match (&part.content, named.as_str()) {
+        (Content::Raw(_) | Content::Url(_), "") => return Ok(()),
+        (Content::Text(_), "") => TEXT,
+        (Content::Data(_), "") => JSON,
+        (_, named) => named,
     };
-    match is_taken {
-        true => Ok(()),
-        false => {
-            let why = format!("the media type `{full}` is not taken");
-            let told = format!("{why}; send one of {}", INPUT_MODES.join(", "));
-            Err(A2aError::new(ErrorKind::ContentTypeNotSupported, told))
-        }
+    let is_of_kind = match &part.content {
+        Content::Raw(_) | Content::Url(_) => true,
+        Content::Text(_) => full.starts_with("text/") || is_json(full),
+        Content::Data(_) => is_json(full),
+    };
+    if is_of_kind && modes.iter().any(|mode| mode == full || mode == ANY_MODE) {
+        return Ok(());
     }
+    let shown: String = full.chars().take(100).collect();
+    let why = format!("a part of this kind with the media type `{shown}` is not taken");
+    let told = format!("{why}; the types are {}", modes.join(", "));
+    Err(A2aError::new(ErrorKind::ContentTypeNotSupported, told))
 }
 
 fn is_json(media_type: &str) -> bool {
-    media_type == "application/json" || media_type.ends_with("+json")
+    media_type == JSON || media_type.ends_with("+json")
 }
 
 /// A message as it is recorded: its files are blobs.
@@ -198,20 +205,51 @@ mod tests {
         assert_eq!(spoken(&message), told);
     }
 
+    fn of(part: Part, media_type: &str) -> Part {
+        Part { media_type: media_type.to_owned(), ..part }
+    }
+
+    fn judged(part: &Part, modes: &[&str]) -> Option<ErrorKind> {
+        let modes: Vec<String> = modes.iter().map(|mode| (*mode).to_owned()).collect();
+        taken(part, &modes).err().map(|error| error.kind)
+    }
+
     #[test]
-    fn media_types_of_text_and_data_are_judged() {
-        let of = |part: Part, media_type: &str| Part { media_type: media_type.to_owned(), ..part };
+    fn a_part_has_a_media_type_that_is_declared() {
+        let file = || Part::new(Content::Raw(Vec::new()));
+        let link = || Part::new(Content::Url("https://a.test/a".to_owned()));
+        let declared = ["text/plain", "application/json", "image/png"];
         for good in [
-            of(Part::text("a"), "text/markdown"),
-            of(Part::text("{}"), "application/json; charset=utf-8"),
-            of(Part::data(json!(1)), "application/vnd.a+json"),
-            of(Part::new(Content::Raw(Vec::new())), "image/png"),
+            Part::text("a"),
+            of(Part::text("a"), "Text/Plain; charset=utf-8"),
+            of(Part::text("{}"), "application/json"),
+            Part::data(json!(1)),
+            file(),
+            of(file(), "image/png"),
+            link(),
         ] {
-            assert!(taken(&good).is_ok(), "{good:?}");
+            assert_eq!(judged(&good, &declared), None, "{good:?}");
         }
+        for bad in [
+            of(Part::text("a"), "text/markdown"),
+            of(Part::data(json!(1)), "application/vnd.a+json"),
+            of(file(), "image/gif"),
+            of(link(), "text/html"),
+        ] {
+            let kind = judged(&bad, &declared);
+            assert_eq!(kind, Some(ErrorKind::ContentTypeNotSupported), "{bad:?}");
+            assert_eq!(judged(&bad, &["*/*"]), None, "{bad:?}");
+        }
+        assert!(judged(&Part::text("a"), &["application/json"]).is_some(), "no text is declared");
+    }
+
+    #[test]
+    fn a_text_is_no_picture_and_a_value_no_text() {
         for bad in [of(Part::text("a"), "image/png"), of(Part::data(json!(1)), "text/plain")] {
-            let kind = taken(&bad).unwrap_err().kind;
-            assert_eq!(kind, ErrorKind::ContentTypeNotSupported, "{bad:?}");
+            for modes in [&["image/png", "text/plain"][..], &["*/*"]] {
+                let kind = judged(&bad, modes);
+                assert_eq!(kind, Some(ErrorKind::ContentTypeNotSupported), "{bad:?}");
+            }
         }
     }
 }

@@ -188,6 +188,23 @@ async fn files_come_back_as_they_were_sent_and_addresses_are_not_fetched() {
 }
 
 #[tokio::test]
+async fn parts_have_the_media_types_that_the_card_declares() {
+    let settings = format!("{SETTINGS}input_modes = [\"application/json\", \"image/gif\"]\n");
+    let house = house(&settings).await;
+    let card = house.get("/.well-known/agent-card.json").await.body;
+    assert_eq!(card["defaultInputModes"], json!(["application/json", "image/gif"]), "{card}");
+    let picture = json!({"raw": "dGNr", "mediaType": "image/gif"});
+    for (part, number) in [(picture, -32602), (json!({"text": "a"}), -32005)] {
+        let params = json!({"message": message("m1", ADD, part)});
+        let answer = rpc(&house, "SendMessage", params).await;
+        assert_eq!(code(&answer), number, "{answer}");
+    }
+    let value = json!({"data": {"a": 1, "b": 2}, "mediaType": "application/json"});
+    let task = send(&house, message("m2", ADD, value)).await;
+    assert_eq!(state(&task), "COMPLETED", "{task}");
+}
+
+#[tokio::test]
 async fn a_waiting_task_is_cancelled_once() {
     let house = house(SETTINGS).await;
     let task = send(&house, message("m1", "it/question", json!({"data": {}}))).await;
@@ -256,6 +273,7 @@ async fn errors_are_told_by_the_table_in_both_bindings() {
         ("SendMessage", bad(json!({})), -32602),
         ("SendMessage", bad(json!({"data": {"a": "x"}})), -32602),
         ("SendMessage", bad(json!({"text": "a", "mediaType": "image/png"})), -32005),
+        ("SendMessage", bad(json!({"raw": "dGNr", "mediaType": "image/gif"})), -32005),
         ("SendMessage", json!({"message": message("m", "none", json!({"data": {}}))}), -32602),
         ("CreateTaskPushNotificationConfig", json!({}), -32602),
         ("NoSuchMethod", json!({}), -32601),
