@@ -48,10 +48,10 @@ pub(super) struct Served {
 
 /// How a call was answered.
 #[derive(Debug)]
-struct Told {
+pub(super) struct Told {
     head: HeaderMap,
     messages: Vec<Vec<u8>>,
-    status: Status,
+    pub(super) status: Status,
 }
 
 /// The messages of a body, which has nothing else.
@@ -540,7 +540,7 @@ async fn a_server_that_stops_says_so() {
 }
 
 /// A call without a socket, as HTTP/2 brings it.
-fn called(key: Option<&str>, method: &str, params: &Value) -> Request<Body> {
+pub(super) fn called(key: Option<&str>, method: &str, params: &Value) -> Request<Body> {
     let body = framed(&write(operation(method).request(), params));
     let mut request = Request::builder()
         .method(Method::POST)
@@ -556,7 +556,7 @@ fn called(key: Option<&str>, method: &str, params: &Value) -> Request<Body> {
 }
 
 /// Reads the answer to it.
-async fn collected(answer: Response<Body>) -> Told {
+pub(super) async fn collected(answer: Response<Body>) -> Told {
     assert_eq!(answer.status(), StatusCode::OK);
     let (head, body) = answer.into_parts();
     let body = timeout(LIMIT, body.collect()).await.expect("the answer has no end").unwrap();

@@ -1,7 +1,12 @@
 //! The trace that a request belongs to: in through every door, out with whatever is called for it.
 
-use crate::house::{House, demo_with_agents, text};
+use crate::a2a::message;
+use crate::a2a_grpc::{called, collected};
+use crate::house::{Answer, House, demo_with_agents, read, request, text};
 use crate::mcp_client::{Client, modern};
+use axum::body::Body;
+use axum::http::Method;
+use engine::PlanFile;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -11,6 +16,9 @@ use std::thread;
 use std::time::Duration;
 use testkit::http::Connection;
 use testkit::llms::{FakeModels, KEY};
+use tokio::time::timeout;
+use wire::a2a::SKILLS_EXTENSION;
+use wire::a2a::proto::status::Status;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -75,12 +83,26 @@ fn is_passed_on(span: Option<&str>, parent: &str, what: &str) {
     assert_eq!(span, Some(parent), "{what}");
 }
 
-/// A house whose plans may call the other server.
+/// A house whose plans may call the other server; two of them are skills.
 async fn house() -> (House, Called) {
     let called = Called::start();
-    let settings = format!("[tools.http]\nallow = [\"{}\"]\n", called.address);
+    let settings =
+        format!("[tools.http]\nallow = [\"{}\"]\n[a2a]\nexpose = [\"it/*\"]\n", called.address);
     let config = Config::parse("waypost.toml", &settings).unwrap();
-    (House::build(Project { config, ..Project::demo() }, None).await, called)
+    let mut project = Project { config, ..Project::demo() };
+    for method in ["GET", "POST"] {
+        let id = skill(method);
+        let mut plan = plan(&json!({"url": called.url(), "method": method}));
+        plan["planId"] = json!(id);
+        let (file, text) = (format!("plans/{id}.yaml"), plan.to_string());
+        project.plans.push(PlanFile { file, text, default_id: id.as_str().into() });
+    }
+    (House::build(project, None).await, called)
+}
+
+/// The skill that calls by this method.
+fn skill(method: &str) -> String {
+    format!("it/{}", method.to_lowercase())
 }
 
 /// A plan of one call.
@@ -130,6 +152,45 @@ async fn through_each_door(house: &House, arguments: &Value, parent: &str, heard
     let answer = house.send(request).await;
     assert!(answer.body["result"].is_object(), "{answer:?}");
     heard("/mcp");
+
+    let skill = skill(arguments["method"].as_str().unwrap_or("GET"));
+    through_a2a(house, &skill, parent, &heard).await;
+}
+
+/// The same call as a skill, in every version and binding.
+async fn through_a2a(house: &House, skill: &str, parent: &str, heard: &impl Fn(&str)) {
+    // A repeated message would be answered without a call.
+    let id = |door: &str| format!("{door} {skill} {parent}");
+    let new = |door: &str| json!({"message": message(&id(door), skill, json!({"data": {}}))});
+    let metadata = json!({SKILLS_EXTENSION: {"skill": skill}});
+    let old = json!({"message": {"kind": "message", "messageId": id("0.3"), "role": "user",
+        "parts": [{"kind": "data", "data": {}}], "metadata": metadata}});
+    let vault = json!({"message": {"role": "user", "metadata": metadata,
+        "parts": [{"type": "data", "content": {}, "mediaType": "application/json"}]}});
+    let rpc = |method: &str, params: Value| -> Value {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    };
+    let posted = async |path: &str, version: &str, body: Value| {
+        let mut request = request(Method::POST, path, Body::from(body.to_string()));
+        request.headers_mut().insert("traceparent", parent.parse().unwrap());
+        request.headers_mut().insert("a2a-version", version.parse().unwrap());
+        timeout(LIMIT, read(house.open(request).await)).await.expect("no answer came")
+    };
+    let is_done = |answer: &Answer, door: &str| {
+        assert!(answer.text.to_lowercase().contains("completed"), "{door}: {answer:?}");
+        heard(door);
+    };
+    let answer = posted("/a2a/v1", "1.0", rpc("SendMessage", new("JSON-RPC"))).await;
+    is_done(&answer, "JSON-RPC");
+    is_done(&posted("/a2a/v1/message:send", "1.0", new("HTTP")).await, "HTTP");
+    is_done(&posted("/a2a/v1", "0.3", rpc("message/send", old)).await, "0.3");
+    let sent = posted("/a2a", "", rpc("tasks/send", vault)).await;
+    let follow = rpc("tasks/sendSubscribe", json!({"id": sent.body["result"]["id"]}));
+    is_done(&posted("/a2a", "", follow).await, "AgentVault");
+    let mut request = called(None, "SendMessage", &new("gRPC"));
+    request.headers_mut().insert("traceparent", parent.parse().unwrap());
+    assert_eq!(collected(house.open(request).await).await.status, Status::default());
+    heard("gRPC");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use testkit::servers::a2a::AgentServer;
 use wire::a2a::{HOPS, SKILLS_EXTENSION};
 
 const QUICK: Duration = Duration::from_millis(300);
+const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn reply(text: &str) -> impl Fn(&Want) -> Value {
     move |want: &Want| {
@@ -202,6 +203,27 @@ async fn a_skill_is_named_in_the_message() {
     let message = &sent.body["params"]["message"];
     assert_eq!(message["metadata"], json!({"skillId": "echo"}));
     assert_eq!((sent.header("a2a-version"), &message["role"]), (Some("1.0"), &json!("ROLE_USER")));
+}
+
+#[tokio::test]
+async fn a_call_goes_out_in_the_trace_of_its_run() {
+    let server = AgentServer::start(QUICK);
+    let arguments = json!({"text": "tck-complete-task"});
+    for (id, dialect) in (1..).zip(DIALECTS) {
+        let house = House::speaking(&server, dialect).await;
+        let (tool, caller) = (house.tool("peer.send"), Caller::new("default", "local"));
+        for (id, span) in [(2 * id, Some(SPAN)), (2 * id + 1, None)] {
+            let mut traced = call(Abilities::RUN, id, &arguments, Given::default());
+            traced.place.trace = span.map(|span| span.parse().unwrap());
+            let before = server.asked().len();
+            within("a traced call", tool.call(&caller, &traced)).await.unwrap();
+            let asked = server.asked().split_off(before);
+            assert!(!asked.is_empty(), "{dialect}");
+            for asked in asked {
+                assert_eq!(asked.header("traceparent"), span, "{dialect}: {asked:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
