@@ -42,9 +42,11 @@ impl Ourselves {
             // Neither of these doors lists what we have.
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => false,
             UpstreamKind::A2a(agent) => match &agent.card {
-                CardPlace::Url(url) => url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri)),
+                // Our own registry lists no cards but ours.
+                CardPlace::Url(url) | CardPlace::Registry { url, .. } => {
+                    url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri))
+                }
                 CardPlace::File(path) => self.are_named_in(path),
-                CardPlace::Registry { .. } => false,
             },
         }
     }
@@ -157,6 +159,20 @@ mod tests {
         assert!(are("https://wp.example.com/.well-known/agent-card.json"));
         for url in ["http://localhost:9001", "https://other.example.com/"] {
             assert!(!are(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn our_own_registry_leads_to_us() {
+        for (url, is_ours) in [
+            ("http://127.0.0.1:9000", true),
+            ("https://wp.example.com/registry", true),
+            ("http://localhost:9001", false),
+            ("https://registry.example.com", false),
+        ] {
+            let place = CardPlace::Registry { url: url.to_owned(), id: "acme/desk".to_owned() };
+            let agent = UpstreamKind::A2a(upstreams::A2aConfig::new(place));
+            assert_eq!(ourselves().are(&config(agent)), is_ours, "{url}");
         }
     }
 
