@@ -1,4 +1,4 @@
-//! The addresses of A2A: which binding a request speaks, and the cards.
+//! The addresses of A2A: which binding a request speaks, which extensions it names, and the cards.
 
 use super::arrival::Arrived;
 use super::v1::rest::{self, Asked};
@@ -8,12 +8,15 @@ use crate::problem::Failure;
 use crate::request::doors::Shared;
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use kernel::values::ids::RealmId;
 use kernel::values::percent::decoded;
-use wire::a2a::{GRPC_SERVICE, KEY_SET, WELL_KNOWN};
+use wire::a2a::{
+    ASKS_EXTENSION, GRPC_SERVICE, HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD, KEY_SET,
+    SKILLS_EXTENSION, WELL_KNOWN,
+};
 
 /// The address, as cards name it.
 const ADDRESS: &str = "/a2a/v1";
@@ -62,15 +65,39 @@ fn shown(arrived: &Arrived, realm: &RealmId) -> Response {
 }
 
 async fn called(State(doors): State<Shared>, request: Request) -> Response {
-    grpc::serve(&doors, request).await
+    let named = extensions(request.headers());
+    let mut response = grpc::serve(&doors, request).await;
+    response.headers_mut().extend(named);
+    response
 }
 
 async fn serve(State(doors): State<Shared>, request: Request) -> Response {
+    let named = extensions(request.headers());
+    let mut response = answered(&doors, request).await;
+    response.headers_mut().extend(named);
+    response
+}
+
+/// What an answer says of extensions: those of ours that the request names, in the header that
+/// named them. They hold for every request, so that nothing else follows from it.
+fn extensions(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let activated = |name: &'static str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let asked: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let ours = [SKILLS_EXTENSION, ASKS_EXTENSION].into_iter().filter(|uri| asked.contains(uri));
+        let ours = ours.collect::<Vec<_>>().join(",");
+        let value = HeaderValue::try_from(ours).ok().filter(|value| !value.is_empty())?;
+        Some((HeaderName::from_static(name), value))
+    };
+    [HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD].into_iter().filter_map(activated).collect()
+}
+
+async fn answered(doors: &Shared, request: Request) -> Response {
     let verb = request.method().clone();
     let path = request.uri().path().strip_prefix(ADDRESS).unwrap_or_default().to_owned();
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let (arrived, body) = Arrived::of(&doors, request);
+    let (arrived, body) = Arrived::of(doors, request);
     // No realm has the name of the version that clients of 0.3 add to the address.
     let (realm, rest, is_old) = match parts.as_slice() {
         [OLD, rest @ ..] => (None, rest, true),
@@ -88,5 +115,31 @@ async fn serve(State(doors): State<Shared>, request: Request) -> Response {
         }
         ([], realm) if verb == Method::POST => rpc::serve(arrived, realm, body).await,
         _ => rest::serve(arrived, Asked { verb, realm, path: rest, is_old }, body).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(values: &[&'static str]) -> Vec<(HeaderName, HeaderValue)> {
+        let name = HeaderName::from_static(HEADER_EXTENSIONS);
+        let pair = |value: &'static str| (name.clone(), HeaderValue::from_static(value));
+        extensions(&values.iter().copied().map(pair).collect())
+    }
+
+    #[test]
+    fn an_answer_names_the_extensions_of_ours_that_were_named() {
+        let both = format!("{SKILLS_EXTENSION},{ASKS_EXTENSION}");
+        let told = named(&[
+            "https://a.test/x/v1, https://waypost.dev/a2a/asks/v1",
+            "https://waypost.dev/a2a/skills/v1",
+        ]);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].0.as_str(), told[0].1.to_str().unwrap()), ("a2a-extensions", &*both));
+        let others: [&[&'static str]; 3] = [&[], &[""], &["https://waypost.dev/a2a/asks/v2"]];
+        for none in others {
+            assert!(named(none).is_empty(), "{none:?}");
+        }
     }
 }

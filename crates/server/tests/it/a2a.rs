@@ -188,6 +188,24 @@ async fn files_come_back_as_they_were_sent_and_addresses_are_not_fetched() {
 }
 
 #[tokio::test]
+async fn an_answer_names_the_extensions_that_are_known_here() {
+    let house = house(SETTINGS).await;
+    let named = format!("https://example.com/none/v1, {ASKS_EXTENSION}");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}});
+    for (method, path, body) in
+        [(Method::POST, "/a2a/v1", list.to_string()), (Method::GET, "/a2a/v1/tasks", String::new())]
+    {
+        let mut asked = request(method, path, Body::from(body));
+        asked.headers_mut().insert("a2a-version", "1.0".parse().unwrap());
+        asked.headers_mut().insert("a2a-extensions", named.parse().unwrap());
+        let answer = read(house.open(asked).await).await;
+        assert_eq!((answer.status, answer.header("a2a-extensions")), (200, ASKS_EXTENSION));
+    }
+    let plain = open(&house, Method::GET, "/a2a/v1/tasks", &Value::Null).await;
+    assert_eq!(plain.header("a2a-extensions"), "", "none was named");
+}
+
+#[tokio::test]
 async fn parts_have_the_media_types_that_the_card_declares() {
     let settings = format!("{SETTINGS}input_modes = [\"application/json\", \"image/gif\"]\n");
     let house = house(&settings).await;

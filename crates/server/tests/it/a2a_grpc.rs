@@ -423,9 +423,11 @@ async fn service_parameters_are_metadata() {
     let served = Served::new(SETTINGS).await;
     let list = || framed(&write(&schema::LIST_TASKS_REQUEST, &json!({})));
     for version in ["1.0", "1.0.1"] {
-        let extensions = ("a2a-extensions", "https://example.com/none/v1,https://a.test/b");
+        let named = format!("https://example.com/none/v1,{SKILLS_EXTENSION}");
+        let extensions = ("a2a-extensions", named.as_str());
         let told = served.call("ListTasks", &[("a2a-version", version), extensions], list()).await;
         assert_eq!(told.status, Status::default(), "{version}");
+        assert_eq!(told.head["a2a-extensions"], SKILLS_EXTENSION, "those that are known");
     }
     let headers: [&[(&str, &str)]; 4] =
         [&[], &[("a2a-version", "")], &[("a2a-version", "0.3")], &[("a2a-version", "99.0")]];
