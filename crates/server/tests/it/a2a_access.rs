@@ -151,6 +151,17 @@ async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
     mixed["tenant"] = json!("default");
     let answer = read(guarded.open(Method::POST, path, &headers, &mixed).await).await;
     assert_eq!(answer.status, 400, "two realms: {answer:?}");
+    for operation in A2A_OPERATIONS.iter().filter(|one| !one.path.starts_with("/message:")) {
+        let path = operation.path.replace("{id}", "x").replace("{configId}", "y");
+        for (path, status) in [
+            (format!("/a2a/v1{path}?tenant=other"), 403),
+            (format!("/a2a/v1/default{path}?tenant=other"), 400),
+        ] {
+            let verb: Method = operation.verb.parse().unwrap();
+            let answer = read(guarded.open(verb, &path, &headers, &json!({})).await).await;
+            assert_eq!(answer.status, status, "{path}: {answer:?}");
+        }
+    }
 }
 
 #[tokio::test]

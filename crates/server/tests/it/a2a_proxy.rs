@@ -7,11 +7,14 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use futures::future::BoxFuture;
 use identity::keys::Expiry;
-use kernel::contracts::Policy;
 use kernel::contracts::policy::{Decision, Request, Resource};
+use kernel::contracts::{Policy, Tool};
 use kernel::identity::roles::Role;
-use kernel::tool::call::Verdict;
+use kernel::tool::call::{
+    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
+};
 use kernel::values::caller::{Act, Scope};
 use project::config::Config;
 use project::folder::Project;
@@ -218,7 +221,9 @@ async fn an_instruction_comes_as_a_value_or_as_text_in_both_protocols() {
     let text = json!({"type": "text", "content": sent.to_string()});
     assert_eq!(executed(&house, text).await["state"], "COMPLETED");
     let parts = json!([{"text": "please"}, {"data": sent}]);
-    for metadata in [json!({}), json!({SKILLS_EXTENSION: {"skill": SKILL}})] {
+    // What AgentVault's command line says beside the message does not count.
+    let context = json!({"mcp_context": instruction("nowhere", "no.tool", json!({"path": "b"}))});
+    for metadata in [json!({}), json!({SKILLS_EXTENSION: {"skill": SKILL}}), context] {
         let message = json!({"messageId": metadata.to_string(), "role": "ROLE_USER",
             "parts": parts, "metadata": metadata});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
@@ -227,7 +232,9 @@ async fn an_instruction_comes_as_a_value_or_as_text_in_both_protocols() {
         asked.headers_mut().insert("a2a-version", "1.0".parse().unwrap());
         let task = read(house.open(asked).await).await.body["result"]["task"].clone();
         assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-        assert_eq!(task["artifacts"][0]["parts"][0]["data"]["success"], true, "{task}");
+        let output = &task["artifacts"][0]["parts"][0]["data"];
+        assert_eq!(output["success"], true, "{task}");
+        assert_eq!(output["mcp_result"]["content"][0]["text"], "read a", "{task}");
     }
     let card =
         read(house.open(request(Method::GET, "/agent-card.json", Body::empty())).await).await;
@@ -299,6 +306,61 @@ async fn every_failure_has_its_source_its_code_and_an_output() {
     // Nothing is asked of anyone: the proxy never repeats a call.
     let asks = house.get("/api/v1/asks?status=open").await;
     assert_eq!(asks.body["items"], json!([]), "{asks:?}");
+}
+
+/// A tool of the host program that has a bug, under the name of a server.
+struct Broken(Arc<ToolSpec>);
+
+impl Broken {
+    fn new(name: &str) -> Self {
+        Self(Arc::new(ToolSpec {
+            name: name.into(),
+            title: String::new(),
+            description: "has a bug".to_owned(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            output_schema: None,
+            reach: Reach::Writes,
+            idempotent: false,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields: Yields::Value,
+            unrecorded: false,
+            listed: None,
+        }))
+    }
+}
+
+fn fails() -> Result<ToolOutput, ToolError> {
+    panic!("this is the bug")
+}
+
+impl Tool for Broken {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { fails() })
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_our_own_is_one_of_the_proxy() {
+    let mcp = started("/mcp", Router::new().route("/mcp", post(real))).await;
+    let settings = format!("[mcp.servers.real]\nurl = \"{mcp}\"\n[a2a]\nproxy = true\n");
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let extra = Extra { tools: vec![Arc::new(Broken::new("real.broken"))], ..Extra::default() };
+    let house = House::furnished(Project { config, ..Project::demo() }, extra).await;
+    until_seen(&house, "real.twice").await;
+    let task = called(&house, "real", "broken", json!({})).await;
+    assert_eq!(task["state"], "FAILED", "{task}");
+    let error = &output(&task)["error"];
+    let told = (&error["source"], &error["code"]);
+    assert_eq!(told, (&json!("A2A_PROXY"), &json!("PROXY_INTERNAL_ERROR")), "{task}");
 }
 
 #[tokio::test]

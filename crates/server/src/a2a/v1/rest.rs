@@ -107,13 +107,13 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
         ["tasks", last] => task(arrived, &verb, realm, OnTask::of(last)).await,
         ["extendedAgentCard"] => {
             is(&Method::GET, "GET")?;
-            let realm = arrived.realm(realm, "")?;
+            let realm = arrived.realm(realm, &tenant(arrived))?;
             let client = arrived.client(&realm)?;
             let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
             Ok(Answer::Value(written(&card)))
         }
         ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
-            let client = arrived.client(&arrived.realm(realm, "")?)?;
+            let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
             let wanted = OnWebhook { task, id: rest.first().copied() };
             webhook(arrived, &client, &verb, wanted, &bytes).await
         }
@@ -124,13 +124,19 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
     }
 }
 
+/// The realm that the query names, for operations without a body that could.
+fn tenant(arrived: &Arrived) -> String {
+    let named = arrived.query().filter(|(name, _)| name == "tenant");
+    named.last().map(|(_, tenant)| tenant).unwrap_or_default()
+}
+
 async fn task(
     arrived: &Arrived,
     verb: &Method,
     realm: Option<&str>,
     wanted: OnTask<'_>,
 ) -> Result<Answer, Wrong> {
-    let client = arrived.client(&arrived.realm(realm, "")?)?;
+    let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
     match (wanted, verb) {
         (OnTask::Get(id), &Method::GET) => {
             let request: GetTaskRequest = query(arrived)?;
