@@ -152,8 +152,9 @@ impl Pair {
         let there = format!("it.{name}");
         let direct = stateless(&self.direct, name, &can()).await;
         assert_eq!(stateless(&self.through, &there, &can()).await, direct, "{what}, stateless");
-        let session = in_session(&self.direct, name).await;
-        assert_eq!(in_session(&self.through, &there).await, session, "{what}, in a session");
+        let session = in_session(&self.direct, name, &can()).await;
+        let seen = in_session(&self.through, &there, &can()).await;
+        assert_eq!(seen, session, "{what}, in a session");
         [direct, session]
     }
 }
@@ -269,8 +270,8 @@ async fn stateless(house: &House, name: &str, can: &Value) -> Vec<Value> {
 }
 
 /// A call of 2025-11-25 to its end.
-async fn in_session(house: &House, name: &str) -> Vec<Value> {
-    let client = Client::hello(house, "2025-11-25", can()).await;
+async fn in_session(house: &House, name: &str, can: &Value) -> Vec<Value> {
+    let client = Client::hello(house, "2025-11-25", can.clone()).await;
     let level = client.ask("logging/setLevel", json!({"level": "notice"})).await;
     assert_eq!(level.body["result"], json!({}), "{level:?}");
     let params = json!({"name": name, "arguments": {}, "_meta": {"progressToken": "token"}});
@@ -454,7 +455,8 @@ async fn a_recorded_call_is_made_in_the_era_of_its_client() {
     ] {
         let pair = Pair::speaking(setting, vec![("era", Script::ending(End::Era))]).await;
         let house = &pair.through;
-        let seen = [stateless(house, "it.era", &can()).await, in_session(house, "it.era").await];
+        let seen =
+            [stateless(house, "it.era", &can()).await, in_session(house, "it.era", &can()).await];
         let eras = seen.map(|seen| text(&seen.last().unwrap()["result"]["content"][0]["text"]));
         assert_eq!(eras, expected, "{setting}");
         let called = house.post("/api/v1/tools/it.era/call", json!({"arguments": {}})).await;
@@ -535,6 +537,18 @@ async fn what_the_client_lacks_is_told_as_without_us() {
         let open = pair.through.get("/api/v1/asks?status=open").await.body;
         assert_eq!(open["items"], json!([]), "nobody is asked in its place");
     }
+}
+
+#[tokio::test]
+async fn a_form_is_refused_to_the_server_of_a_client_in_a_session_that_shows_none() {
+    let wants = BTreeMap::from([("who".to_owned(), form("accept"))]);
+    let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
+    let pair = Pair::of(vec![("asking", script)]).await;
+    let seen = in_session(&pair.through, "it.asking", &json!({"sampling": {}})).await;
+    // The server passes on how its own caller, which is us, refused.
+    assert_eq!(seen.last().unwrap()["error"]["code"], -32601, "{seen:?}");
+    let open = pair.through.get("/api/v1/asks?status=open").await.body;
+    assert_eq!(open["items"], json!([]), "nobody is asked in its place");
 }
 
 #[tokio::test]

@@ -22,12 +22,15 @@ pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
     }
 }
 
-/// The answer to a server that asks for what the caller of this call does not have.
-pub(crate) fn nobody(want: &Want) -> RpcError {
+/// The answer to a server that asks for what the caller of this call, who can do this, does not
+/// have: that of a client which did not declare it. One that has only the other kind of elicitation
+/// knows the method, but not its mode.
+pub(crate) fn nobody(want: &Want, can: Abilities) -> RpcError {
     let message = format!("the caller of this tool has no {}", noun(want));
-    match want {
-        Want::Sample { .. } | Want::Roots => RpcError::new(METHOD_NOT_FOUND, message),
-        Want::Form { .. } | Want::Url { .. } => RpcError::invalid_params(message),
+    let is_elicitation = matches!(want, Want::Form { .. } | Want::Url { .. });
+    match is_elicitation && (can.form || can.page) {
+        true => RpcError::invalid_params(message),
+        false => RpcError::new(METHOD_NOT_FOUND, message),
     }
 }
 
@@ -274,9 +277,11 @@ mod tests {
         for (method, code) in [(SAMPLE, -32602), ("tools/list", -32601)] {
             assert_eq!(read(method, &json!({})).map_err(|error| error.code), Err(code));
         }
-        assert_eq!(nobody(&Want::Roots).code, -32601);
+        assert_eq!(nobody(&Want::Roots, Abilities::PERSON).code, -32601);
         let page = Want::Url { message: String::new(), url: String::new() };
-        assert_eq!(nobody(&page).code, -32602);
+        assert_eq!(nobody(&page, Abilities::default()).code, -32601);
+        let form = Abilities { form: true, ..Abilities::default() };
+        assert_eq!(nobody(&page, form).code, -32602);
     }
 
     #[test]

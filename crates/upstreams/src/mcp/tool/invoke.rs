@@ -163,7 +163,8 @@ impl Calling<'_> {
                     let promise = self.tool.spec.output_schema.as_deref();
                     return self.done(as_promised(promise, result));
                 }
-                Heard::Refused(error) if !talk.lacks.is_none() => {
+                // With a handshake a client has no word for what it lacks: it gets the server's.
+                Heard::Refused(error) if !talk.lacks.is_none() && !self.call.can.handshake => {
                     return Err(self.refused_without(talk.lacks, &error));
                 }
                 Heard::Refused(error) => return self.refused(&error),
@@ -188,9 +189,9 @@ impl Calling<'_> {
         }
         match asked {
             // It may continue without; whether it could is for it to say.
-            Ok(want @ (Want::Sample { .. } | Want::Roots)) if !self.call.can.can(&want) => {
+            Ok(want) if self.is_without(&want) => {
                 talk.lacks = talk.lacks.and(&want);
-                self.reply(talk, &id, Err(nobody(&want))).await?;
+                self.reply(talk, &id, Err(nobody(&want, self.call.can))).await?;
                 Ok(None)
             }
             Ok(want) => {
@@ -205,6 +206,18 @@ impl Calling<'_> {
                 talk.peer.serve(&id, method).await;
                 Ok(None)
             }
+        }
+    }
+
+    /// Whether the server is to learn that the caller has no such thing. A form is refused in the
+    /// name of a client with a handshake that is there, as that client would refuse it. A page may
+    /// be opened by anyone, so it is asked for all the same.
+    fn is_without(self, want: &Want) -> bool {
+        let can = self.call.can;
+        match want {
+            Want::Sample { .. } | Want::Roots => !can.can(want),
+            Want::Form { .. } => can.handshake && !can.form,
+            Want::Url { .. } => false,
         }
     }
 

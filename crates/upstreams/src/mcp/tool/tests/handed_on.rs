@@ -6,7 +6,9 @@ use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use crate::mcp::questions::KEPT_MS;
 use futures::future::{join, join3};
 use kernel::contracts::Tool;
-use kernel::tool::call::{Abilities, Call, Given, HowFar, LogLevel, Teller, ToolOutput, Want};
+use kernel::tool::call::{
+    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Teller, ToolOutput, Want,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
@@ -157,6 +159,42 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
             assert_eq!((lacks.sample, lacks.roots), (!is_roots, is_roots));
         });
     }
+}
+
+#[test]
+fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() {
+    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, link } = scene;
+    let caller = caller();
+    let shows_none = Abilities { handshake: true, ..Abilities::default() };
+    let opens_pages = Abilities { page: true, ..shows_none };
+    stage.run(async {
+        for (can, code) in [(shows_none, -32601), (opens_pages, -32602)] {
+            let call = able(can, Given::default());
+            let server = async {
+                let asked = other.asked("tools/call").await;
+                asked.ask(1, "elicitation/create", form.clone()).await;
+                assert_eq!(other.told().await["error"]["code"], code);
+                asked.answer(text("without")).await;
+            };
+            let (went_on, ()) = join(tool.call(&caller, &call), server).await;
+            assert_eq!(went_on, Ok(ToolOutput::Value(text("without"))));
+            let own = RpcError::new(-32050, "I need that").data(json!({"why": 1}));
+            let server = async {
+                let asked = other.asked("tools/call").await;
+                asked.ask(2, "elicitation/create", form.clone()).await;
+                other.told().await;
+                asked.fail(own.clone()).await;
+            };
+            let (failed, ()) = join(tool.call(&caller, &call), server).await;
+            let error = failed.unwrap_err();
+            let said = OwnWords::Error(own.to_value());
+            assert_eq!((error.said.as_deref(), error.lacks), (Some(&said), None));
+        }
+    });
+    assert_eq!(link.pending.count(), 0, "no one is asked");
 }
 
 struct Deaf(LogLevel);
