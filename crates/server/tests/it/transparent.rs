@@ -417,7 +417,7 @@ impl Dice {
     }
 
     fn error(&mut self) -> Value {
-        let codes = [-32602, -32603, -32001, 7];
+        let codes = [-32600, -32602, -32603, -32001, 7];
         let mut error = json!({"code": self.0.pick(&codes).unwrap(), "message": "no \u{1f512}"});
         if self.0.chance(70) {
             error["data"] = json!({"why": [self.0.below(9), null]});

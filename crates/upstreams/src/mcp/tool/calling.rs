@@ -14,7 +14,7 @@ use kernel::tool::call::{
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::jsonrpc::{INVALID_REQUEST, Id, PARSE_ERROR, RpcError};
+use wire::jsonrpc::{Id, PARSE_ERROR, RpcError};
 use wire::mcp::{
     CANCELLED, HEADER_MISMATCH, META_IDEMPOTENCY_KEY, META_LOG_LEVEL, TRACEPARENT,
     UNSUPPORTED_VERSION,
@@ -268,9 +268,10 @@ impl<'a> Calling<'a> {
 }
 
 /// Whether an error is about the message that we sent, and says nothing to who called us: not even
-/// the words in which a client cancels.
+/// the words in which a client cancels. An invalid request is not among them: many servers say so
+/// of arguments that they do not like.
 fn is_of_this_hop(error: &RpcError) -> bool {
-    let ours = [PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSION, CANCELLED];
+    let ours = [PARSE_ERROR, HEADER_MISMATCH, UNSUPPORTED_VERSION, CANCELLED];
     ours.contains(&error.code)
 }
 
