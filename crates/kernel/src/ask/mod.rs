@@ -2,6 +2,7 @@
 //! decided in `decide`; who may answer is policy's.
 
 pub mod held;
+pub mod left_out;
 pub mod proposal;
 pub mod reply;
 pub mod correction;

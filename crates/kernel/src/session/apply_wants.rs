@@ -2,6 +2,7 @@
 //! again. One that wants pages opened may also be looked at: it goes out beside its open ask.
 
 use super::{CallState, FrameState, Session, Wanting};
+use crate::ask::left_out::filled;
 use crate::ask::{Ask, AskBody, Reply};
 use crate::tool::call::{Given, Want, Wants};
 use crate::values::ids::{AskId, CallId};
@@ -93,6 +94,10 @@ fn answer(want: Option<&Want>, reply: Option<&Reply>) -> Value {
             content.clone()
         }
         Some(Reply::Fill { content: Some(content) }) => {
+            let content = match want {
+                Some(want) => filled(content.clone(), want),
+                None => content.clone(),
+            };
             json!({"action": "accept", "content": content})
         }
         Some(Reply::Authorize { done: true }) => json!({"action": "accept"}),
@@ -105,5 +110,24 @@ fn answer(want: Option<&Want>, reply: Option<&Reply>) -> Value {
         ) => json!({"action": "decline"}),
         // No one answered in time.
         None => json!({"action": "cancel"}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_gets_the_defaults_of_what_a_person_leaves_out() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string"}, "age": {"type": "integer", "default": 30}}});
+        let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema) };
+        let reply = |content: Option<Value>| Reply::Fill { content };
+        let given = answer(Some(&form), Some(&reply(Some(json!({"name": "Ann"})))));
+        assert_eq!(given, json!({"action": "accept", "content": {"name": "Ann", "age": 30}}));
+        assert_eq!(answer(Some(&form), Some(&reply(None))), json!({"action": "decline"}));
+        assert_eq!(answer(Some(&form), None), json!({"action": "cancel"}));
+        let folders = json!({"roots": []});
+        assert_eq!(answer(Some(&Want::Roots), Some(&reply(Some(folders.clone())))), folders);
     }
 }

@@ -317,7 +317,10 @@ async fn listed(house: &House, prefix: &str) -> [Vec<Value>; 2] {
 /// A form whose message says how the client answers it.
 fn form(message: &str) -> Want {
     let name = json!({"type": "string", "title": "Name", "x-kept": [1, null]});
-    let schema = json!({"type": "object", "properties": {"name": name}, "required": ["name"]});
+    // The client leaves this out, and no one fills it in for it.
+    let age = json!({"type": "integer", "default": 30});
+    let fields = json!({"name": name, "age": age});
+    let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
     Want::Form { message: message.to_owned(), schema: Arc::new(schema) }
 }
 

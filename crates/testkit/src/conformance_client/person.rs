@@ -3,6 +3,7 @@
 use crate::http::{Answer, Client};
 use axum::extract::Query;
 use axum::http::Uri;
+use kernel::ask::left_out::filled;
 use kernel::tool::call::Want;
 use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -67,10 +68,13 @@ fn open(page: &str) -> Result<Answer, String> {
 }
 
 /// What a person answers to what a server wants: yes to everything. Fields that have a value
-/// already are left alone.
+/// already are left alone, and keep it, as the product has it for who answers an ask.
 pub(super) fn answer(want: &Want) -> Value {
     match want {
-        Want::Form { schema, .. } => json!({"action": "accept", "content": fields(schema)}),
+        Want::Form { schema, .. } => {
+            let content = filled(Value::Object(fields(schema)), want);
+            json!({"action": "accept", "content": content})
+        }
         Want::Url { .. } => json!({"action": "accept"}),
         Want::Sample { .. } => json!({
             "role": "assistant", "model": "none", "content": {"type": "text", "text": "yes"},
@@ -127,7 +131,7 @@ mod tests {
             "one": {"type": "string", "enum": ["a", "b"]},
         }});
         let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema) };
-        let content = json!({"sure": true, "age": 1, "one": "a"});
+        let content = json!({"name": "Ann", "sure": true, "age": 1, "one": "a"});
         assert_eq!(answer(&form), json!({"action": "accept", "content": content}));
         assert_eq!(answer(&Want::Roots), json!({"roots": []}));
     }

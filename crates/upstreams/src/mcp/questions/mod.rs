@@ -4,7 +4,6 @@
 //! comes; if it is gone by then, it is made again and the same questions get the same answers.
 
 mod asked;
-mod left_out;
 mod pending;
 
 use kernel::tool::call::{Abilities, Given, ToolOutput, Want, Wants};
@@ -15,7 +14,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 pub(crate) use asked::{Requests, missing, nobody, pages, read};
-pub(crate) use left_out::{defaults, filled};
 pub(crate) use pending::{KEPT_MS, Kept, Pending, Question, Running, Talk, Whose};
 
 /// What a call hands out with what it wants, and gets back with it.
@@ -43,9 +41,6 @@ pub(crate) struct Carried {
     /// Whether the caller was asked to open pages before the call is made at all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pages: bool,
-    /// What fields of the forms have by default, by the server's keys.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub(crate) defaults: Map<String, Value>,
 }
 
 impl Carried {
@@ -56,10 +51,7 @@ impl Carried {
 
     /// The output of a call that wants this first.
     pub(crate) fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
-        let of_form = |(key, want): (&String, &Want)| Some((key.clone(), defaults(want)?));
-        let by_key = inputs.iter().filter_map(of_form).collect();
-        let state = json!(Self { defaults: by_key, ..self.clone() });
-        ToolOutput::Wants(Box::new(Wants { inputs, state }))
+        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
     }
 
     /// The answers to what a stateless server asked. A caller that answers without having been
@@ -69,10 +61,7 @@ impl Carried {
             return given.inputs.clone().into_iter().collect();
         }
         let declined = self.declined.iter().map(|key| (key.clone(), asked::decline()));
-        let answered = |key: &String| {
-            let answer = given.inputs.get(key)?.clone();
-            Some((key.clone(), filled(answer, self.defaults.get(key))))
-        };
+        let answered = |key: &String| Some((key.clone(), given.inputs.get(key)?.clone()));
         let asked = self.asked.iter().filter(|_| !self.pages);
         declined.chain(asked.filter_map(answered)).collect()
     }
@@ -178,25 +167,6 @@ mod tests {
         assert_eq!(all.len(), 2);
         let pages = Carried { pages: true, asked: vec!["a".to_owned()], ..Carried::default() };
         assert!(pages.answers(&given(json!(pages))).is_empty());
-    }
-
-    #[test]
-    fn what_a_form_has_by_default_is_carried_to_its_answer() {
-        let schema = json!({"type": "object", "properties": {
-            "name": {"type": "string", "default": "Ann"}, "free": {"type": "string"}}});
-        let params = json!({"message": "m", "requestedSchema": schema});
-        let form = json!({"method": "elicitation/create", "params": params});
-        let Round::Wants(ToolOutput::Wants(wants)) =
-            Round::read(&json!({"inputRequests": {"form": form}}), Abilities::PERSON)
-        else {
-            panic!("somebody must be asked");
-        };
-        assert_eq!(wants.state["defaults"], json!({"form": {"name": "Ann"}}));
-        let inputs = BTreeMap::from([("form".to_owned(), json!({"action": "accept"}))]);
-        let given = Given { inputs, state: wants.state };
-        let answers = Carried::read(&given.state).answers(&given);
-        let filled = json!({"action": "accept", "content": {"name": "Ann"}});
-        assert_eq!(json!(answers), json!({"form": filled}));
     }
 
     #[test]

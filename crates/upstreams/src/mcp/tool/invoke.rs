@@ -9,9 +9,7 @@ use super::super::requests::{ELICIT, SAMPLE};
 use super::calling::{Calling, Heard};
 use super::task;
 use crate::Result;
-use crate::mcp::questions::{
-    Carried, Kept, Question, Round, Running, Talk, defaults, filled, key, nobody, read,
-};
+use crate::mcp::questions::{Carried, Kept, Question, Round, Running, Talk, key, nobody, read};
 use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -147,10 +145,7 @@ impl Calling<'_> {
         loop {
             if let Some(asked) = question.take() {
                 match self.call.given.inputs.get(&asked.key) {
-                    Some(answer) => {
-                        let answer = filled(answer.clone(), defaults(&asked.want).as_ref());
-                        self.reply(&talk, &asked.id, Ok(answer)).await?;
-                    }
+                    Some(answer) => self.reply(&talk, &asked.id, Ok(answer.clone())).await?,
                     None => return Ok(self.keep(talk, asked)),
                 }
             }

@@ -1,0 +1,79 @@
+//! Fields of a tool's form that a person leaves out: they have the value that the form gives them
+//! by default. Who answers an ask may not have seen the form, so it is not left to them. The client
+//! that made the call has seen it, and what it answers is not looked at here.
+
+use crate::tool::call::Want;
+use serde_json::{Map, Value};
+
+/// What was filled into what is wanted, with what it leaves out.
+pub fn filled(content: Value, want: &Want) -> Value {
+    let defaults = defaults(want);
+    let mut fields = match content {
+        Value::Object(fields) => fields,
+        Value::Null if !defaults.is_empty() => Map::new(),
+        other => return other,
+    };
+    for (name, default) in defaults {
+        fields.entry(name).or_insert(default);
+    }
+    Value::Object(fields)
+}
+
+/// The values that a form's fields have by default, by their names.
+fn defaults(want: &Want) -> Map<String, Value> {
+    let Want::Form { schema, .. } = want else { return Map::new() };
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let default =
+        |(name, field): (&String, &Value)| Some((name.clone(), field.get("default")?.clone()));
+    fields.into_iter().flatten().filter_map(default).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn form(properties: Value) -> Want {
+        let schema = Arc::new(json!({"type": "object", "properties": properties}));
+        Want::Form { message: "m".to_owned(), schema }
+    }
+
+    #[test]
+    fn what_an_answer_leaves_out_has_its_default() {
+        let form = form(json!({
+            "name": {"type": "string", "default": "John Doe"},
+            "age": {"type": "integer", "default": 30},
+            "score": {"type": "number", "default": 95.5},
+            "status": {"type": "string", "enum": ["on", "off"], "default": "on"},
+            "sure": {"type": "boolean", "default": false},
+            "some": {"type": "array", "items": {"enum": ["a", "b"]}, "default": ["a"]},
+            "free": {"type": "string"},
+        }));
+        let all = json!({"name": "John Doe", "age": 30, "score": 95.5, "status": "on",
+            "sure": false, "some": ["a"]});
+        for content in [Value::Null, json!({})] {
+            assert_eq!(filled(content, &form), all);
+        }
+        let said = filled(json!({"name": "Ann", "sure": true}), &form);
+        assert_eq!(
+            (&said["name"], &said["sure"], &said["age"]),
+            (&json!("Ann"), &json!(true), &json!(30))
+        );
+        assert_eq!(said.get("free"), None);
+        assert_eq!(filled(json!("odd"), &form), "odd");
+    }
+
+    #[test]
+    fn only_a_form_with_defaults_fills_anything_in() {
+        let plain = form(json!({"a": {"type": "string"}}));
+        for (content, want) in [
+            (Value::Null, plain.clone()),
+            (json!({}), plain),
+            (json!({"roots": []}), Want::Roots),
+            (Value::Null, Want::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() }),
+        ] {
+            assert_eq!(filled(content.clone(), &want), content);
+        }
+    }
+}
