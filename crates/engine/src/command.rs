@@ -7,10 +7,9 @@ use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::SessionRow;
-use kernel::tool::call::Caller;
+use kernel::tool::call::{Caller, Given};
 use kernel::values::ids::{AskId, RunId, SessionId};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -43,13 +42,8 @@ pub(crate) enum Command {
     /// Replies to several asks of one run: all of them count, or none.
     Replies { replies: Vec<(AskId, Reply)>, by: Box<Replier>, answer: Answer<RunReport> },
     /// What the caller of a direct call gives it, by the tool's keys, in the place of a reply to
-    /// the ask that is open for it.
-    Give {
-        ask: AskId,
-        inputs: BTreeMap<String, Value>,
-        by: Box<Replier>,
-        answer: Answer<RunReport>,
-    },
+    /// the ask that is open for it. The state is the call's own.
+    Give { ask: AskId, said: Box<Given>, by: Box<Replier>, answer: Answer<RunReport> },
     /// Record this of a run that is not over: a pause, its end, or a cancellation.
     Change { run: RunId, fact: Box<Fact>, by: Box<Caller>, answer: Answer<RunReport> },
     /// End it if it waits for nothing but logins; while one of them is checked, only wait.

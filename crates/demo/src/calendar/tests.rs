@@ -356,7 +356,7 @@ fn a_login_is_wanted_until_somebody_did_it() {
     assert!(wants.state.is_null());
     let answer = |action: &str| Given {
         inputs: [(id.clone(), json!({"action": action}))].into(),
-        state: Value::Null,
+        ..Given::default()
     };
     assert!(matches!(output(answer("accept")), Ok(ToolOutput::Wants(_))), "nobody did it");
     assert_eq!(output(answer("decline")).unwrap_err().fault.name, "LoginDeclined");

@@ -66,8 +66,8 @@ impl Driver {
                 let replied = self.reply_all(replies, by).await;
                 self.await_run(replied, answer)
             }
-            Command::Give { ask, inputs, by, answer } => {
-                let given = self.give(ask, &inputs, &by.caller).await;
+            Command::Give { ask, said, by, answer } => {
+                let given = self.give(ask, &said, &by.caller).await;
                 self.await_run(given, answer)
             }
             Command::Change { run, fact, by, answer } => {

@@ -12,7 +12,7 @@ use kernel::ask::{Ask, Decision, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
 use kernel::session::CallState;
-use kernel::tool::call::{Caller, Given, Want};
+use kernel::tool::call::{Caller, Given, Want, Wants};
 use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, CallId, RunId};
 use serde_json::{Value, json};
@@ -85,14 +85,9 @@ impl Driver {
 
     /// Gives a direct call what its caller answered, as it is: whether that fits is for its tool to
     /// say. What was not answered is not given, and the tool may want it again. Gives the run.
-    pub(super) async fn give(
-        &mut self,
-        id: AskId,
-        inputs: &BTreeMap<String, Value>,
-        caller: &Caller,
-    ) -> Obeyed<RunId> {
+    pub(super) async fn give(&mut self, id: AskId, said: &Given, caller: &Caller) -> Obeyed<RunId> {
         let Some(ask) = self.open_ask(id) else { return self.closed_ask(id).await.map(Err) };
-        let Giving { call, given, reply } = match self.giving(caller, &ask, inputs) {
+        let Giving { call, given, reply } = match self.giving(caller, &ask, said) {
             Ok(giving) => giving,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -112,12 +107,7 @@ impl Driver {
     }
 
     /// What a direct call is given by the caller that made it.
-    fn giving(
-        &self,
-        caller: &Caller,
-        ask: &Ask,
-        inputs: &BTreeMap<String, Value>,
-    ) -> Result<Giving> {
+    fn giving(&self, caller: &Caller, ask: &Ask, said: &Given) -> Result<Giving> {
         self.may_answer(caller, ask)?;
         let nothing = || Refusal::not_found("ask", ask.id);
         let session = self.session.as_ref().filter(|_| self.key.space.is_call());
@@ -128,15 +118,16 @@ impl Driver {
         let open = self.open_call(call).ok_or_else(nothing)?;
         let CallState::Wanting(wanting) = &open.state else { return Err(nothing()) };
         let wants = &wanting.wants;
-        let mut all = open.given.inputs.clone();
         // What is wanted again was not good enough, unless it was answered since, in the inbox.
-        all.retain(|key, _| !wants.inputs.contains_key(key));
-        all.extend(wanting.given.clone());
-        let asked_for = inputs.iter().filter(|(key, _)| wants.inputs.contains_key(*key));
-        all.extend(asked_for.map(|(key, answer)| (key.clone(), answer.clone())));
-        let answered = wants.inputs.get(&wanted.key).zip(all.get(&wanted.key));
+        let mut inputs = newly(&open.given.inputs, &said.inputs, wants);
+        for (key, answer) in &wanting.given {
+            inputs.entry(key.clone()).or_insert_with(|| answer.clone());
+        }
+        let mut refused = newly(&open.given.refused, &said.refused, wants);
+        refused.retain(|key, _| !inputs.contains_key(key));
+        let answered = wants.inputs.get(&wanted.key).zip(inputs.get(&wanted.key));
         let reply = answered.map(|(want, answer)| reply_of(want, answer));
-        Ok(Giving { call, given: Given { inputs: all, state: wants.state.clone() }, reply })
+        Ok(Giving { call, given: Given { inputs, refused, state: wants.state.clone() }, reply })
     }
 
     /// Refuses an answer of who may not answer this ask; who may not even read it learns nothing of
@@ -163,6 +154,18 @@ impl Driver {
         let open = self.session.as_ref()?.asks.get(&id)?;
         open.is_open().then(|| open.ask.clone())
     }
+}
+
+/// What was said before about what is not wanted again, and what is said now about what is wanted.
+fn newly(
+    before: &BTreeMap<String, Value>,
+    now: &BTreeMap<String, Value>,
+    wants: &Wants,
+) -> BTreeMap<String, Value> {
+    let is_wanted = |key: &String| wants.inputs.contains_key(key);
+    let before = before.iter().filter(|(key, _)| !is_wanted(key));
+    let all = before.chain(now.iter().filter(|(key, _)| is_wanted(key)));
+    all.map(|(key, said)| (key.clone(), said.clone())).collect()
 }
 
 /// The reply that a caller's own answer is.

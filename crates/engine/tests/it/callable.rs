@@ -66,7 +66,8 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
     let CallReport::Wants(wants) = wants else { panic!("{wants:?}") };
     assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["who"]);
     let inputs = BTreeMap::from([("who".to_owned(), json!({"action": "accept"}))]);
-    let again = CallRequest { given: Given { inputs, state: wants.state }, ..request };
+    let given = Given { inputs, state: wants.state, ..Given::default() };
+    let again = CallRequest { given, ..request };
     let done = world.engine.tools().call_with(&caller(), again).await.unwrap();
     assert_eq!(done, CallReport::Done(json!({"got": {"wants": true}})));
 }

@@ -5,7 +5,7 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::{Page, SessionRef};
-use kernel::tool::call::{Caller, HowFar};
+use kernel::tool::call::{Caller, Given, HowFar};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -104,12 +104,13 @@ async fn who_called_directly_gives_all_that_its_call_wants_and_its_tool_judges()
     let given = json!({"folders": {"roots": []}, "who": misfit});
     let mut inputs: BTreeMap<String, Value> = serde_json::from_value(given.clone()).unwrap();
     inputs.insert("unasked".to_owned(), json!(1));
+    let said = Given { inputs, ..Given::default() };
     let eve = Caller::new("default", "eve");
-    let refused = world.engine.asks().give(&eve, ask, inputs.clone(), 1_000).await.unwrap_err();
+    let refused = world.engine.asks().give(&eve, ask, said.clone(), 1_000).await.unwrap_err();
     assert_eq!((refused.code.name(), world.sent()), ("not_found", 1), "it is not hers to give");
-    let done = world.engine.asks().give(&caller(), ask, inputs.clone(), WAIT_MS).await.unwrap();
+    let done = world.engine.asks().give(&caller(), ask, said.clone(), WAIT_MS).await.unwrap();
     assert_eq!(done.run.answer.unwrap()["given"]["inputs"], given);
-    let late = world.engine.asks().give(&caller(), ask, inputs, 1_000).await.unwrap_err();
+    let late = world.engine.asks().give(&caller(), ask, said, 1_000).await.unwrap_err();
     assert_eq!((late.code.name(), world.sent()), ("ask_decided", 2));
 }
 

@@ -34,7 +34,9 @@ impl At<'_> {
             // Answers of earlier rounds stay: the tool may look at all of them.
             let mut inputs = open.given.inputs.clone();
             inputs.extend(wanting.given.clone());
-            let given = Given { inputs, state: wanting.wants.state.clone() };
+            let mut refused = open.given.refused.clone();
+            refused.retain(|key, _| !inputs.contains_key(key));
+            let given = Given { inputs, refused, state: wanting.wants.state.clone() };
             return Ok(Some(Fact::CallResumed { call, given: Arc::new(given) }));
         };
         let title = title(&format!("`{}` wants: {message}", open.request.tool));

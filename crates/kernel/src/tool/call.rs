@@ -396,6 +396,10 @@ pub struct Given {
     /// the caller's side answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, Value>,
+    /// The errors of JSON-RPC with which the caller's side answered instead, by the tool's keys:
+    /// `{code, message, data?}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, Value>,
     /// The state that it handed out.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,

@@ -3,7 +3,7 @@
 //! outlives the process: a client whose session is gone begins another one.
 
 use super::client::{Can, Client, Version};
-use crate::mcp::messages::outbox::{Outbox, Way};
+use crate::mcp::messages::outbox::{Outbox, Unheard, Way};
 use crate::mcp::messages::replay::{Replay, STANDALONE};
 use crate::mcp::messages::requests::{REQUESTS_MAX, Requests};
 use crate::request::doors::Doors;
@@ -378,7 +378,8 @@ pub(crate) async fn ask(
     way: &dyn Way,
     method: &str,
     params: Value,
-) -> Result<Value, RpcError> {
+) -> Result<Value, Unheard> {
+    let silent = |message: String| Unheard::Silent(RpcError::new(INTERNAL_ERROR, message));
     let number = session.next_number();
     let (sender, mut answer) = oneshot::channel();
     {
@@ -386,12 +387,12 @@ pub(crate) async fn ask(
         if state.asks.len() >= REQUESTS_MAX {
             let message =
                 format!("{REQUESTS_MAX} requests to the client wait for an answer already");
-            return Err(RpcError::new(INTERNAL_ERROR, message));
+            return Err(silent(message));
         }
         state.asks.insert(number, sender);
     }
     let _asked = Asked { session: session.clone(), number };
-    let gone = || RpcError::new(INTERNAL_ERROR, format!("the client left before `{method}`"));
+    let gone = || silent(format!("the client left before `{method}`"));
     // Plain data into memory: this cannot fail.
     let write = |text: &mut Vec<u8>| drop(serde_json::to_writer(text, &params));
     if !way.send(request(&Id::number(number), method, write)).await {
@@ -399,13 +400,12 @@ pub(crate) async fn ask(
     }
     let wait_ms = session.limits.mcp_ask_wait_ms;
     match engine::timeout(session.clock.as_ref(), wait_ms, &mut answer).await {
-        Some(Ok(answer)) => answer,
+        Some(Ok(answer)) => answer.map_err(Unheard::Refused),
         Some(Err(_)) => Err(gone()),
         None => {
             let cancelled = json!({"requestId": number, "reason": "no one answered in time"});
             way.try_send(notification("notifications/cancelled", &cancelled));
-            let message = format!("the client did not answer `{method}` within {wait_ms} ms");
-            Err(RpcError::new(INTERNAL_ERROR, message))
+            Err(silent(format!("the client did not answer `{method}` within {wait_ms} ms")))
         }
     }
 }
@@ -435,9 +435,9 @@ impl Way for Standalone {
         Box::pin(ready(!self.0.is_ended()))
     }
 
-    fn ask<'a>(&'a self, method: &'a str, _: Value) -> BoxFuture<'a, Result<Value, RpcError>> {
+    fn ask<'a>(&'a self, method: &'a str, _: Value) -> BoxFuture<'a, Result<Value, Unheard>> {
         let message = format!("`{method}` belongs to a request, and there is none");
-        Box::pin(ready(Err(RpcError::new(INTERNAL_ERROR, message))))
+        Box::pin(ready(Err(Unheard::Silent(RpcError::new(INTERNAL_ERROR, message)))))
     }
 }
 

@@ -271,7 +271,7 @@ fn shows(wants: &Wants, page: &str) -> bool {
 fn answered(before: Given, wants: Wants) -> Given {
     let mut inputs = before.inputs;
     inputs.extend(wants.inputs.iter().map(|(key, want)| (key.clone(), person::answer(want))));
-    Given { inputs, state: wants.state }
+    Given { inputs, state: wants.state, ..Given::default() }
 }
 
 fn in_words(fault: Fault) -> String {

@@ -153,7 +153,7 @@ impl House {
 pub(super) fn answered(wants: Wants, answer: &impl Fn(&Want) -> Value) -> Given {
     let inputs: BTreeMap<String, Value> =
         wants.inputs.iter().map(|(key, want)| (key.clone(), answer(want))).collect();
-    Given { inputs, state: wants.state }
+    Given { inputs, state: wants.state, ..Given::default() }
 }
 
 /// For calls that want nothing.

@@ -9,11 +9,10 @@ use crate::waiting::attending::{Attendance, Attendant};
 use kernel::contracts::SessionAsk;
 use kernel::event::{Event, Fact};
 use kernel::session::{CallState, RunStatus};
-use kernel::tool::call::{Caller, OwnWords, Wants};
+use kernel::tool::call::{Caller, Given, OwnWords, Wants};
 use kernel::values::datum::Held;
 use kernel::values::ids::{AskId, RunId};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// More events than this has no run of one call.
 const EVENTS_MAX: usize = 1_000;
@@ -67,19 +66,21 @@ impl Asks<'_> {
         })
     }
 
-    /// Gives a direct call what it wants, by its tool's keys, as its caller answered it, and waits
-    /// until its run ends or pauses again, at most so long. Whether it fits is for the tool to say;
-    /// what is left out the tool may want again. The ask that is open for it is closed with it.
+    /// Gives a direct call what it wants, by its tool's keys, as its caller answered or refused it,
+    /// and waits until its run ends or pauses again, at most so long. Whether it fits is for the
+    /// tool to say; what is left out the tool may want again. The ask that is open for it is closed
+    /// with it. The state in what was said does not count: the call has its own.
     pub async fn give(
         self,
         caller: &Caller,
         ask: AskId,
-        inputs: BTreeMap<String, Value>,
+        said: Given,
         wait_ms: u64,
     ) -> Result<RunReport> {
         let found = self.get(caller, ask).await?;
         let by = Replier::new(caller, None);
-        let command = |answer| Command::Give { ask, inputs, by, answer };
+        let said = Box::new(said);
+        let command = |answer| Command::Give { ask, said, by, answer };
         self.shared.runs().wait_for(&found.key, found.row.ask.run, wait_ms, command).await
     }
 }

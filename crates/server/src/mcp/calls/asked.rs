@@ -179,7 +179,7 @@ async fn ask(
             Ok(None)
         }
         Heard::Closed => Ok(None),
-        Heard::Nothing => Ok(Some(calling.unfinished(report))),
+        Heard::Refused(_) | Heard::Nothing => Ok(Some(calling.unfinished(report))),
     }
 }
 

@@ -7,14 +7,16 @@ use super::calling::Calling;
 use super::elicit::opens_pages;
 use super::result::trouble;
 use super::wanting::{
-    Expected, Retry, asked_for, asking, judge, possible, request, responses, tell_when_opened,
+    Expected, Judge, Retry, asked_for, asking, judge, possible, request, responses,
+    tell_when_opened,
 };
 use crate::mcp::answer::Outcome;
+use crate::mcp::messages::outbox::Unheard;
 use engine::RunReport;
 use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{Either, select};
 use kernel::contracts::SessionAsk;
-use kernel::tool::call::{Want, Wants};
+use kernel::tool::call::{Given, Want, Wants};
 use kernel::values::ids::{AskId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -95,7 +97,7 @@ pub(crate) async fn ask(
         let waiting = Waiting { run, asks: vec![ask], wanted };
         return Ok(Some(asking(exchange, requests, &json!(waiting), &calling.bound())));
     }
-    let mut inputs = BTreeMap::new();
+    let mut said = Given::default();
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         if let Some(id) = params["elicitationId"].as_str() {
@@ -104,13 +106,17 @@ pub(crate) async fn ask(
         match hear(calling, asked, method, params).await {
             Heard::Answer(answer) => {
                 Expected::of(want, judge).check(engine, key, &answer)?;
-                inputs.insert(key.clone(), answer);
+                said.inputs.insert(key.clone(), answer);
+            }
+            // What that means is for the server to say that asked.
+            Heard::Refused(error) if judge == Judge::Upstream => {
+                said.refused.insert(key.clone(), error.to_value());
             }
             Heard::Closed => return Ok(None),
-            Heard::Nothing => return Ok(Some(calling.unfinished(report))),
+            Heard::Refused(_) | Heard::Nothing => return Ok(Some(calling.unfinished(report))),
         }
     }
-    give(calling, run, ask, inputs).await?;
+    give(calling, run, ask, said).await?;
     Ok(None)
 }
 
@@ -121,15 +127,15 @@ pub(crate) async fn bring(
     retry: &Retry,
 ) -> Result<RunReport, RpcError> {
     let mut responses = responses(retry)?;
-    let mut inputs = BTreeMap::new();
+    let mut said = Given::default();
     for (key, expected) in waiting.wanted {
         if let Some(response) = responses.remove(&key) {
             expected.check(calling.engine(), &key, &response)?;
-            inputs.insert(key, response);
+            said.inputs.insert(key, response);
         }
     }
     match waiting.asks.first() {
-        Some(ask) => give(calling, waiting.run, *ask, inputs).await,
+        Some(ask) => give(calling, waiting.run, *ask, said).await,
         None => calling.now(waiting.run).await,
     }
 }
@@ -138,10 +144,10 @@ async fn give(
     calling: &Calling<'_>,
     run: RunId,
     ask: AskId,
-    inputs: BTreeMap<String, Value>,
+    said: Given,
 ) -> Result<RunReport, RpcError> {
     let asks = calling.engine().asks();
-    match asks.give(calling.caller(), ask, inputs, calling.left_ms()).await {
+    match asks.give(calling.caller(), ask, said, calling.left_ms()).await {
         Ok(report) => Ok(report),
         // Someone else answered meanwhile, or this very answer came before.
         Err(refusal) if is_closed(&refusal) => calling.now(run).await,
@@ -153,6 +159,8 @@ async fn give(
 pub(crate) enum Heard {
     /// Its answer.
     Answer(Value),
+    /// It answered with this error.
+    Refused(RpcError),
     /// Someone else decided, or the ask expired.
     Closed,
     /// It does not answer, or not in time.
@@ -175,7 +183,8 @@ pub(crate) async fn hear(
     let first = async {
         match select(pin!(answered), pin!(closed)).await {
             Either::Left((Ok(answer), _)) => Heard::Answer(answer),
-            Either::Left((Err(error), _)) => {
+            Either::Left((Err(Unheard::Refused(error)), _)) => Heard::Refused(error),
+            Either::Left((Err(Unheard::Silent(error)), _)) => {
                 tracing::debug!(code = error.code, "a client did not answer: {}", error.message);
                 Heard::Nothing
             }

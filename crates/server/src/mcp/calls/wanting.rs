@@ -6,6 +6,7 @@ use super::elicit::{self, opens_pages, shows_forms};
 use crate::mcp::answer::{Kind, Outcome};
 use crate::mcp::client::Client;
 use crate::mcp::exchange::Exchange;
+use crate::mcp::messages::outbox::Unheard;
 use crate::mcp::seal::Bound;
 use engine::Engine;
 use kernel::tool::call::{Abilities, Given, Want, Wants};
@@ -110,7 +111,8 @@ pub(crate) fn gathered(
     let mut responses = responses(retry)?;
     let Some(state) = state else {
         // A client that answers without a state: what the tool does not want it does not look at.
-        return Ok(Given { inputs: responses.into_iter().collect(), state: Value::Null });
+        let inputs = responses.into_iter().collect();
+        return Ok(Given { inputs, ..Given::default() });
     };
     let Carried { wanted, mut given } = serde_json::from_value(state).map_err(|_| {
         RpcError::invalid_params("`requestState` is not one of this request; send it as it came")
@@ -152,6 +154,7 @@ pub(crate) async fn want(
     let mut given = so_far;
     // What is wanted again was not good enough.
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
+    given.refused.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
     let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
     let judge = judge(exchange, tool);
@@ -174,9 +177,17 @@ pub(crate) async fn want(
         if let (Some(tool), Some(id)) = (tool, params["elicitationId"].as_str()) {
             tell_when_opened(exchange, tool, key, id);
         }
-        let answer = exchange.outbox.ask(method, params).await?;
-        Expected::of(want, judge).check(engine, key, &answer)?;
-        given.inputs.insert(key.clone(), answer);
+        match exchange.outbox.ask(method, params).await {
+            Ok(answer) => {
+                Expected::of(want, judge).check(engine, key, &answer)?;
+                given.inputs.insert(key.clone(), answer);
+            }
+            // What that means is for the server to say that asked.
+            Err(Unheard::Refused(error)) if judge == Judge::Upstream => {
+                given.refused.insert(key.clone(), error.to_value());
+            }
+            Err(unheard) => return Err(unheard.into()),
+        }
     }
     Ok(Wanted::Again(given))
 }

@@ -15,13 +15,29 @@ pub(crate) trait Way: Send + Sync {
     /// Sends a message, waiting for room; whether the client is still there.
     fn send(&self, message: String) -> BoxFuture<'_, bool>;
 
-    /// Sends a request of ours and waits for its result. An error where the client cannot be
-    /// asked, refuses, or is gone.
-    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, RpcError>>;
+    /// Sends a request of ours and waits for its result.
+    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, Unheard>>;
 
     /// Where what belongs to no request goes, if the client has a session.
     fn news(&self) -> Option<Outbox> {
         None
+    }
+}
+
+/// Why a client gives no result.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Unheard {
+    /// It answered with this error.
+    Refused(RpcError),
+    /// It did not answer: it cannot be asked, is gone or takes too long.
+    Silent(RpcError),
+}
+
+impl From<Unheard> for RpcError {
+    fn from(unheard: Unheard) -> Self {
+        match unheard {
+            Unheard::Refused(error) | Unheard::Silent(error) => error,
+        }
     }
 }
 
@@ -63,13 +79,13 @@ impl Outbox {
     }
 
     /// Asks the client; only in the versions with a handshake.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unheard> {
         match &self.0 {
             Some(way) => way.ask(method, params).await,
-            None => Err(RpcError::new(
+            None => Err(Unheard::Silent(RpcError::new(
                 wire::jsonrpc::INTERNAL_ERROR,
                 "the client takes no stream, so nothing can be asked of it",
-            )),
+            ))),
         }
     }
 }

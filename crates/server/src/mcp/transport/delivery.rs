@@ -5,7 +5,7 @@
 use crate::mcp::answer::Answered;
 use crate::mcp::client::Version;
 use crate::mcp::door::Door;
-use crate::mcp::messages::outbox::{Outbox, Way};
+use crate::mcp::messages::outbox::{Outbox, Unheard, Way};
 use crate::mcp::messages::pieces::Pieces;
 use crate::mcp::messages::replay::{Reader, Replay, STANDALONE};
 use crate::mcp::messages::requests::is_cancelled;
@@ -154,12 +154,12 @@ impl Way for Channel {
         Box::pin(async move { self.sender.send(message).await.is_ok() })
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, RpcError>> {
+    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, Unheard>> {
         match &self.session {
             Some(session) => Box::pin(sessions::ask(session, self, method, params)),
             None => {
                 let message = format!("`{method}` cannot be sent in this version");
-                Box::pin(ready(Err(RpcError::new(INTERNAL_ERROR, message))))
+                Box::pin(ready(Err(Unheard::Silent(RpcError::new(INTERNAL_ERROR, message)))))
             }
         }
     }

@@ -71,7 +71,7 @@ mod tests {
         let inputs: BTreeMap<String, Value> =
             serde_json::from_value(all_given(&json!({"name": "ann"}), 2)).unwrap();
         assert_eq!(inputs.keys().collect::<Vec<_>>(), ["form1", "form2", "page2"]);
-        let mut given = Given { inputs, state: wants_in(call, 2).state };
+        let mut given = Given { inputs, state: wants_in(call, 2).state, ..Given::default() };
         assert_eq!((round_of(call, &given), was_refused(&given)), (Some(2), false));
         assert_eq!(round_of(CallId(8), &given), None);
         given.inputs.insert("form2".to_owned(), json!({"action": "decline"}));

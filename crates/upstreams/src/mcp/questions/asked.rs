@@ -9,7 +9,7 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::jsonrpc::{METHOD_NOT_FOUND, RpcError};
+use wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError};
 use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST};
 
 /// What a request of a server wants, or why it is refused.
@@ -32,6 +32,13 @@ pub(crate) fn nobody(want: &Want, can: Abilities) -> RpcError {
         true => RpcError::invalid_params(message),
         false => RpcError::new(METHOD_NOT_FOUND, message),
     }
+}
+
+/// The answer to a server whose question the caller of its call answered with this error.
+pub(crate) fn refusal(error: &Value) -> RpcError {
+    let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
+    let message = error["message"].as_str().unwrap_or("the caller refused to answer");
+    RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
 }
 
 /// What someone has who can give it.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub(crate) use asked::{Requests, missing, nobody, pages, read};
+pub(crate) use asked::{Requests, missing, nobody, pages, read, refusal};
 pub(crate) use pending::{KEPT_MS, Kept, Pending, Question, Running, Talk, Whose};
 
 /// What a call hands out with what it wants, and gets back with it.
@@ -52,6 +52,11 @@ impl Carried {
     /// The output of a call that wants this first.
     pub(crate) fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
         ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+    }
+
+    /// The error with which the caller answered something that a stateless server asked, if it did.
+    pub(crate) fn refused<'g>(&self, given: &'g Given) -> Option<&'g Value> {
+        self.asked.iter().find_map(|key| given.refused.get(key))
     }
 
     /// The answers to what a stateless server asked. A caller that answers without having been
@@ -155,7 +160,7 @@ mod tests {
     fn only_what_was_asked_is_answered() {
         let inputs: BTreeMap<String, Value> =
             ["a", "b"].map(|key| (key.to_owned(), json!({"of": key}))).into();
-        let given = |state: Value| Given { inputs: inputs.clone(), state };
+        let given = |state: Value| Given { inputs: inputs.clone(), state, ..Given::default() };
         let carried = Carried {
             asked: vec!["b".to_owned(), "c".to_owned()],
             declined: vec!["d".to_owned()],

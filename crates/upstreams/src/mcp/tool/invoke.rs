@@ -9,7 +9,9 @@ use super::super::requests::{ELICIT, SAMPLE};
 use super::calling::{Calling, Heard};
 use super::task;
 use crate::Result;
-use crate::mcp::questions::{Carried, Kept, Question, Round, Running, Talk, key, nobody, read};
+use crate::mcp::questions::{
+    Carried, Kept, Question, Round, Running, Talk, key, nobody, read, refusal,
+};
 use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -48,6 +50,11 @@ impl Calling<'_> {
         let carried = Carried::read(&self.call.given.state);
         let kept = carried.pending.as_deref();
         let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
+        if let Some(error) = carried.refused(&self.call.given) {
+            // Without a handshake an answer has no place for an error.
+            let message = self.named("its caller answered with an error what it asked");
+            return Err(ToolError::failed("Declined", message).answered(error.clone()));
+        }
         if carried.pages {
             self.pages_were_opened(&carried)?;
             self.wait_for_login(&carried).await;
@@ -144,8 +151,8 @@ impl Calling<'_> {
     async fn converse(self, mut talk: Talk, mut question: Option<Question>) -> Result<ToolOutput> {
         loop {
             if let Some(asked) = question.take() {
-                match self.call.given.inputs.get(&asked.key) {
-                    Some(answer) => self.reply(&talk, &asked.id, Ok(answer.clone())).await?,
+                match self.answer_to(&asked) {
+                    Some(answer) => self.reply(&talk, &asked.id, answer).await?,
                     None => return Ok(self.keep(talk, asked)),
                 }
             }
@@ -202,6 +209,13 @@ impl Calling<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// What the caller said to this question, if it was asked.
+    fn answer_to(self, asked: &Question) -> Option<Result<Value, RpcError>> {
+        let given = &self.call.given;
+        let refused = || given.refused.get(&asked.key).map(|error| Err(refusal(error)));
+        given.inputs.get(&asked.key).map(|answer| Ok(answer.clone())).or_else(refused)
     }
 
     /// Whether the server is to learn that the caller has no such thing. A form is refused in the

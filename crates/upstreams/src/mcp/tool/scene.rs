@@ -273,7 +273,7 @@ pub(crate) fn wants(called: Result<ToolOutput, ToolError>) -> Wants {
 /// The same with an answer to each of its wants.
 pub(crate) fn given(wants: &Wants, answer: &Value) -> Given {
     let inputs = wants.inputs.keys().map(|key| (key.clone(), answer.clone())).collect();
-    Given { inputs, state: wants.state.clone() }
+    Given { inputs, state: wants.state.clone(), ..Given::default() }
 }
 
 /// A result of one text.

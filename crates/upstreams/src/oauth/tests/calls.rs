@@ -21,7 +21,7 @@ fn wants(called: Result<ToolOutput, ToolError>) -> (Wants, Page) {
 
 fn answered(wants: &Wants, action: &str) -> Given {
     let inputs = wants.inputs.keys().map(|key| (key.clone(), json!({"action": action})));
-    Given { inputs: inputs.collect(), state: wants.state.clone() }
+    Given { inputs: inputs.collect(), state: wants.state.clone(), ..Given::default() }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::mcp::questions::KEPT_MS;
 use futures::future::{join, join3};
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Teller, ToolOutput, Want,
+    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Teller, ToolOutput, Want, Wants,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -195,6 +195,52 @@ fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() 
         }
     });
     assert_eq!(link.pending.count(), 0, "no one is asked");
+}
+
+#[test]
+fn an_error_with_which_the_caller_answers_is_its_servers_to_judge() {
+    let error = RpcError::new(-1, "the user said no").data(json!({"why": [1]}));
+    let refusing = |wanted: &Wants| {
+        let keys = wanted.inputs.keys().cloned();
+        let refused = keys.map(|key| (key, error.to_value())).collect();
+        able(PROGRAM, Given { refused, state: wanted.state.clone(), ..Given::default() })
+    };
+    let caller = caller();
+    let scene = Scene::new(Era::Legacy);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "sampling/createMessage", turn()).await;
+            asked
+        };
+        let first = able(PROGRAM, Given::default());
+        let (first, asked) = join(tool.call(&caller, &first), server).await;
+        let second = refusing(&wants(first));
+        let server = async {
+            assert_eq!(other.told().await["error"], error.to_value());
+            asked.answer(text("without")).await;
+        };
+        let (second, ()) = join(tool.call(&caller, &second), server).await;
+        assert_eq!(second, Ok(ToolOutput::Value(text("without"))));
+    });
+    // Without a handshake there is no place for it.
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    stage.run(async {
+        let server = async {
+            let requests = json!({"turn": {"method": "sampling/createMessage", "params": turn()}});
+            let result = json!({"resultType": "input_required", "inputRequests": requests});
+            other.asked("tools/call").await.answer(result).await;
+        };
+        let first = able(PROGRAM, Given::default());
+        let (first, ()) = join(tool.call(&caller, &first), server).await;
+        let ended = tool.call(&caller, &refusing(&wants(first))).await.unwrap_err();
+        assert_eq!(ended.said.as_deref(), Some(&OwnWords::Error(error.to_value())));
+    });
+    assert!(other.is_idle(), "it is not called again");
 }
 
 struct Deaf(LogLevel);
