@@ -1,6 +1,7 @@
 //! A server behind ours whose calls are recorded, as every server is found: who calls its tools
 //! through us sees what it would see without us, but for our own words in `_meta`. The server is
-//! one of ours with scripted tools, so that both can be asked in both eras.
+//! one of ours with scripted tools, so that both can be asked in both eras. `WAYPOST_SIM_SEED` has
+//! the random tools made of that seed.
 
 use crate::house::{ADDRESS, Answer, House, text, wait_for};
 use crate::mcp_client::{Client, Events, LIMIT, ask, asked, posted};
@@ -12,7 +13,8 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::contracts::shelf::{Find, Shelf};
 use kernel::tool::call::{
-    Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+    Call, Caller, Given, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants,
+    Yields,
 };
 use project::config::Config;
 use project::folder::Project;
@@ -25,8 +27,19 @@ use testkit::sim::rng::Rng;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-/// How many random tools are called.
-const TOOLS: u64 = 24;
+/// How many random tools are called in each setting.
+const TOOLS: u64 = 10;
+/// How the one server is configured at the other where random tools are called, and whether every
+/// call is a run there: within an era, between two, without a journal, trusted.
+const SETTINGS: [(&str, bool); 5] = [
+    ("era = \"auto\"", true),
+    (STATELESS_ONLY, true),
+    (HANDSHAKE_ONLY, true),
+    ("journal = false", false),
+    ("trusted = true", false),
+];
+const STATELESS_ONLY: &str = "era = \"2026\"";
+const HANDSHAKE_ONLY: &str = "era = \"2025\"";
 /// How often a client answers what one call asks.
 const ROUNDS_MAX: usize = 4;
 
@@ -48,6 +61,8 @@ enum End {
 struct Script {
     notes: Vec<Told>,
     wants: BTreeMap<String, Want>,
+    /// What it wants once it has that.
+    then: BTreeMap<String, Want>,
     output_schema: Option<Value>,
     /// How its server lists it, where it says more of it than we know of tools.
     listed: Option<Value>,
@@ -56,8 +71,12 @@ struct Script {
 
 impl Script {
     fn ending(end: End) -> Self {
-        let (notes, wants) = (Vec::new(), BTreeMap::new());
-        Self { notes, wants, output_schema: None, listed: None, end }
+        let (notes, wants, then) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { notes, wants, then, output_schema: None, listed: None, end }
+    }
+
+    fn asks(&self) -> bool {
+        !self.wants.is_empty() || !self.then.is_empty()
     }
 }
 
@@ -86,19 +105,22 @@ impl Scripted {
     }
 
     fn act(&self, call: &Call) -> Result<ToolOutput, ToolError> {
-        let Script { notes, wants, end, .. } = &self.script;
-        let given = &call.given.inputs;
-        if given.is_empty() {
+        let Script { notes, wants, then, end, .. } = &self.script;
+        let Given { inputs, refused, .. } = &*call.given;
+        if inputs.is_empty() && refused.is_empty() {
             notes.iter().for_each(|told| call.teller.tell(told.clone()));
         }
-        if !wants.keys().all(|key| given.contains_key(key)) {
-            let wants = Wants { inputs: wants.clone(), state: json!({"handed": "out"}) };
+        let is_settled = |key: &String| inputs.contains_key(key) || refused.contains_key(key);
+        if let Some(round) = [wants, then].into_iter().find(|round| !round.keys().all(is_settled)) {
+            let wants = Wants { inputs: round.clone(), state: json!({"handed": "out"}) };
             return Ok(ToolOutput::Wants(Box::new(wants)));
         }
         match end.clone() {
             End::Output(mut output) => {
                 let blocks = output["content"].as_array_mut().unwrap();
-                blocks.push(json!({"type": "text", "text": json!(given).to_string()}));
+                for said in [inputs, refused] {
+                    blocks.push(json!({"type": "text", "text": json!(said).to_string()}));
+                }
                 Ok(ToolOutput::Value(output))
             }
             End::Failed(result) => Err(ToolError::failed("Failed", "it failed").content(result)),
@@ -138,24 +160,37 @@ impl Pair {
 
     /// The same, with the era in which the one speaks to the other.
     async fn speaking(era: &str, tools: Vec<(&str, Script)>) -> Self {
+        Self::set(&format!("era = \"{era}\""), tools).await
+    }
+
+    /// The same, with what the settings of the one say of the other.
+    async fn set(setting: &str, tools: Vec<(&str, Script)>) -> Self {
         let last = tools.last().unwrap().0.to_owned();
         let tools = tools.into_iter().map(|(name, script)| Scripted::tool(name, script)).collect();
         let extra = Extra { tools, ..Extra::default() };
         let direct = House::furnished(Project::demo(), extra).await;
-        let entry = format!("prefix = \"it.\"\nera = \"{era}\"\n");
+        let entry = format!("prefix = \"it.\"\n{setting}\n");
         let through = before(&direct, &entry, &format!("it.{last}")).await;
         Self { direct, through }
     }
 
     /// What a client of each era sees of a tool without us and through us.
     async fn same(&self, name: &str, what: &str) -> [Vec<Value>; 2] {
-        let there = format!("it.{name}");
+        [self.same_stateless(name, what).await, self.same_in_session(name, what).await]
+    }
+
+    async fn same_stateless(&self, name: &str, what: &str) -> Vec<Value> {
         let direct = stateless(&self.direct, name, &can()).await;
-        assert_eq!(stateless(&self.through, &there, &can()).await, direct, "{what}, stateless");
-        let session = in_session(&self.direct, name, &can()).await;
-        let seen = in_session(&self.through, &there, &can()).await;
-        assert_eq!(seen, session, "{what}, in a session");
-        [direct, session]
+        let seen = stateless(&self.through, &format!("it.{name}"), &can()).await;
+        assert_eq!(seen, direct, "{what}, stateless");
+        direct
+    }
+
+    async fn same_in_session(&self, name: &str, what: &str) -> Vec<Value> {
+        let direct = in_session(&self.direct, name, &can()).await;
+        let seen = in_session(&self.through, &format!("it.{name}"), &can()).await;
+        assert_eq!(seen, direct, "{what}, in a session");
+        direct
     }
 }
 
@@ -213,6 +248,13 @@ fn answer(method: &str, params: &Value) -> Value {
             _ => json!({"action": "accept", "content": {"name": "Ann"}}),
         },
     }
+}
+
+/// The error with which a client in a session answers a question, if it does; the stateless version
+/// has no errors there.
+fn client_error(params: &Value) -> Option<Value> {
+    let refuses = params["message"] == "error" || params["x"] == "error";
+    refuses.then(|| json!({"code": -1, "message": "the user said no", "data": {"why": [1]}}))
 }
 
 /// A message without what differs from call to call, and without our own words.
@@ -285,9 +327,12 @@ async fn in_session(house: &House, name: &str, can: &Value) -> Vec<Value> {
     while let Some(event) = events.next().await {
         let message = event.data;
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-            let result = answer(method, &message["params"]);
-            let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-            assert_eq!(client.send(&answer).await.status, 202);
+            let mut answered = json!({"jsonrpc": "2.0", "id": id});
+            match client_error(&message["params"]) {
+                Some(error) => answered["error"] = error,
+                None => answered["result"] = answer(method, &message["params"]),
+            }
+            assert_eq!(client.send(&answered).await.status, 202);
         }
         if !message.is_null() {
             seen.push(plain(message));
@@ -325,50 +370,74 @@ fn form(message: &str) -> Want {
 }
 
 fn sample() -> Want {
+    turn(json!({}))
+}
+
+/// A turn of the client's model, with a member that says whether the client refuses.
+fn turn(x: Value) -> Want {
     let messages = json!([{"role": "user", "content": {"type": "text", "text": "say hi"}}]);
-    Want::Sample { request: Arc::new(json!({"messages": messages, "maxTokens": 9, "x": {}})) }
+    Want::Sample { request: Arc::new(json!({"messages": messages, "maxTokens": 9, "x": x})) }
 }
 
 /// Random tools, all out of one seed.
-struct Dice(Rng);
+struct Dice {
+    rng: Rng,
+    /// Whether clients may answer with errors.
+    errors: bool,
+}
 
 impl Dice {
     fn script(&mut self) -> Script {
         let mut wants = BTreeMap::new();
-        let forms = ["accept", "decline", "misfit"];
-        if self.0.chance(40) {
-            let message = *self.0.pick(&forms).unwrap();
-            wants.insert("who \u{e9}".to_owned(), form(message));
+        if self.rng.chance(40) {
+            wants.insert("who \u{e9}".to_owned(), self.form());
         }
-        if self.0.chance(25) {
-            wants.insert("turn".to_owned(), sample());
+        if self.rng.chance(25) {
+            let refuses = self.errors && self.rng.chance(30);
+            wants.insert("turn".to_owned(), turn(if refuses { json!("error") } else { json!({}) }));
         }
-        if self.0.chance(25) {
+        if self.rng.chance(25) {
             wants.insert("a/folders".to_owned(), Want::Roots);
         }
-        let notes = (0..self.0.below(4)).map(|number| self.note(number)).collect();
-        let end = match self.0.below(3) {
+        let mut then = BTreeMap::new();
+        if self.rng.chance(30) {
+            then.insert("again".to_owned(), self.form());
+        }
+        let notes = (0..self.rng.below(4)).map(|number| self.note(number)).collect();
+        let end = match self.rng.below(3) {
             0 => End::Output(self.result()),
             1 => End::Failed(self.result()),
             _ => End::Refused(self.error()),
         };
-        Script { notes, wants, output_schema: None, listed: Some(self.listed()), end }
+        // What it gives may break this.
+        let schema =
+            json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 50}}});
+        let output_schema = self.rng.chance(30).then_some(schema);
+        Script { notes, wants, then, output_schema, listed: Some(self.listed()), end }
+    }
+
+    fn form(&mut self) -> Want {
+        let answers: &[&str] = match self.errors {
+            true => &["accept", "decline", "misfit", "error"],
+            false => &["accept", "decline", "misfit"],
+        };
+        form(self.rng.pick(answers).unwrap())
     }
 
     fn listed(&mut self) -> Value {
         let mut listed = json!({"description": "for a test"});
-        if self.0.chance(50) {
+        if self.rng.chance(50) {
             listed["title"] = json!("a title \u{e9}");
         }
-        if self.0.chance(70) {
-            let (reads, open) = (self.0.chance(50), self.0.chance(50));
+        if self.rng.chance(70) {
+            let (reads, open) = (self.rng.chance(50), self.rng.chance(50));
             listed["annotations"] = json!({"title": "its own", "readOnlyHint": reads,
                 "openWorldHint": open, "x-kept": [null]});
         }
-        if self.0.chance(50) {
-            listed["_meta"] = json!({"far.test/x": {"n": self.0.below(9)}});
+        if self.rng.chance(50) {
+            listed["_meta"] = json!({"far.test/x": {"n": self.rng.below(9)}});
         }
-        if self.0.chance(50) {
+        if self.rng.chance(50) {
             listed["icons"] = json!([{"src": "data:image/png;base64,AA==", "sizes": ["1x1"]}]);
         }
         listed
@@ -376,44 +445,44 @@ impl Dice {
 
     fn note(&mut self, number: u64) -> Told {
         let levels = [LogLevel::Debug, LogLevel::Notice, LogLevel::Error];
-        match self.0.chance(50) {
+        match self.rng.chance(50) {
             true => Told::Progress {
                 progress: number as f64 + 0.5,
-                total: self.0.chance(50).then_some(9.0),
-                message: self.0.chance(50).then(|| format!("note {number}")),
+                total: self.rng.chance(50).then_some(9.0),
+                message: self.rng.chance(50).then(|| format!("note {number}")),
             },
             false => Told::Log {
-                level: *self.0.pick(&levels).unwrap(),
-                logger: self.0.chance(50).then(|| "far".to_owned()),
+                level: *self.rng.pick(&levels).unwrap(),
+                logger: self.rng.chance(50).then(|| "far".to_owned()),
                 data: json!({"number": number}),
             },
         }
     }
 
     fn result(&mut self) -> Value {
-        let blocks: Vec<Value> = (0..self.0.below(4)).map(|_| self.block()).collect();
+        let blocks: Vec<Value> = (0..self.rng.below(4)).map(|_| self.block()).collect();
         let mut result = json!({"content": blocks});
-        if self.0.chance(50) {
-            result["structuredContent"] = json!({"n": self.0.below(100), "null": null});
+        if self.rng.chance(50) {
+            result["structuredContent"] = json!({"n": self.rng.below(100), "null": null});
         }
-        if self.0.chance(50) {
-            result["_meta"] = json!({"far.test/x": [self.0.below(9)]});
+        if self.rng.chance(50) {
+            result["_meta"] = json!({"far.test/x": [self.rng.below(9)]});
         }
-        if self.0.chance(30) {
+        if self.rng.chance(30) {
             result["later"] = json!({"kept": true});
         }
         result
     }
 
     fn block(&mut self) -> Value {
-        let mut block = match self.0.below(5) {
+        let mut block = match self.rng.below(5) {
             0 => json!({"type": "text", "text": "a\n\u{2028}\"b\""}),
             1 => json!({"type": "image", "data": "AA==", "mimeType": "image/png"}),
             2 => json!({"type": "resource_link", "uri": "far://x", "name": "x"}),
             3 => json!({"type": "audio", "data": "AA==", "mimeType": "audio/wav"}),
             _ => json!({"type": "resource", "resource": {"uri": "far://y", "text": "y"}}),
         };
-        if self.0.chance(50) {
+        if self.rng.chance(50) {
             block["annotations"] = json!({"audience": ["user"], "priority": 0.5});
         }
         block
@@ -421,32 +490,66 @@ impl Dice {
 
     fn error(&mut self) -> Value {
         let codes = [-32600, -32602, -32603, -32001, 7];
-        let mut error = json!({"code": self.0.pick(&codes).unwrap(), "message": "no \u{1f512}"});
-        if self.0.chance(70) {
-            error["data"] = json!({"why": [self.0.below(9), null]});
+        let mut error = json!({"code": self.rng.pick(&codes).unwrap(), "message": "no \u{1f512}"});
+        if self.rng.chance(70) {
+            error["data"] = json!({"why": [self.rng.below(9), null]});
         }
         error
     }
 }
 
 #[tokio::test]
-async fn a_recorded_call_looks_as_it_would_without_us() {
-    // Within an era, and from one with a handshake to one without.
-    for (seed, era) in [(1, "auto"), (2, "2026")] {
-        let mut dice = Dice(Rng::new(seed));
-        let names: Vec<String> = (0..TOOLS).map(|number| format!("tool{number:02}")).collect();
-        let tools = names.iter().map(|name| (name.as_str(), dice.script())).collect();
-        let pair = Pair::speaking(era, tools).await;
+async fn a_call_looks_as_it_would_without_us() {
+    let one: Option<u64> =
+        std::env::var("WAYPOST_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+    for (number, (setting, is_recorded)) in (1..).zip(SETTINGS) {
+        let seed = one.unwrap_or(number);
+        // An answer to a stateless server has no place for an error.
+        let mut dice = Dice { rng: Rng::new(seed), errors: setting != STATELESS_ONLY };
+        let scripts: Vec<(String, Script)> =
+            (0..TOOLS).map(|number| (format!("tool{number:02}"), dice.script())).collect();
+        let tools = scripts.iter().map(|(name, script)| (name.as_str(), script.clone())).collect();
+        let pair = Pair::set(setting, tools).await;
+        let of_seed = format!("`{setting}`, of WAYPOST_SIM_SEED={seed}");
         let there = listed(&pair.direct, "").await;
         assert_eq!(there[0].len() as u64, TOOLS);
-        assert_eq!(listed(&pair.through, "it.").await, there, "the lists of seed {seed}");
-        for name in &names {
-            pair.same(name, &format!("{name} of seed {seed}")).await;
+        assert_eq!(listed(&pair.through, "it.").await, there, "the lists with {of_seed}");
+        for (name, script) in &scripts {
+            let what = format!("{name} with {of_seed}");
+            pair.same_in_session(name, &what).await;
+            // A server with a handshake asks one thing after the other, and has no keys.
+            if setting != HANDSHAKE_ONLY || !script.asks() {
+                pair.same_stateless(name, &what).await;
+            }
         }
         let sessions = pair.through.get("/api/v1/sessions?limit=100").await.body;
-        let runs = sessions["items"].as_array().unwrap().len();
-        assert!(runs as u64 >= 2 * TOOLS, "each call is a run: {runs}");
+        let runs = sessions["items"].as_array().unwrap().len() as u64;
+        assert!(!is_recorded || runs >= TOOLS, "each call is a run: {runs} with {of_seed}");
     }
+}
+
+#[tokio::test]
+async fn an_error_of_a_client_reaches_the_server_that_asked() {
+    let wants = BTreeMap::from([
+        ("turn".to_owned(), turn(json!("error"))),
+        ("who".to_owned(), form("error")),
+    ]);
+    let listed = Some(json!({"description": "goes on without"}));
+    let end = End::Output(json!({"content": []}));
+    let script = Script { wants, listed, ..Script::ending(end) };
+    for setting in ["journal = true", "journal = false"] {
+        let pair = Pair::set(setting, vec![("asking", script.clone())]).await;
+        let seen = pair.same_in_session("asking", setting).await;
+        let refused = text(&seen.last().unwrap()["result"]["content"][1]["text"]);
+        let refused: Value = serde_json::from_str(&refused).unwrap();
+        for key in ["turn", "who"] {
+            assert_eq!(refused[key]["message"], "the user said no", "{setting}: {seen:?}");
+        }
+    }
+    // There is no place for it: the call ends with it.
+    let pair = Pair::set(STATELESS_ONLY, vec![("asking", script)]).await;
+    let seen = in_session(&pair.through, "it.asking", &can()).await;
+    assert_eq!(seen.last().unwrap()["error"]["code"], -1, "{seen:?}");
 }
 
 #[tokio::test]
