@@ -7,7 +7,7 @@ mod typed;
 mod calls;
 mod built_in;
 
-pub use built_in::{BuiltInSettings, builtin, switched_off};
+pub use built_in::{BuiltInSettings, FOR_RUNS, builtin, switched_off};
 pub use outbound::addresses::HttpSettings;
 
 #[cfg(test)]

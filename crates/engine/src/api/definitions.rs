@@ -48,6 +48,11 @@ impl Catalog<'_> {
         self.shared.catalog.disown_upstream(realm, name);
     }
 
+    /// Whether a realm has something of its own that runs: a plan, an agent or a pipeline.
+    pub fn has_definitions(self, realm: &RealmId) -> bool {
+        self.shared.catalog.has_definitions(realm)
+    }
+
     /// The plans of the caller's realm.
     pub fn plans(self, caller: &Caller) -> Vec<Arc<Plan>> {
         self.shared.gate.readable_plans(caller)

@@ -50,6 +50,14 @@ impl Pipelines {
 }
 
 impl Catalog {
+    /// Whether a realm has a plan, an agent or a pipeline.
+    pub(crate) fn has_definitions(&self, realm: &RealmId) -> bool {
+        self.known(realm, |known| {
+            let has_none = known.plans.is_empty() && known.agents.is_empty();
+            !has_none || !known.pipelines.laid.is_empty()
+        })
+    }
+
     /// All pipelines of a realm, by name.
     pub(crate) fn pipelines(&self, realm: &RealmId) -> Vec<Arc<Pipeline>> {
         self.known(realm, |known| {

@@ -85,6 +85,11 @@ impl Roster {
         Some(KnownAgent { agent: agent.clone(), version: Some(*version) })
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filed.is_empty() && self.stored.is_empty()
+    }
+
     /// All of them, by name.
     pub(crate) fn all(&self) -> Vec<KnownAgent> {
         let mut names: Vec<&AgentName> = self.filed.keys().chain(self.stored.keys()).collect();

@@ -42,7 +42,8 @@ pub(crate) struct Rendered {
 }
 
 impl Lists {
-    /// All tools that this caller sees, as a client of this version reads them.
+    /// All tools that this caller sees, as a client of this version reads them. Those that are of
+    /// use to runs alone are left out of a realm that only passes on what other servers have.
     pub(crate) fn tools(
         &self,
         engine: &Engine,
@@ -51,14 +52,15 @@ impl Lists {
     ) -> Arc<Rendered> {
         let shape = Shape::of(version);
         // Read before the tools are: a change in between is found at the next request.
+        let runs = engine.catalog().has_definitions(&caller.realm);
         let Some(now) = engine.tools().list_version() else {
-            return Arc::new(self.render(&engine.tools().callables(caller), shape));
+            return Arc::new(self.render(&offered(engine, caller, runs), shape));
         };
-        let reader = Reader { caller: caller.clone(), shape };
+        let reader = Reader { caller: caller.clone(), shape, runs };
         if let Some(rendered) = lock(&self.kept).find(&reader, &now) {
             return rendered;
         }
-        let specs = engine.tools().callables(caller);
+        let specs = offered(engine, caller, runs);
         let shared = lock(&self.kept).text_of(&specs, shape);
         let rendered = shared.unwrap_or_else(|| {
             let rendered = Arc::new(self.render(&specs, shape));
@@ -127,6 +129,8 @@ impl Rendered {
 struct Reader {
     caller: Caller,
     shape: Shape,
+    /// Whether its realm has something that runs.
+    runs: bool,
 }
 
 #[derive(Default)]
@@ -196,6 +200,16 @@ impl Kept {
         }
         self.texts.push_back(text);
     }
+}
+
+/// What a caller is offered in a realm that has something that runs, or has not.
+fn offered(engine: &Engine, caller: &Caller, runs: bool) -> Vec<Arc<ToolSpec>> {
+    let mut specs = engine.tools().callables(caller);
+    if !runs {
+        let is_other = |spec: &Arc<ToolSpec>| !tools::FOR_RUNS.contains(&spec.name.as_str());
+        specs.retain(|spec| spec.listed.is_some() || is_other(spec));
+    }
+    specs
 }
 
 /// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
@@ -645,8 +659,11 @@ mod tests {
 
     #[test]
     fn the_list_that_was_used_longest_ago_goes_first() {
-        let reader =
-            |subject: &str| Reader { caller: Caller::new("r", subject), shape: Shape::Any };
+        let reader = |subject: &str| Reader {
+            caller: Caller::new("r", subject),
+            shape: Shape::Any,
+            runs: true,
+        };
         let version = |catalog, policy: &str| ListVersion { catalog, policy: Some(policy.into()) };
         let rendered = || Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
         let mut kept = Kept::default();
@@ -676,8 +693,11 @@ mod tests {
         for number in 0..TEXTS_MAX {
             let specs = specs(&["a", &format!("b{number}")]);
             let rendered = Arc::new(lists.render(&specs, Shape::Any));
-            let reader =
-                Reader { caller: Caller::new("r", format!("c{number}")), shape: Shape::Any };
+            let reader = Reader {
+                caller: Caller::new("r", format!("c{number}")),
+                shape: Shape::Any,
+                runs: true,
+            };
             let version = ListVersion { catalog: 1, policy: None };
             kept.keep_text(Text { specs, shape: Shape::Any, rendered: rendered.clone() });
             kept.keep(reader, version, rendered, LISTS_MAX);

@@ -1,6 +1,7 @@
 //! `[tools]`: what an operator says of tools, as it is seen from outside.
 
 use crate::house::{ADDRESS, House, assembled, refused, setup, text};
+use crate::mcp_client::ask;
 use engine::{AgentFile, PlanFile};
 use project::config::Config;
 use project::folder::Project;
@@ -90,6 +91,21 @@ async fn a_project_has_the_tools_that_it_asks_for() {
         "validate::is_positive",
     ];
     assert_eq!(demo, known);
+}
+
+#[tokio::test]
+async fn an_mcp_client_is_offered_the_tools_of_runs_where_something_runs() {
+    let house = House::build(set(""), None).await;
+    let listed = async || {
+        let list = ask(&house, "tools/list", json!({})).await.body;
+        let tools = list["result"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| text(&tool["name"])).collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await, Vec::<String>::new(), "it has nothing of its own");
+    let plan = json!({"planId": "it/one", "steps": [{"id": "a", "type": "final_response",
+        "message": "done"}]});
+    assert_eq!(house.put("/api/v1/plans/it%2Fone", &[], plan).await.status, 201);
+    assert_eq!(listed().await, ["case.raiseTicket", "events.publish", "it--one"]);
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ pub struct BuiltInSettings {
     pub http: HttpSettings,
 }
 
+/// The names of those that are of use to what runs here: plans, agents and pipelines.
+pub const FOR_RUNS: [&str; 2] = [publish::Publish::NAME, raise_ticket::RaiseTicket::NAME];
+
 /// What to set for the tools of the demo.
 const DEMO_SWITCH: &str = "set `demo = true` under `[tools]` in waypost.toml: it is a tool of the \
     demo";
