@@ -4,9 +4,8 @@ use crate::children::children;
 use crate::house::{House, LIMIT, Way};
 use serde_json::{Map, Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 use testkit::caller::{Caller, Era, Outcome};
 use testkit::events::Events;
 use testkit::harness::{send_signal, wait_for};
@@ -14,9 +13,6 @@ use testkit::harness::{send_signal, wait_for};
 const USERS: usize = 10;
 /// Calls that are runs, as they are unless an operator says otherwise, and calls that are not.
 const HOUSES: [fn(Way) -> House; 2] = [recorded, House::unrecorded];
-/// How long the server may take after it has seen that a child has ended to tell the calls there;
-/// until then an answer goes to it.
-const NOTICE: Duration = Duration::from_secs(3);
 
 fn recorded(way: Way) -> House {
     House::start(way, &[])
@@ -174,6 +170,15 @@ fn parent(pid: u32) -> Option<u32> {
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The pipes that a process has open, or the one that it has open under this number.
+fn pipes(pid: u32, only: Option<&str>) -> Vec<PathBuf> {
+    let folder = format!("/proc/{pid}/fd");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let wanted = entries.filter(|entry| only.is_none_or(|only| entry.file_name() == *only));
+    let targets = wanted.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).collect()
+}
+
 fn killed_children_lose_nobody(clients: Era) {
     let _turn = crate::our_turn();
     for (era, house) in each() {
@@ -182,6 +187,7 @@ fn killed_children_lose_nobody(clients: Era) {
         let users = all_asked(&house, clients);
         let killed: Vec<u32> = children(house.folder.path()).into_iter().step_by(2).collect();
         let supervisors: Vec<u32> = killed.iter().filter_map(|pid| parent(*pid)).collect();
+        let inputs: Vec<PathBuf> = killed.iter().flat_map(|pid| pipes(*pid, Some("0"))).collect();
         // One that was only asked whether it has a handshake may have ended already.
         killed.iter().for_each(|pid| send_signal("KILL", *pid));
         wait_for("the killed children to be gone", LIMIT, || {
@@ -194,7 +200,12 @@ fn killed_children_lose_nobody(clients: Era) {
             let mut supervisors = supervisors.iter().filter(|pid| **pid != house.server.pid());
             supervisors.all(is_gone).then_some(())
         });
-        thread::sleep(NOTICE);
+        // It lets go of a child's input once the calls there know that it ended; until then an
+        // answer goes to it.
+        wait_for("the server to let go of their pipes", LIMIT, || {
+            let held = pipes(house.server.pid(), None);
+            inputs.iter().all(|input| !held.contains(input)).then_some(())
+        });
         all_answered(users);
         all_answered(all_asked(&house, clients));
     }
