@@ -94,6 +94,8 @@ pub(crate) struct Board {
 struct Shown {
     status: UpstreamStatus,
     tools: Vec<Arc<dyn Tool>>,
+    /// Why tools that it lists are not among them, one by one as far as that is kept.
+    left_out: Vec<String>,
     changed: Changed,
 }
 
@@ -125,7 +127,12 @@ impl Board {
         };
         let (checks, wanted) = mpsc::channel(CHECKS_MAX);
         let board = Self {
-            shown: Mutex::new(Shown { status, tools: Vec::new(), changed: Changed::default() }),
+            shown: Mutex::new(Shown {
+                status,
+                tools: Vec::new(),
+                left_out: Vec::new(),
+                changed: Changed::default(),
+            }),
             changes: watch::Sender::new(0),
             checks,
             tried: watch::Sender::new(false),
@@ -144,6 +151,16 @@ impl Board {
     /// The tools that it had when it was last heard.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         lock(&self.shown).tools.clone()
+    }
+
+    /// Why tools that it lists cannot be used, one by one as far as that is kept.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        lock(&self.shown).left_out.clone()
+    }
+
+    /// These reasons keep tools that it lists from being used.
+    pub(crate) fn leave_out(&self, reasons: Vec<String>) {
+        lock(&self.shown).left_out = reasons;
     }
 
     /// Grows when tools, prompts or resources changed.

@@ -90,6 +90,11 @@ impl Upstream {
         self.board.tools()
     }
 
+    /// Why tools that it lists cannot be used, one by one, but not of very many.
+    pub fn left_out(&self) -> Vec<String> {
+        self.board.left_out()
+    }
+
     /// So many of its tools can be called; the others are left out of the catalog.
     pub fn count_tools(&self, tools: usize) {
         self.board.count_tools(tools);

@@ -221,6 +221,39 @@ fn doctor_calls_no_tool_but_those_that_are_named() {
 }
 
 #[test]
+fn doctor_ends_with_8_where_clients_of_the_gateway_see_something_else() {
+    let behind = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let settings = format!(
+        "{NOBODY}[tools]\ndeny = [\"demo.math__add\"]\n[mcp.servers.demo]\nurl = \"{}/mcp\"\n",
+        behind.url
+    );
+    write(place, &[("waypost.toml", &settings)]);
+    let server = Server::of_project(place);
+    upstream(&server, "demo", "ready");
+    let here = place.to_str().unwrap();
+    // The demo has servers behind it, too: their tools are there a moment later.
+    wait_for("the tools to differ in the one that is denied", CONNECT_LIMIT, || {
+        let looked = server.run(&["mcp", "doctor", "demo", here]).code(8);
+        let denied = looked.stdout.contains("; missing: math__add ");
+        (denied && looked.stdout.contains("differs")).then_some(())
+    });
+}
+
+#[test]
+fn doctor_ends_with_4_where_the_server_wants_a_login() {
+    let closed = Rest::start(Arc::new(|_: &str| Some((401, "{}".to_owned()))));
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let settings = format!("{NOBODY}[mcp.servers.closed]\nurl = \"{}/mcp\"\n", closed.url());
+    write(place, &[("waypost.toml", &settings)]);
+    let server = Server::of_project(place);
+    let looked = server.run(&["mcp", "doctor", "closed", place.to_str().unwrap()]).code(4);
+    looked.says("cannot be looked at directly").says("`waypost mcp test closed`");
+}
+
+#[test]
 fn one_that_was_added_since_the_start_can_be_tested() {
     let behind = Server::demo();
     let folder = tempfile::tempdir().unwrap();

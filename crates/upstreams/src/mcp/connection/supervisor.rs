@@ -229,12 +229,12 @@ impl Keeper {
         true
     }
 
-    /// The tools that can be used; of the others the log tells.
+    /// The tools that can be used; of the others the log and the board tell.
     fn tools(&self, listed: &[Value]) -> Vec<Arc<dyn Tool>> {
         let upstream = self.link.config.name.as_str();
         let mut names = BTreeSet::new();
         let mut tools = Vec::with_capacity(listed.len());
-        let mut left_out = 0;
+        let (mut left_out, mut reasons) = (0, Vec::new());
         for (index, entry) in listed.iter().enumerate() {
             let name = entry["name"].as_str().unwrap_or_default();
             let why = match RemoteTool::listed(self.link.clone(), entry.clone()) {
@@ -250,11 +250,13 @@ impl Keeper {
             if left_out <= LEFT_OUT_TOLD_MAX {
                 let why = told(&why);
                 tracing::warn!(upstream, index, "a tool of an upstream is left out: {why}");
+                reasons.push(why);
             }
         }
         if left_out > LEFT_OUT_TOLD_MAX {
             tracing::warn!(upstream, left_out, "more tools of an upstream are left out");
         }
+        self.board.leave_out(reasons);
         tools
     }
 

@@ -168,7 +168,7 @@ fn unknown_there(upstream: &Upstream) -> Failure {
 
 /// How the fault is called of a server that does not know us: it wants a login that cannot be had
 /// here, or does not take the one that the settings give.
-const UNAUTHORIZED: &str = "UpstreamUnauthorized";
+pub(super) const UNAUTHORIZED: &str = "UpstreamUnauthorized";
 
 fn unreachable(upstream: &Upstream) -> Failure {
     let Upstream { name, state, origin, last_error, .. } = upstream;

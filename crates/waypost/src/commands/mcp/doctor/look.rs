@@ -1,16 +1,18 @@
 //! What a server shows of itself and answers, in a shape in which two ways to it can be compared.
 
+use super::super::test::UNAUTHORIZED;
 use engine::system::clock::SystemEntropy;
+use kernel::contracts::shelf::Prompting;
 use kernel::contracts::{Entropy, Page};
 use kernel::limits::Limits;
 use kernel::tool::call::{Abilities, Call, CallPlace, Given, OwnWords, Teller, ToolOutput};
 use kernel::values::ids::CallId;
 use kernel::values::members::take;
 use project::realm::local_caller;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use upstreams::Upstream;
+use upstreams::{Upstream, UpstreamState};
 
 /// How many resources are read.
 const RESOURCES_MAX: usize = 10_000;
@@ -25,7 +27,11 @@ pub(super) struct Picture {
     pub(super) version: String,
     /// Why it cannot be looked at, if it cannot.
     pub(super) trouble: Option<String>,
+    /// Whether it cannot because someone must log in first, or our credential is not taken.
+    pub(super) is_locked: bool,
     pub(super) tools: Items,
+    /// Why tools that it lists are not among them.
+    pub(super) left_out: Vec<String>,
     pub(super) prompts: Items,
     pub(super) resources: Items,
     pub(super) templates: Items,
@@ -37,7 +43,9 @@ impl Picture {
         let status = match upstream.check().await {
             Ok(status) => status,
             Err(fault) => {
-                return Self { trouble: Some(fault.to_string()), ..Self::default() };
+                let wants_login = upstream.status().state == UpstreamState::Login;
+                let is_locked = wants_login || fault.name == UNAUTHORIZED;
+                return Self { trouble: Some(fault.to_string()), is_locked, ..Self::default() };
             }
         };
         let (shelf, caller) = (upstream.shelf(), local_caller());
@@ -50,7 +58,9 @@ impl Picture {
         Self {
             version: status.version.unwrap_or_default(),
             trouble: None,
+            is_locked: false,
             tools: items(tools),
+            left_out: upstream.left_out(),
             prompts: items(prompts.iter().map(|prompt| (prompt.name.clone(), &prompt.listed))),
             resources: items(resources.iter().map(|found| (found.uri.clone(), &found.listed))),
             templates: items(
@@ -72,6 +82,20 @@ pub(super) async fn read(upstream: &Upstream, uri: &str) -> Value {
     match upstream.shelf().read(&local_caller(), uri).await {
         Ok(Some(contents)) => json!({"contents": contents}),
         Ok(None) => json!({"error": "not found"}),
+        Err(fault) => json!({"error": fault.name}),
+    }
+}
+
+/// What a prompt is without any arguments, or how it fails.
+pub(super) async fn prompted(upstream: &Upstream, name: &str) -> Value {
+    let (arguments, given) = (Map::new(), Given::default());
+    let can = Abilities::PERSON;
+    let prompting = Prompting { name, arguments: &arguments, given: &given, can };
+    let (shelf, caller) = (upstream.shelf(), local_caller());
+    match shelf.prompt(&caller, &prompting).await {
+        Ok(Some(ToolOutput::Value(prompt))) => json!({"prompt": without_meta(prompt)}),
+        Ok(Some(ToolOutput::Wants(wants))) => json!({"asks": wants.inputs.len()}),
+        Ok(Some(ToolOutput::Blob(_)) | None) => json!({"error": "not found"}),
         Err(fault) => json!({"error": fault.name}),
     }
 }

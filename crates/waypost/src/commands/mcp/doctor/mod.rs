@@ -45,13 +45,16 @@ pub(crate) struct DoctorArgs {
 /// What the gateway's clients need of our variables, where they are set.
 const VARIABLES: [&str; 3] = [API_KEY, "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
+/// What no server has.
+const NOWHERE: &str = "waypost-doctor://nothing/is/here";
+
 /// A tool to call, by its name at the upstream.
 struct Named {
     tool: String,
     arguments: Value,
 }
 
-/// Looks, and ends with 8 where something differs.
+/// Looks, and ends with 8 where something differs, with 4 where the upstream wants a login first.
 pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
     let calls: Vec<Named> = args.call.iter().map(|call| named(call)).collect::<Result<_>>()?;
     let (project, upstreams) = of_project(context)?;
@@ -76,7 +79,7 @@ pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
     ];
     let limits = Arc::new(project.config.limits);
     let remote = Remote::start(configs, parts(limits.clone()));
-    let looking = async { Ok(looked(&remote, entry, &calls, &limits).await) };
+    let looking = looked(&remote, entry, &calls, &limits);
     let report = context.progress().during("looking", looking).await;
     remote.stop().await;
     let report = report?;
@@ -85,19 +88,28 @@ pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
 }
 
 /// All checks.
-async fn looked(remote: &Remote, entry: &Entry, calls: &[Named], limits: &Limits) -> Report {
+async fn looked(
+    remote: &Remote,
+    entry: &Entry,
+    calls: &[Named],
+    limits: &Limits,
+) -> Result<Report> {
     let [direct, stateless, handshake] = remote.upstreams() else {
-        return Report::new(&entry.name, Vec::new());
+        return Ok(Report::new(&entry.name, Vec::new()));
     };
     let ways = Ways { direct: &**direct, stateless: &**stateless, handshake: &**handshake };
+    let picture = Picture::of(ways.direct).await;
+    if picture.is_locked {
+        return Err(locked(ways.direct, picture.trouble.as_deref().unwrap_or_default()));
+    }
     let pictures = Ways {
-        direct: Picture::of(ways.direct).await,
+        direct: picture,
         stateless: Picture::of(ways.stateless).await,
         handshake: Picture::of(ways.handshake).await,
     };
     let connected = report::connected(&pictures);
     if !connected.same {
-        return Report::new(&entry.name, vec![connected]);
+        return Ok(Report::new(&entry.name, vec![connected]));
     }
     let prefix = entry.prefix();
     let mut checks = vec![connected];
@@ -105,12 +117,44 @@ async fn looked(remote: &Remote, entry: &Entry, calls: &[Named], limits: &Limits
     if let Some(uri) = pictures.direct.resources.keys().next() {
         let read = read_everywhere(&ways, uri).await;
         checks.push(report::answered(format!("read {uri}"), &read));
+        let read = read_everywhere(&ways, NOWHERE).await;
+        checks.push(report::refused("read an unknown resource".to_owned(), &read));
+    }
+    let mut prompts = pictures.direct.prompts.iter();
+    if let Some((name, _)) = prompts.find(|(_, listed)| needs_arguments(listed)) {
+        let prompted = prompted_everywhere(&ways, &prefix, name).await;
+        checks.push(report::refused(format!("prompt {name} without arguments"), &prompted));
     }
     for named in calls {
         let called = called_everywhere(&ways, &prefix, named, limits).await;
         checks.push(report::answered(format!("call {}", named.tool), &called));
     }
-    Report::new(&entry.name, checks)
+    Ok(Report::new(&entry.name, checks))
+}
+
+/// The upstream lets only those in who have logged in, or whose credential it takes.
+fn locked(direct: &Upstream, trouble: &str) -> Failure {
+    let (name, origin) = (direct.name(), &direct.config().origin);
+    let what = format!("upstream `{name}` ({origin}) cannot be looked at directly: {trouble}");
+    Failure::new(Exit::Auth, "upstream_login", what).hint(format!(
+        "this command has no logins; `waypost mcp test {name}` has the server that runs look, and \
+         `waypost mcp login {name}` logs it in"
+    ))
+}
+
+/// Whether a prompt has an argument that is required.
+fn needs_arguments(listed: &Value) -> bool {
+    let mut arguments = listed["arguments"].as_array().into_iter().flatten();
+    arguments.any(|argument| argument["required"] == true)
+}
+
+async fn prompted_everywhere(ways: &Ways<&Upstream>, prefix: &str, name: &str) -> Ways<Value> {
+    let there = format!("{prefix}{name}");
+    Ways {
+        direct: look::prompted(ways.direct, name).await,
+        stateless: look::prompted(ways.stateless, &there).await,
+        handshake: look::prompted(ways.handshake, &there).await,
+    }
 }
 
 async fn read_everywhere(ways: &Ways<&Upstream>, uri: &str) -> Ways<Value> {

@@ -80,11 +80,14 @@ pub(super) fn listed(pictures: &Ways<Picture>, prefix: &str) -> Vec<Check> {
     let tool = |name: &str| outward(&format!("{prefix}{name}"), Alphabet::Mcp);
     let prompt = |name: &str| format!("{prefix}{name}");
     let uri = |uri: &str| uri.to_owned();
-    let of_tools = ["description", "inputSchema", "outputSchema", "annotations"];
-    let of_prompts = ["description", "arguments"];
-    let of_resources = ["name", "description", "mimeType"];
+    let of_tools =
+        ["title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta"];
+    let of_prompts = ["title", "description", "arguments", "icons", "_meta"];
+    let of_resources = ["name", "title", "description", "mimeType", "icons", "_meta"];
+    let mut tools = list("tools", pictures, |picture| &picture.tools, &tool, &of_tools);
+    tools.direct.push_str(&left_out(&pictures.direct.left_out));
     vec![
-        list("tools", pictures, |picture| &picture.tools, &tool, &of_tools),
+        tools,
         list("prompts", pictures, |picture| &picture.prompts, &prompt, &of_prompts),
         list("resources", pictures, |picture| &picture.resources, &uri, &of_resources),
         list("templates", pictures, |picture| &picture.templates, &uri, &of_resources),
@@ -109,6 +112,16 @@ fn list(
         stateless,
         handshake,
     }
+}
+
+/// Which tools Waypost takes from no server: clients would see them directly.
+fn left_out(reasons: &[String]) -> String {
+    let Some(shown) = reasons.get(..reasons.len().min(SHOWN_MAX)).filter(|all| !all.is_empty())
+    else {
+        return String::new();
+    };
+    let more = if reasons.len() > SHOWN_MAX { ", .." } else { "" };
+    format!("; left out: {}{more}", shown.join(", "))
 }
 
 /// How many there are through the gateway, and which of them are missing or differ.
@@ -160,6 +173,15 @@ pub(super) fn answered(check: String, answers: &Ways<Value>) -> Check {
     }
 }
 
+/// Whether what must be refused is refused everywhere: each server has its own words for it.
+pub(super) fn refused(check: String, answers: &Ways<Value>) -> Check {
+    let is_refused = |answer: &Value| answer.get("error").is_some();
+    let Ways { direct, stateless, handshake } = answers;
+    let is_alike = |other: &Value| direct == other || (is_refused(direct) && is_refused(other));
+    let same = is_alike(stateless) && is_alike(handshake);
+    Check { same, ..answered(check, answers) }
+}
+
 fn shown(answer: &Value) -> String {
     answer.to_string().chars().take(ANSWER_CHARS_MAX).collect()
 }
@@ -196,6 +218,33 @@ mod tests {
         assert_eq!((missing.same, missing.stateless.as_str()), (false, "1; missing: b__c"));
         let other = tools(&[("up.a", "Z"), ("up.b_-5f_c", "B")]);
         assert_eq!((other.same, other.stateless.as_str()), (false, "2; differ: a"));
+    }
+
+    #[test]
+    fn all_that_a_client_shows_of_an_item_is_compared() {
+        let shown = |icons: Value| {
+            let item = json!({"name": "a", "icons": icons});
+            Picture { tools: [("a".to_owned(), item)].into(), ..Picture::default() }
+        };
+        let pictures = |icons: Value| Ways {
+            direct: Picture { left_out: vec!["it has no name".to_owned()], ..shown(json!([1])) },
+            stateless: shown(json!([1])),
+            handshake: shown(icons),
+        };
+        let same = listed(&pictures(json!([1])), "").remove(0);
+        assert_eq!((same.same, same.direct.as_str()), (true, "1; left out: it has no name"));
+        let other = listed(&pictures(json!([2])), "").remove(0);
+        assert_eq!((other.same, other.handshake.as_str()), (false, "1; differ: a"));
+    }
+
+    #[test]
+    fn each_server_may_refuse_in_its_own_words() {
+        let ways = |handshake| {
+            let direct = json!({"error": "not found"});
+            Ways { direct, stateless: json!({"error": "UpstreamError"}), handshake }
+        };
+        assert!(refused("read".to_owned(), &ways(json!({"error": 1}))).same);
+        assert!(!refused("read".to_owned(), &ways(json!({"contents": []}))).same);
     }
 
     #[test]
