@@ -139,6 +139,35 @@ async fn a_card_that_changes_changes_the_tools() {
 }
 
 #[tokio::test]
+async fn a_card_that_moves_its_address_takes_nothing_of_ours_along() {
+    let (server, other) = (AgentServer::start(QUICK), AgentServer::start(QUICK));
+    for has_credentials in [true, false] {
+        server.serve_card(server.card());
+        let mut config = agent(&server.url());
+        // Without the one rule, the other holds.
+        config.allow_private = has_credentials;
+        if has_credentials {
+            config.auth = Some(RestAuth::Bearer("hunter2-secret".into()));
+        }
+        let house = House::open(config).await;
+        assert_eq!(house.names().len(), 3);
+        server.serve_card(other.card());
+        let checked = within("a check", house.remote.upstreams()[0].check()).await;
+        assert_eq!(checked.unwrap_err().name, "AddressNotAllowed");
+        let status = house.remote.upstreams()[0].status();
+        assert_eq!(status.state, UpstreamState::Failing);
+        let facts = status.agent.unwrap();
+        assert_eq!((facts.address, facts.changes), (format!("{}/rpc", server.url()), 0));
+        // Its tools stay what they were, where they were.
+        let before = server.begun();
+        let done = house.follow(1, "tck-complete-task", nothing).await.unwrap();
+        assert_eq!(texts(&done), ["done"]);
+        assert_eq!(server.begun(), before + 1);
+    }
+    assert!(other.asked().is_empty(), "nobody was talked to where the card led");
+}
+
+#[tokio::test]
 async fn a_card_may_be_a_file() {
     let server = AgentServer::start(QUICK);
     let folder = tempfile::tempdir().unwrap();

@@ -12,3 +12,4 @@ mod talks;
 mod troubles;
 mod cards;
 mod grpc;
+mod endless;

@@ -150,6 +150,32 @@ async fn a_task_that_the_agent_forgot_is_a_persons() {
 }
 
 #[tokio::test]
+async fn a_task_of_others_is_not_taken_for_the_one_that_was_asked_about() {
+    let server = AgentServer::start(LONG);
+    for dialect in DIALECTS {
+        let house = House::speaking(&server, dialect).await;
+        let state = begun(&house, 1, "tck-long-running").await;
+        let tasks = server.begun();
+        // An agent that mixed up one answer is asked again.
+        server.mix_up(1);
+        let ended = house.invoke(1, "tck-long-running", with(&state)).await.unwrap();
+        let ToolOutput::Value(output) = ended else { panic!("{dialect}: {ended:?}") };
+        assert_eq!(texts(&output), ["done"], "{dialect}");
+        // One that never answers with the right one leaves the outcome unknown.
+        let mut last = state.clone();
+        last["misses"] = json!(20);
+        server.mix_up(1);
+        let error = house.invoke(1, "tck-long-running", with(&last)).await.unwrap_err();
+        let found = (error.how, error.fault.name.as_str());
+        assert_eq!(found, (HowFar::Unknown, "UpstreamNotA2a"), "{dialect}: {error:?}");
+        let told = &error.fault.message;
+        assert!(told.contains("agent `peer`") && told.contains("`task-of-others`"), "{told}");
+        assert!(!format!("{error:?}").contains("what others"), "{dialect}: {error:?}");
+        assert_eq!(server.begun(), tasks, "{dialect}: no second task was begun");
+    }
+}
+
+#[tokio::test]
 async fn credentials_are_shown_to_the_agent_and_to_nobody_else() {
     let server = AgentServer::start(QUICK);
     for dialect in DIALECTS {

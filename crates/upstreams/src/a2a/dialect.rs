@@ -173,8 +173,28 @@ impl Endpoint {
         }
     }
 
-    /// The outcome of an operation that was sent so.
+    /// The outcome of an operation that was sent so. What is asked about one task is answered with
+    /// that task: any other is a replay, or belongs to somebody else.
     pub(super) fn read(
+        &self,
+        operation: &Operation,
+        sent: &Sent,
+        reply: &Reply,
+    ) -> Result<StreamResponse, Refused> {
+        let answer = self.understood(operation, sent, reply)?;
+        if let Operation::Get(id) | Operation::Cancel(id) = operation
+            && let StreamResponse::Task(task) = &answer
+            && task.id != *id
+        {
+            // Its content is not quoted: it may be for others.
+            let why = format!("it was asked about task `{id}` and answered with `{}`", task.id);
+            return Err(Refused::Invalid(why));
+        }
+        Ok(answer)
+    }
+
+    /// The same, whichever task it is about.
+    fn understood(
         &self,
         operation: &Operation,
         sent: &Sent,
@@ -425,6 +445,55 @@ mod tests {
         let sent = endpoint.request(&sending);
         let read = endpoint.read(&sending, &sent, &reply(200, rpc(&json!({"id": "t"})))).unwrap();
         assert!(matches!(read, StreamResponse::Task(task) if task.id == "t"));
+    }
+
+    #[test]
+    fn another_task_than_the_one_asked_about_is_no_answer() {
+        let task = |dialect, id: &str| match dialect {
+            Dialect::OldRpc => {
+                json!({"kind": "task", "id": id, "status": {"state": "completed"}})
+            }
+            Dialect::Vault => json!({"id": id, "state": "COMPLETED"}),
+            _ => json!({"id": id, "status": {"state": "TASK_STATE_COMPLETED"}}),
+        };
+        let read = |dialect, operation: &Operation, id: &str| {
+            let endpoint = endpoint(dialect);
+            let sent = endpoint.request(operation);
+            let result = task(dialect, id);
+            let body = match &sent.id {
+                Some(id) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                None => result,
+            };
+            let reply = match dialect {
+                Dialect::Grpc => ended(Status::default(), body),
+                _ => reply(200, body),
+            };
+            endpoint.read(operation, &sent, &reply)
+        };
+        let (get, cancel) = (Operation::Get("t".to_owned()), Operation::Cancel("t".to_owned()));
+        for (dialect, operation) in [
+            (Dialect::Rpc, &get),
+            (Dialect::Rpc, &cancel),
+            (Dialect::Rest, &get),
+            (Dialect::Rest, &cancel),
+            (Dialect::Grpc, &get),
+            (Dialect::Grpc, &cancel),
+            (Dialect::OldRpc, &get),
+            (Dialect::OldRpc, &cancel),
+            (Dialect::OldRest, &get),
+            (Dialect::OldRest, &cancel),
+            // Of a cancelled task this profile says nothing but that it is.
+            (Dialect::Vault, &get),
+        ] {
+            let right = read(dialect, operation, "t");
+            assert!(right.is_ok(), "{dialect:?} {operation:?}: {right:?}");
+            for other in ["", "T", "other"] {
+                let refused = read(dialect, operation, other).unwrap_err();
+                let Refused::Invalid(why) = &refused else { panic!("{refused:?}") };
+                let told = format!("`t` and answered with `{other}`");
+                assert!(why.contains(&told), "{dialect:?} {operation:?}: {why}");
+            }
+        }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Tasks {
     messages: Vec<String>,
     begun: usize,
     authorized: bool,
+    /// How many questions about a task are answered with somebody else's.
+    mixed_up: u32,
 }
 
 #[derive(Debug)]
@@ -71,11 +73,15 @@ fn text(text: &str) -> Value {
 impl Tasks {
     pub(super) fn new(long: Duration) -> Self {
         let (all, messages) = (Vec::new(), Vec::new());
-        Self { all, long, messages, begun: 0, authorized: false }
+        Self { all, long, messages, begun: 0, authorized: false, mixed_up: 0 }
     }
 
     pub(super) fn authorize(&mut self) {
         self.authorized = true;
+    }
+
+    pub(super) fn mix_up(&mut self, answers: u32) {
+        self.mixed_up = answers;
     }
 
     pub(super) fn forget(&mut self) {
@@ -151,7 +157,22 @@ impl Tasks {
     /// How a task is.
     pub(super) fn get(&mut self, id: &str) -> Option<Value> {
         self.pass();
-        self.all.iter().find(|task| task.id == id).map(shown)
+        let asked = self.all.iter().find(|task| task.id == id).map(shown)?;
+        Some(self.foreign().unwrap_or(asked))
+    }
+
+    /// A task of somebody else, where the next answer is one.
+    fn foreign(&mut self) -> Option<Value> {
+        self.mixed_up = self.mixed_up.checked_sub(1)?;
+        Some(shown(&Task {
+            id: "task-of-others".to_owned(),
+            context: "context-of-others".to_owned(),
+            state: "TASK_STATE_COMPLETED",
+            status: vec![text("what others were told")],
+            parts: vec![text("what others were given")],
+            kind: Kind::Still,
+            asked: "what others asked".to_owned(),
+        }))
     }
 
     /// Cancels a task; nothing where there is none, false where it is over.
@@ -163,7 +184,8 @@ impl Tasks {
             (task.state, task.kind) = ("TASK_STATE_CANCELED", Kind::Still);
             task.status = vec![text("cancelled")];
         }
-        Some((is_open, shown(task)))
+        let asked = shown(task);
+        Some((is_open, self.foreign().unwrap_or(asked)))
     }
 
     /// What time and others have done since.
