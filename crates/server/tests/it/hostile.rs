@@ -1,15 +1,15 @@
 //! The hostile corpus at every endpoint that takes a body, and in every file of a project: each
 //! case is refused, or has the result that is documented, in time; and then the server answers as
-//! before. A new route needs a line in `DOORS`.
+//! before. A new route needs a line in `DOORS`. gRPC, which takes no JSON, is in `fuzz_a2a`.
 
 use crate::desk::{self, DESK, desk_with};
 use crate::house::{Answer, House, read, request};
 use axum::body::Body;
-use axum::http::Method;
+use axum::http::{HeaderValue, Method};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use serde_json::{Value, json};
-use server::{Checked, ToCheck, check_project, openapi, routes};
+use server::{A2A_OPERATIONS, Checked, ToCheck, VAULT_ROUTES, check_project, openapi, routes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -34,6 +34,9 @@ const ASK: &str = "ASK";
 const TALK: &str = "/run";
 /// An id that nothing has.
 const NO_RUN: &str = "run_00000000000000000000000000000000";
+/// Where A2A is, in all versions.
+const A2A: &str = "/a2a";
+const A2A_VERSION: &str = "1.0";
 
 /// Puts a text into a body.
 type Wrap = fn(&str) -> String;
@@ -49,10 +52,17 @@ struct Door {
     prompt: Option<Wrap>,
     /// A body with this text as a value.
     value: Option<Wrap>,
+    /// The version of A2A that a request names.
+    version: Option<&'static str>,
 }
 
 const fn door(method: &'static str, route: &'static str, path: &'static str) -> Door {
-    Door { method, route, path, plan: None, prompt: None, value: None }
+    Door { method, route, path, plan: None, prompt: None, value: None, version: None }
+}
+
+/// One of A2A 1.0.
+const fn a2a(route: &'static str, path: &'static str) -> Door {
+    Door { version: Some(A2A_VERSION), ..door("POST", route, path) }
 }
 
 impl Door {
@@ -152,7 +162,76 @@ const DOORS: &[Door] = &[
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}")
     }),
     door("POST", desk::ROUTE, desk::ROUTE),
+    a2a("/a2a/v1", "/a2a/v1").value(|text| called("SendMessage", &new_message(text))),
+    a2a("/a2a/v1/message:send", "/a2a/v1/message:send").value(new_message),
+    a2a("/a2a/v1/message:stream", "/a2a/v1/message:stream").value(new_message),
+    a2a("/a2a/v1/tasks/{id}:cancel", "/a2a/v1/tasks/RUN:cancel")
+        .value(|text| format!("{{\"metadata\":{{{text}:{text}}}}}")),
+    a2a("/a2a/v1/tasks/{id}/pushNotificationConfigs", "/a2a/v1/tasks/RUN/pushNotificationConfigs")
+        .value(webhook),
+    // Of 0.3, at the same addresses and below them.
+    door("POST", "/a2a/v1", "/a2a/v1").value(|text| called("message/send", &old_message(text))),
+    door("POST", "/a2a/v1/v1/message:send", "/a2a/v1/v1/message:send").value(proto_message),
+    door("POST", "/a2a/v1/v1/message:stream", "/a2a/v1/v1/message:stream").value(proto_message),
+    door("POST", "/a2a/v1/v1/tasks/{id}:cancel", "/a2a/v1/v1/tasks/RUN:cancel"),
+    door(
+        "POST",
+        "/a2a/v1/v1/tasks/{id}/pushNotificationConfigs",
+        "/a2a/v1/v1/tasks/RUN/pushNotificationConfigs",
+    )
+    .value(|text| format!("{{\"parent\":{text},\"config\":{}}}", webhook(text))),
+    // AgentVault's profile: what is none of its methods is the name of a tool.
+    door("POST", "/a2a", "/a2a").value(|text| called("tasks/send", &vault_message(text))),
+    door("POST", "/a2a/", "/a2a/").value(|text| {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":{text},\"params\":{{{text}:{text}}}}}")
+    }),
 ];
+
+/// A call of JSON-RPC.
+fn called(method: &str, params: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}")
+}
+
+/// A message of A2A 1.0 with this text everywhere; it starts nothing.
+fn new_message(text: &str) -> String {
+    format!(
+        "{{\"message\":{{\"messageId\":{text},\"role\":\"ROLE_USER\",\"contextId\":{text},\
+         \"taskId\":{text},\"parts\":[{{\"text\":{text}}},{{\"data\":{text}}},{{\"url\":{text}}},\
+         {{\"raw\":{text}}}],\"metadata\":{{{text}:{text}}},\"extensions\":[{text}]}}}}"
+    )
+}
+
+/// The same as 0.3 writes it for JSON-RPC, and for HTTP.
+fn old_message(text: &str) -> String {
+    format!(
+        "{{\"message\":{{\"kind\":\"message\",\"messageId\":{text},\"role\":\"user\",\
+         \"taskId\":{text},\"contextId\":{text},\"parts\":[{{\"kind\":\"text\",\"text\":{text}}},\
+         {{\"kind\":\"file\",\"file\":{{\"name\":{text},\"uri\":{text}}}}}]}}}}"
+    )
+}
+
+fn proto_message(text: &str) -> String {
+    format!(
+        "{{\"message\":{{\"messageId\":{text},\"role\":\"ROLE_USER\",\"taskId\":{text},\
+         \"content\":[{{\"text\":{text}}},{{\"data\":{{\"data\":{{{text}:{text}}}}}}}]}}}}"
+    )
+}
+
+fn vault_message(text: &str) -> String {
+    format!(
+        "{{\"id\":{text},\"message\":{{\"role\":\"user\",\"parts\":[\
+         {{\"type\":\"text\",\"content\":{text}}},{{\"type\":\"data\",\"content\":{{{text}:{text}}},\
+         \"mediaType\":{text}}}]}}}}"
+    )
+}
+
+/// A webhook with this text everywhere but in its address, which leads nowhere.
+fn webhook(text: &str) -> String {
+    format!(
+        "{{\"id\":{text},\"url\":\"ftp://127.0.0.1/\",\"token\":{text},\
+         \"authentication\":{{\"scheme\":{text},\"credentials\":{text}}}}}"
+    )
+}
 
 /// A question about permissions with this text everywhere.
 fn permission(text: &str) -> String {
@@ -233,8 +312,12 @@ impl Watch {
     async fn answer(&self, door: &Door, body: &[u8]) -> Answer {
         let path = door.path.replace("RUN", NO_RUN).replace(ASK, &self.ask);
         let method = Method::from_bytes(door.method.as_bytes()).unwrap();
-        let request = request(method, &path, Body::from(body.to_vec()));
-        if BESIDE.contains(&door.path) {
+        let mut request = request(method, &path, Body::from(body.to_vec()));
+        if let Some(version) = door.version {
+            request.headers_mut().insert("a2a-version", HeaderValue::from_static(version));
+        }
+        // What speaks a protocol of its own is not in `/openapi.json`.
+        if BESIDE.contains(&door.path) || door.path.starts_with(A2A) {
             return read(self.house.open(request).await).await;
         }
         self.house.send(request).await
@@ -250,12 +333,26 @@ fn without_panics(work: impl Future<Output = ()>) {
 
 #[test]
 fn every_route_that_takes_a_body_is_attacked() {
-    let known: BTreeSet<(&str, &str)> =
-        DOORS.iter().map(|door| (door.method, door.route)).collect();
+    let known: BTreeSet<(&str, String)> =
+        DOORS.iter().map(|door| (door.method, door.route.to_owned())).collect();
     let takes_body = |(method, _): &(&str, &str)| ["POST", "PUT", "PATCH"].contains(method);
-    let beside = BESIDE.iter().map(|path| ("POST", *path));
-    let served: BTreeSet<(&str, &str)> = routes().filter(takes_body).chain(beside).collect();
+    let table = routes().filter(takes_body).map(|(method, path)| (method, path.to_owned()));
+    let beside = BESIDE.iter().map(|path| ("POST", (*path).to_owned()));
+    let served: BTreeSet<(&str, String)> = table.chain(beside).chain(of_a2a()).collect();
     assert_eq!(known, served, "each route that takes a body has a line in `DOORS`");
+}
+
+/// The routes of A2A that take a body: JSON-RPC of 1.0 and 0.3 at one address, the operations of
+/// each over HTTP, and AgentVault's profile.
+fn of_a2a() -> impl Iterator<Item = (&'static str, String)> {
+    let over_http = A2A_OPERATIONS.iter().filter(|operation| operation.verb == "POST");
+    let over_http = over_http.flat_map(|operation| {
+        ["/a2a/v1", "/a2a/v1/v1"].map(|address| format!("{address}{}", operation.path))
+    });
+    let vault = VAULT_ROUTES.iter().filter(|route| route.starts_with(A2A));
+    let vault = vault.map(|route| (*route).to_owned());
+    let all = over_http.chain(vault).chain(["/a2a/v1".to_owned()]);
+    all.map(|path| ("POST", path))
 }
 
 #[test]
