@@ -1,6 +1,6 @@
 //! A hundred thousand texts out of grammars and corpora, read by the pure functions that read them
-//! first: pointers, templates, schemas, files, policies, principals, messages and journal rows. A
-//! second process of this program does the work, so that an abort, a hang or growth is a failure
+//! first: pointers, templates, schemas, files, policies, principals, messages, also of A2A, cards
+//! of agents and journal rows. A second process of this program does the work, so that an abort, a hang or growth is a failure
 //! that names its text.
 #![allow(
     clippy::unwrap_used,
@@ -31,6 +31,7 @@ use kernel::values::entry::Entry;
 use kernel::values::ids::{AgentName, Millis, PlanId, StepId, ToolName};
 use policy::cases::Cases;
 use policy::decide::{Policies, Question};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -44,6 +45,12 @@ use testkit::fuzz::grammar;
 use testkit::fuzz::hunt::{Hunt, Input};
 use testkit::fuzz::mangle::mangle;
 use testkit::sim::rng::Rng;
+use wire::a2a::card::AgentCard;
+use wire::a2a::error::A2aError;
+use wire::a2a::proto::{schema, to_json, write};
+use wire::a2a::request::SendMessageRequest;
+use wire::a2a::task::{StreamResponse, Task};
+use wire::a2a::{v03, v03_request, v03_rest, vault};
 use wire::jsonrpc::{Frame, Id};
 
 /// How many texts the test command looks at, a hundred thousand together: the more, the less one
@@ -55,6 +62,7 @@ const TEMPLATES: u64 = 8_000;
 const FILES: u64 = 4_000;
 const SCHEMAS: u64 = 3_000;
 const PRINCIPALS: u64 = 3_000;
+const A2A: u64 = 3_000;
 const CASES: u64 = 1_000;
 const POLICIES: u64 = 500;
 
@@ -69,6 +77,8 @@ const MEMORY_KB_MAX: u64 = 200 * 1024;
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// How many nodes one pointer may look at here; a server allows more.
 const NODES_MAX: usize = 1_000;
+/// How deep messages of A2A nest.
+const DEPTH_MAX: usize = 64;
 /// A longer journal row takes longer to change than to read.
 const ROW_BYTES_MAX: usize = 4_000;
 
@@ -195,6 +205,7 @@ fn hunt_all() {
         let frame: Result<Frame<'_>, _> = serde_json::from_slice(bytes);
         let _ = frame.ok().and_then(|frame| frame.id).and_then(Id::read);
     });
+    hunt("a2a message", A2A, a2a, |bytes| understood(bytes));
     hunt("row", ROWS, row, |bytes| {
         let _ = event::read(&String::from_utf8_lossy(bytes));
     });
@@ -227,6 +238,44 @@ fn message(rng: &mut Rng) -> Vec<u8> {
     let mut pick = || rng.pick(ALL.as_slice()).map(|seed| seed.bytes.clone()).unwrap_or_default();
     let (message, other) = (pick(), pick());
     mangle(rng, &message, &other)
+}
+
+/// A message of A2A of any version, or a card.
+fn a2a(rng: &mut Rng) -> Vec<u8> {
+    static ALL: LazyLock<Vec<Seed>> =
+        LazyLock::new(|| seeds("a2a").into_iter().chain(seeds("cards")).collect());
+    let mut pick = || rng.pick(ALL.as_slice()).map(|seed| seed.bytes.clone()).unwrap_or_default();
+    let (message, other) = (pick(), pick());
+    mangle(rng, &message, &other)
+}
+
+/// Reads a message of A2A as everything that it can be, and makes 1.0 of what is older.
+fn understood(bytes: &[u8]) {
+    let Ok(whole) = serde_json::from_slice::<Value>(bytes) else { return };
+    let message = whole.get("params").unwrap_or(&whole);
+    let inner = message.get("message").unwrap_or(message);
+    for value in [message, inner] {
+        let _ = taken::<SendMessageRequest>(value);
+        let _ = taken::<v03_request::SendParams>(value).map(SendMessageRequest::from);
+        let _ = taken::<v03_rest::SendRequest>(value).map(SendMessageRequest::try_from);
+        let _ = taken::<v03_rest::PushRequest>(value);
+        let _ = taken::<vault::SendParams>(value);
+        let _ = taken::<v03::Event>(value).map(StreamResponse::from);
+        let _ = taken::<v03_rest::Task>(value).map(Task::from);
+        let _ = taken::<vault::Task>(value).map(Task::from);
+        let _ = taken::<v03_request::AgentCard>(value);
+        let _ = taken::<vault::AgentCard>(value);
+        let _ = taken::<AgentCard>(value).map(|card| card.signed_content());
+        let _ = (A2aError::of_rpc(value), A2aError::of_rest(400, value));
+    }
+    for root in schema::ROOTS {
+        let _ = to_json(root, bytes, DEPTH_MAX);
+        let _ = to_json(root, &write(root, message), DEPTH_MAX);
+    }
+}
+
+fn taken<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
 }
 
 fn row(rng: &mut Rng) -> Vec<u8> {

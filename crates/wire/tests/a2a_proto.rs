@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use prost::Message as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use wire::a2a::proto::schema::{self, Field, Kind, Shape};
 use wire::a2a::proto::{BadProto, Operation, read, to_json, write};
@@ -11,6 +11,10 @@ use wire::a2a::request::SendMessageRequest;
 
 const DEFINITION: &str = include_str!("../proto/a2a.proto");
 const DEPTH_MAX: usize = 64;
+/// Of how many members a message has one, at most.
+const ONE_OF_MAX: usize = 5;
+/// How many changed messages of each shape are looked at.
+const ROUNDS: usize = 200;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct Request {
@@ -223,6 +227,102 @@ fn whatever_the_bytes_are_they_are_read_or_refused() {
             assert_eq!(request, taken(&written).unwrap());
         }
     }
+}
+
+/// All messages of the table, those of errors included.
+fn all_shapes() -> Vec<&'static Shape> {
+    fn add(shape: &'static Shape, all: &mut Vec<&'static Shape>) {
+        if all.iter().any(|known| known.name == shape.name) {
+            return;
+        }
+        all.push(shape);
+        for field in shape.fields {
+            if let Kind::Message(inner) | Kind::Named(inner) = field.kind {
+                add(inner, all);
+            }
+        }
+    }
+    let mut all = Vec::new();
+    schema::ROOTS.iter().for_each(|root| add(root, &mut all));
+    for root in [&schema::PUSH_CONFIG, &schema::BAD_REQUEST, &schema::ERROR_INFO, &schema::STATUS] {
+        add(root, &mut all);
+    }
+    all
+}
+
+/// A message of this shape with something in every field; where it has one of several, the one of
+/// this number.
+fn sample(shape: &Shape, one_of: usize) -> Value {
+    let groups = shape.fields.iter().filter(|field| field.is_one_of).count();
+    let chosen = shape.fields.iter().filter(|field| field.is_one_of).nth(one_of % groups.max(1));
+    let is_there = |field: &&Field| {
+        !field.is_one_of || chosen.is_some_and(|chosen| chosen.number == field.number)
+    };
+    let anything = json!({"list": [1, -2.5, null, true, "x", {"a": {}}]});
+    let members = shape.fields.iter().filter(is_there).map(|field| {
+        let value = match field.kind {
+            Kind::Text => json!("a text"),
+            Kind::Bytes => json!("AP8="),
+            Kind::Flag => json!(true),
+            Kind::Whole => json!(7),
+            Kind::Word(words) => json!(words[1]),
+            Kind::Moment => json!("2026-01-02T03:04:05.678Z"),
+            Kind::Struct | Kind::Value => anything.clone(),
+            Kind::Texts => json!({"key": "value"}),
+            Kind::Message(inner) => sample(inner, one_of),
+            Kind::Named(inner) => json!({"name": sample(inner, one_of)}),
+        };
+        (field.name.to_owned(), if field.is_list { json!([value, value]) } else { value })
+    });
+    Value::Object(members.collect())
+}
+
+#[test]
+fn whatever_the_bytes_of_any_message_are_they_are_read_or_refused() {
+    let shapes = all_shapes();
+    assert!(shapes.len() > 30, "{} messages", shapes.len());
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = move |end: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end.max(1)
+    };
+    for shape in shapes {
+        let right: Vec<Vec<u8>> = (0..ONE_OF_MAX).map(|one_of| right(shape, one_of)).collect();
+        let (mut read, mut refused) = (0, 0);
+        for round in 0..ROUNDS {
+            let mut bytes = right[round % ONE_OF_MAX].clone();
+            for _ in 0..=draw(3) {
+                let at = draw(bytes.len());
+                match draw(4) {
+                    0 => bytes.truncate(at),
+                    1 => bytes.insert(at, draw(256) as u8),
+                    _ if at < bytes.len() => bytes[at] = draw(256) as u8,
+                    _ => {}
+                }
+            }
+            let Ok(taken) = to_json(shape, &bytes, DEPTH_MAX) else {
+                refused += 1;
+                continue;
+            };
+            read += 1;
+            // A word that is not known is not written; all else is read as it was written.
+            let once = to_json(shape, &write(shape, &taken), DEPTH_MAX).unwrap();
+            let again = to_json(shape, &write(shape, &once), DEPTH_MAX).unwrap();
+            assert_eq!(once, again, "{}: {bytes:?}", shape.name);
+        }
+        // Messages that are all read, or all refused, would show nothing.
+        assert!(read > 0 && refused > 0, "{}: {read} read, {refused} refused", shape.name);
+    }
+}
+
+/// The bytes of a sample, all of which are read.
+fn right(shape: &Shape, one_of: usize) -> Vec<u8> {
+    let whole = sample(shape, one_of);
+    let bytes = write(shape, &whole);
+    let read = to_json(shape, &bytes, DEPTH_MAX).unwrap();
+    assert_eq!(read.len(), whole.as_object().unwrap().len(), "{}: {read:?}", shape.name);
+    bytes
 }
 
 /// A field as the definition has it: label and type by number and name.

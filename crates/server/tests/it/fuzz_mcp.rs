@@ -24,7 +24,7 @@ const RPC_CASES: u64 = 500;
 /// After so many messages a good one must be answered.
 const GOOD_EVERY: u64 = 100;
 /// No answer of these tests takes so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// Nothing waits for long, and there is not much room: the edges are what is looked for.
 fn limits() -> Limits {
     Limits {
@@ -140,7 +140,7 @@ async fn hello(house: &House) -> Result<String, String> {
 }
 
 /// The message as a request; headers that HTTP cannot carry are left out.
-fn request(path: &str, post: &Post) -> Request<Body> {
+pub(super) fn request(path: &str, post: &Post) -> Request<Body> {
     let mut request = Request::new(Body::from(post.body.clone()));
     *request.method_mut() = Method::from_bytes(post.method.as_bytes()).unwrap_or(Method::POST);
     *request.uri_mut() = path.parse().unwrap();
@@ -155,7 +155,10 @@ fn request(path: &str, post: &Post) -> Request<Body> {
     request
 }
 
-async fn answered(house: &House, request: Request<Body>) -> Result<Response<Body>, String> {
+pub(super) async fn answered(
+    house: &House,
+    request: Request<Body>,
+) -> Result<Response<Body>, String> {
     let answered = timeout(PATIENCE, house.open(request)).await;
     answered.map_err(|_| format!("no answer within {PATIENCE:?}"))
 }
@@ -194,7 +197,7 @@ async fn sent(house: &House, path: &str, post: &Post) -> Result<Heard, String> {
 }
 
 /// A body to its end.
-async fn whole(mut body: BodyDataStream) -> Result<String, String> {
+pub(super) async fn whole(mut body: BodyDataStream) -> Result<String, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = next(&mut body).await? {
         bytes.extend_from_slice(&chunk);
@@ -224,7 +227,7 @@ async fn streamed(mut body: BodyDataStream, asked: &[String]) -> Result<Vec<Said
     }
 }
 
-async fn next(body: &mut BodyDataStream) -> Result<Option<axum::body::Bytes>, String> {
+pub(super) async fn next(body: &mut BodyDataStream) -> Result<Option<axum::body::Bytes>, String> {
     let chunk = timeout(PATIENCE, body.next()).await;
     let chunk = chunk.map_err(|_| format!("an answer that does not go on for {PATIENCE:?}"))?;
     chunk.transpose().map_err(|error| format!("an answer that breaks off: {error}"))
@@ -248,7 +251,7 @@ fn hunt(name: &'static str, path: &'static str, cases: u64) -> (u64, BTreeMap<St
 }
 
 /// Each of these answers was given: a hunt that is turned away at the door finds nothing.
-fn reached(looked: u64, tally: &BTreeMap<String, u64>, kinds: &[&str]) {
+pub(super) fn reached(looked: u64, tally: &BTreeMap<String, u64>, kinds: &[&str]) {
     let missing: Vec<&&str> = kinds.iter().filter(|kind| !tally.contains_key(**kind)).collect();
     assert!(looked < RPC_CASES || missing.is_empty(), "never answered {missing:?}: {tally:?}");
 }

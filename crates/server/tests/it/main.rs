@@ -75,5 +75,6 @@ mod mcp_tasks;
 mod transparent;
 mod mcp_hostile;
 mod fuzz_mcp;
+mod fuzz_a2a;
 mod fuzz_credentials;
 mod hostile;

@@ -10,6 +10,28 @@ use std::fmt::Write;
 
 /// Stands in headers for the id of the session that is open.
 pub const SESSION: &str = "SESSION";
+/// Stands in messages for a task: as long as the id of one, so that lengths before it still hold.
+pub const TASK: &str = "run_00000000000000000000000000000000";
+/// The header that is none: the path, where a folder of the corpus has messages for several.
+pub const PATH: &str = ":path";
+
+/// Where messages of A2A go, by how their names begin.
+const A2A_PATHS: &[(&str, &str)] = &[
+    ("v1-rpc-", "/a2a/v1"),
+    ("v1-send-", "/a2a/v1/message:send"),
+    ("v1-stream-", "/a2a/v1/message:stream"),
+    ("v1-cancel-", "/a2a/v1/tasks/run_00000000000000000000000000000000:cancel"),
+    ("v1-webhook-", "/a2a/v1/tasks/run_00000000000000000000000000000000/pushNotificationConfigs"),
+    ("v03-rpc-", "/a2a/v1"),
+    ("v03-send-", "/a2a/v1/v1/message:send"),
+    ("v03-stream-", "/a2a/v1/v1/message:stream"),
+    ("v03-cancel-", "/a2a/v1/v1/tasks/run_00000000000000000000000000000000:cancel"),
+    (
+        "v03-webhook-",
+        "/a2a/v1/v1/tasks/run_00000000000000000000000000000000/pushNotificationConfigs",
+    ),
+    ("vault-", "/a2a"),
+];
 
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
@@ -136,6 +158,21 @@ impl Post {
         self
     }
 
+    /// The same about this task.
+    #[must_use]
+    pub fn about_task(mut self, id: &str) -> Self {
+        assert_eq!(id.len(), TASK.len(), "`{id}` is no id of a task");
+        self.headers.iter_mut().for_each(|(_, value)| name_task(value, id));
+        name_task(&mut self.body, id);
+        self
+    }
+
+    /// The path among its headers, if it is one.
+    pub fn path(&self) -> Option<&str> {
+        let (_, path) = self.headers.iter().find(|(name, _)| name == PATH)?;
+        std::str::from_utf8(path).ok().filter(|path| path.starts_with('/'))
+    }
+
     /// As HTTP/1.1 to this path of this host.
     pub fn to_http(&self, host: &str, path: &str) -> Vec<u8> {
         let mut bytes = format!("{} {path} HTTP/1.1\r\nhost: {host}\r\n", self.method).into_bytes();
@@ -172,7 +209,27 @@ fn headers(seed: &Seed, body: &[u8]) -> Vec<(String, Vec<u8>)> {
         add("mcp-session-id", SESSION);
         add("mcp-protocol-version", LEGACY);
     }
+    let place = A2A_PATHS.iter().find(|(begin, _)| seed.name.starts_with(begin));
+    if let Some((begin, path)) = place {
+        if begin.starts_with("v1-") {
+            add("a2a-version", "1.0");
+        }
+        add(PATH, path);
+    }
     headers
+}
+
+fn name_task(bytes: &mut [u8], id: &str) {
+    let mut at = 0;
+    while let Some(found) = position(&bytes[at..], TASK.as_bytes()) {
+        at += found;
+        bytes[at..at + id.len()].copy_from_slice(id.as_bytes());
+        at += id.len();
+    }
+}
+
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
 fn value(rng: &mut Rng) -> Vec<u8> {
@@ -233,6 +290,18 @@ mod tests {
         );
         let hello = shown(&seed("legacy-y", r#"{"method":"initialize"}"#));
         assert!(!hello.contains("mcp-session-id"), "{hello}");
+    }
+
+    #[test]
+    fn a_message_of_a2a_knows_its_path_and_its_task() {
+        let (body, id) = (format!("[\"{TASK}\",\"{TASK}\"]"), format!("run_{}", "7".repeat(32)));
+        let post = Post::of(&seed("v1-cancel-x", &body)).about_task(&id);
+        assert_eq!(post.path(), Some(format!("/a2a/v1/tasks/{id}:cancel").as_str()));
+        assert_eq!(post.body, body.replace(TASK, &id).into_bytes());
+        assert!(post.shown().contains("a2a-version: 1.0\n"), "{}", post.shown());
+        let old = Post::of(&seed("v03-rpc-x", "{}"));
+        assert!(old.path() == Some("/a2a/v1") && !old.shown().contains("a2a-version"));
+        assert_eq!(Post::of(&seed("modern-x", "{}")).path(), None);
     }
 
     #[test]

@@ -13,20 +13,20 @@ use upstreams::{CardPlace, Keyring, PinnedKey, RestAuth, Secret, TokenClient, Up
 
 const QUICK: Duration = Duration::from_millis(300);
 
-struct Signer {
+pub(super) struct Signer {
     pair: EcdsaKeyPair,
     random: SystemRandom,
 }
 
 impl Signer {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (random, algorithm) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
         let made = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(algorithm, made.as_ref(), &random).unwrap();
         Self { pair, random }
     }
 
-    fn key(&self) -> PinnedKey {
+    pub(super) fn key(&self) -> PinnedKey {
         let point = self.pair.public_key().as_ref();
         let coordinate = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let id = Some("key-1".to_owned());
@@ -34,7 +34,7 @@ impl Signer {
     }
 
     /// The card with a signature of this key over it.
-    fn signed(&self, mut card: Value) -> Value {
+    pub(super) fn signed(&self, mut card: Value) -> Value {
         let header = json!({"alg": "ES256", "typ": "JOSE", "kid": "key-1"}).to_string();
         let protected = URL_SAFE_NO_PAD.encode(header);
         let payload = URL_SAFE_NO_PAD.encode(canonical::text(&card));

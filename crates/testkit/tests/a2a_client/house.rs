@@ -47,6 +47,20 @@ pub(super) fn agent(card: &str) -> A2aConfig {
     A2aConfig::new(CardPlace::Url(card.to_owned()))
 }
 
+/// What a client is made of, in the runtime of this thread.
+pub(super) fn parts() -> RemoteParts {
+    RemoteParts {
+        spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        limits: Arc::new(Limits { upstream_connect_timeout_ms: CONNECT_MS, ..Limits::default() }),
+        supervisor: None,
+        vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
+        login: None,
+        scope: Scope::default(),
+    }
+}
+
 /// The product's side.
 pub(super) struct House {
     pub(super) remote: Remote,
@@ -65,20 +79,7 @@ impl House {
             era: EraSetting::Auto,
             origin: "a test".to_owned(),
         };
-        let parts = RemoteParts {
-            spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
-            clock: Arc::new(SystemClock),
-            entropy: Arc::new(SystemEntropy),
-            limits: Arc::new(Limits {
-                upstream_connect_timeout_ms: CONNECT_MS,
-                ..Limits::default()
-            }),
-            supervisor: None,
-            vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
-            login: None,
-            scope: Scope::default(),
-        };
-        let remote = Remote::start(vec![config], parts);
+        let remote = Remote::start(vec![config], parts());
         within("the agent to be tried", remote.upstreams()[0].tried()).await;
         Self { remote }
     }

@@ -13,3 +13,4 @@ mod troubles;
 mod cards;
 mod grpc;
 mod endless;
+mod fuzz_cards;
