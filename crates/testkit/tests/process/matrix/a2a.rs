@@ -1,5 +1,5 @@
-//! The operations of A2A in all bindings, the methods of AgentVault's profile, and the cards. One
-//! without a row fails the test.
+//! The operations of A2A 1.0 in all bindings and of 0.3 in both of its own, the methods of
+//! AgentVault's profile, and the cards. One without a row fails the test.
 
 use super::doors::{Door, Kind, PROXY, Thing, get, post, row};
 use super::sending::{Key, Sending};
@@ -14,7 +14,10 @@ const ADDRESS: &str = "/a2a/v1";
 /// That of AgentVault's profile.
 const VAULT: &str = "/a2a";
 /// Tasks that wait: each group of doors has one of its own.
-pub(super) const TASKS: [&str; 4] = ["<task>", "<spare-task>", "<grpc-task>", "<vault-task>"];
+pub(super) const TASKS: [&str; 6] =
+    ["<task>", "<spare-task>", "<grpc-task>", "<vault-task>", "<old-task>", "<old-spare-task>"];
+/// Where the paths of 0.3 are.
+const OLD_ADDRESS: &str = "/a2a/v1/v1/";
 
 /// An operation, with requests that it takes in JSON-RPC and over HTTP; over gRPC it takes those of
 /// JSON-RPC. Each binding has a task of its own.
@@ -147,6 +150,149 @@ const OPERATIONS: &[Operation] = &[
     },
 ];
 
+/// A method of JSON-RPC in 0.3, or a path of HTTP, with a request that it takes.
+struct Old {
+    /// The operation of 1.0 that it is.
+    is: &'static str,
+    /// The method, or the path as readers know it.
+    name: &'static str,
+    path: &'static str,
+    thing: Thing,
+    body: &'static str,
+}
+
+const OLD_SEND: &str = r#"{"message": {"kind": "message", "messageId": "old-send",
+    "role": "user", "parts": [{"kind": "data", "data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const OLD_STREAM: &str = r#"{"message": {"kind": "message", "messageId": "old-stream",
+    "role": "user", "parts": [{"kind": "data", "data": {"text": "x"}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const OLD_HTTP_SEND: &str = r#"{"message": {"messageId": "old-http-send", "role": "ROLE_USER",
+    "content": [{"data": {"data": {"text": "x"}}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const OLD_HTTP_STREAM: &str = r#"{"message": {"messageId": "old-http-stream",
+    "role": "ROLE_USER", "content": [{"data": {"data": {"text": "x"}}}],
+    "metadata": {"https://waypost.dev/a2a/skills/v1": {"skill": "matrix::echo"}}}}"#;
+const OLD_TASK: &str = r#"{"id": "<old-task>"}"#;
+const OLD_HOOK: &str = r#"{"taskId": "<old-task>",
+    "pushNotificationConfig": {"id": "hook", "url": "https://hooks.test/"}}"#;
+const OLD_NAMED_HOOK: &str = r#"{"id": "<old-task>", "pushNotificationConfigId": "hook"}"#;
+const OLD_HTTP_HOOK: &str =
+    r#"{"config": {"pushNotificationConfig": {"id": "hook", "url": "https://hooks.test/"}}}"#;
+const OLD_HOOKS: &str = "/a2a/v1/v1/tasks/{id}/pushNotificationConfigs";
+const OLD_HOOKS_PATH: &str = "/a2a/v1/v1/tasks/<old-spare-task>/pushNotificationConfigs";
+const OLD_HOOK_ROUTE: &str = "/a2a/v1/v1/tasks/{id}/pushNotificationConfigs/{configId}";
+const OLD_HOOK_PATH: &str = "/a2a/v1/v1/tasks/<old-spare-task>/pushNotificationConfigs/hook";
+
+const fn old_method(is: &'static str, name: &'static str, thing: Thing, body: &'static str) -> Old {
+    Old { is, name, path: ADDRESS, thing, body }
+}
+
+const fn old_route(is: &'static str, name: &'static str, path: &'static str, thing: Thing) -> Old {
+    Old { is, name, path, thing, body: "" }
+}
+
+const fn old_sending(is: &'static str, name: &'static str, body: &'static str) -> Old {
+    Old { is, name, path: name, thing: Thing::Catalog, body }
+}
+
+/// Every method of 0.3, in such an order, too.
+const OLD_METHODS: &[Old] = &[
+    old_method("GetTask", "tasks/get", Thing::Thread, OLD_TASK),
+    old_method("SubscribeToTask", "tasks/resubscribe", Thing::Thread, OLD_TASK),
+    old_method("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", Thing::List, "{}"),
+    old_method("SendMessage", "message/send", Thing::Catalog, OLD_SEND),
+    old_method("SendStreamingMessage", "message/stream", Thing::Catalog, OLD_STREAM),
+    old_method(
+        "CreateTaskPushNotificationConfig",
+        "tasks/pushNotificationConfig/set",
+        Thing::Thread,
+        OLD_HOOK,
+    ),
+    old_method(
+        "GetTaskPushNotificationConfig",
+        "tasks/pushNotificationConfig/get",
+        Thing::Thread,
+        OLD_NAMED_HOOK,
+    ),
+    old_method(
+        "ListTaskPushNotificationConfigs",
+        "tasks/pushNotificationConfig/list",
+        Thing::Thread,
+        OLD_TASK,
+    ),
+    old_method(
+        "DeleteTaskPushNotificationConfig",
+        "tasks/pushNotificationConfig/delete",
+        Thing::Thread,
+        OLD_NAMED_HOOK,
+    ),
+    old_method("CancelTask", "tasks/cancel", Thing::Thread, OLD_TASK),
+];
+
+/// Every path of 0.3, likewise.
+const OLD_ROUTES: &[Old] = &[
+    old_route(
+        "GetTask",
+        "/a2a/v1/v1/tasks/{id}",
+        "/a2a/v1/v1/tasks/<old-spare-task>",
+        Thing::Thread,
+    ),
+    old_route("ListTasks", "/a2a/v1/v1/tasks", "/a2a/v1/v1/tasks", Thing::List),
+    old_route(
+        "SubscribeToTask",
+        "/a2a/v1/v1/tasks/{id}:subscribe",
+        "/a2a/v1/v1/tasks/<old-spare-task>:subscribe",
+        Thing::Thread,
+    ),
+    old_route("GetExtendedAgentCard", "/a2a/v1/v1/card", "/a2a/v1/v1/card", Thing::List),
+    old_sending("SendMessage", "/a2a/v1/v1/message:send", OLD_HTTP_SEND),
+    old_sending("SendStreamingMessage", "/a2a/v1/v1/message:stream", OLD_HTTP_STREAM),
+    Old {
+        body: OLD_HTTP_HOOK,
+        ..old_route("CreateTaskPushNotificationConfig", OLD_HOOKS, OLD_HOOKS_PATH, Thing::Thread)
+    },
+    old_route("GetTaskPushNotificationConfig", OLD_HOOK_ROUTE, OLD_HOOK_PATH, Thing::Thread),
+    old_route("ListTaskPushNotificationConfigs", OLD_HOOKS, OLD_HOOKS_PATH, Thing::Thread),
+    old_route("DeleteTaskPushNotificationConfig", OLD_HOOK_ROUTE, OLD_HOOK_PATH, Thing::Thread),
+    old_route(
+        "CancelTask",
+        "/a2a/v1/v1/tasks/{id}:cancel",
+        "/a2a/v1/v1/tasks/<old-spare-task>:cancel",
+        Thing::Thread,
+    ),
+];
+
+/// The operations of 1.0 that rows of 0.3 are.
+fn known(rows: &[Old]) -> BTreeSet<&'static str> {
+    rows.iter().map(|old| old.is).collect()
+}
+
+/// The doors of 0.3.
+fn old_doors() -> impl Iterator<Item = Door> {
+    let served: BTreeSet<&str> = A2A_OPERATIONS.iter().map(|served| served.method).collect();
+    assert_eq!(known(OLD_ROUTES), served, "each operation of A2A has a row in `OLD_ROUTES`");
+    let mut called = known(OLD_METHODS);
+    assert!(called.insert("ListTasks"), "JSON-RPC of 0.3 has no list of tasks");
+    assert_eq!(called, served, "each operation of A2A has a row in `OLD_METHODS`");
+    let rpc = OLD_METHODS.iter().map(|old| Door {
+        kind: Kind::A2aRpc(old.name),
+        right: served_as(old.is).right,
+        ..post(ADDRESS, old.path, old.thing, old.body)
+    });
+    let http = OLD_ROUTES.iter().map(|old| {
+        let A2aOperation { verb, right, .. } = *served_as(old.is);
+        Door { kind: Kind::A2aHttp, right, ..row(verb, old.name, old.path, old.thing, old.body) }
+    });
+    rpc.chain(http)
+}
+
+/// Whether a door is one of 0.3, at which no version is named.
+fn is_old(door: &Door) -> bool {
+    let is_method = matches!(door.kind, Kind::A2aRpc(method) if method.contains('/'));
+    door.route.starts_with(OLD_ADDRESS) || (is_method && door.route == ADDRESS)
+}
+
 /// Every method of AgentVault's profile, in such an order, too.
 const METHOD_ROWS: &[Method] = &[
     Method { name: "tasks/get", thing: Thing::Thread, params: VAULT_TASK },
@@ -228,20 +374,21 @@ pub(super) fn doors() -> Vec<Door> {
     ];
     let rpc = OPERATIONS.iter().map(|operation| Door {
         kind: Kind::A2aRpc(operation.method),
-        right: served_as(operation).right,
+        right: served_as(operation.method).right,
         ..post(ADDRESS, ADDRESS, operation.thing, operation.params)
     });
     let http = OPERATIONS.iter().map(|operation| {
         let Operation { thing, route, path, body, .. } = *operation;
-        let A2aOperation { verb, right, .. } = *served_as(operation);
+        let A2aOperation { verb, right, .. } = *served_as(operation.method);
         Door { kind: Kind::A2aHttp, right, ..row(verb, route, path, thing, body) }
     });
     let grpc = OPERATIONS.iter().map(|operation| Door {
         kind: Kind::A2aGrpc(operation.method),
-        right: served_as(operation).right,
+        right: served_as(operation.method).right,
         ..post(GRPC_SERVICE, GRPC_SERVICE, operation.thing, grpc_params(operation))
     });
-    cards.into_iter().chain(rpc).chain(http).chain(grpc).chain(vault_doors()).collect()
+    let new = rpc.chain(http).chain(grpc);
+    cards.into_iter().chain(new).chain(old_doors()).chain(vault_doors()).collect()
 }
 
 /// The parameters of JSON-RPC with a task and ids of its own: a message that came before is not
@@ -251,13 +398,20 @@ fn grpc_params(operation: &Operation) -> &'static str {
     own.leak()
 }
 
-fn served_as(operation: &Operation) -> &'static A2aOperation {
-    let found = A2A_OPERATIONS.iter().find(|served| served.method == operation.method);
-    found.unwrap_or_else(|| panic!("there is no operation `{}`", operation.method))
+fn served_as(method: &str) -> &'static A2aOperation {
+    let found = A2A_OPERATIONS.iter().find(|served| served.method == method);
+    found.unwrap_or_else(|| panic!("there is no operation `{method}`"))
 }
 
-/// The headers of a request of A2A.
-pub(super) fn headers(realm: Option<&str>) -> Vec<(&'static str, String)> {
+/// The headers of a request at this door.
+pub(super) fn headers_at(door: &Door, realm: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut headers = headers(realm);
+    headers.retain(|(name, _)| *name != HEADER_VERSION || !is_old(door));
+    headers
+}
+
+/// The headers of a request of A2A 1.0.
+fn headers(realm: Option<&str>) -> Vec<(&'static str, String)> {
     let realm = realm.map(|realm| ("x-realm", realm.to_owned()));
     [(HEADER_VERSION, VERSION.to_owned())].into_iter().chain(realm).collect()
 }

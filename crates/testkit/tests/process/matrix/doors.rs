@@ -84,7 +84,7 @@ impl Door {
         let by_name = matches!(
             self.kind,
             Kind::Mcp(_, "subscriptions/listen")
-                | Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe")
+                | Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe" | "tasks/resubscribe")
                 | Kind::A2aGrpc("SubscribeToTask")
         );
         by_name || routes.contains(&self.route) || self.route.ends_with(":subscribe")

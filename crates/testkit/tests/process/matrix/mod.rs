@@ -1,8 +1,8 @@
 //! Who gets what at which door, over the real program: every route, every method of MCP in both
-//! eras, every operation of A2A in all bindings, every method of AgentVault's profile, `/rpc`, a
-//! pipeline's route and its own port, and the pipe, each without a credential, with wrong ones, and
-//! with good ones that do not do. One rule says what is expected, the page of the reference is what
-//! was observed, and a door without a row fails.
+//! eras, every operation of A2A 1.0 and 0.3 in all bindings, every method of AgentVault's profile,
+//! `/rpc`, a pipeline's route and its own port, and the pipe, each without a credential, with wrong
+//! ones, and with good ones that do not do. One rule says what is expected, the page of the
+//! reference is what was observed, and a door without a row fails.
 
 mod doors;
 mod rules;

@@ -164,14 +164,13 @@ fn over(door: &Door) -> Expected {
     let told = match (door.kind, door.route) {
         (Kind::Token | Kind::OwnPort, _) => return NoCase,
         (Kind::A2aRpc("SendMessage" | "SendStreamingMessage" | "tasks/send"), _)
-        | (Kind::A2aGrpc("SendMessage" | "SendStreamingMessage"), _)
-        | (Kind::A2aHttp, "/a2a/v1/message:send" | "/a2a/v1/message:stream") => {
-            "429 stored_bytes_max"
-        }
-        (Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe"), _)
+        | (Kind::A2aRpc("message/send" | "message/stream"), _)
+        | (Kind::A2aGrpc("SendMessage" | "SendStreamingMessage"), _) => "429 stored_bytes_max",
+        (Kind::A2aHttp, route) if is_message(route) => "429 stored_bytes_max",
+        (Kind::A2aRpc("SubscribeToTask" | "tasks/sendSubscribe" | "tasks/resubscribe"), _)
         | (Kind::A2aGrpc("SubscribeToTask"), _)
-        | (Kind::A2aHttp, "/a2a/v1/tasks/{id}:subscribe")
         | (Kind::Rest, "/api/v1/events" | "/api/v1/sessions/{id}/events") => "429 too_many_streams",
+        (Kind::A2aHttp, route) if route.ends_with(":subscribe") => "429 too_many_streams",
         (Kind::Mcp(_, "subscriptions/listen"), _) => "429 -32603",
         // MCP tells it in an answer of its own, and `/rpc` as a result of the tool.
         (Kind::Mcp(_, "tools/call"), _) => "200 rate_limited",
@@ -183,6 +182,11 @@ fn over(door: &Door) -> Expected {
         _ => return NoCase,
     };
     Told(told)
+}
+
+/// Whether a message is sent there, in any version.
+fn is_message(route: &str) -> bool {
+    route.ends_with("/message:send") || route.ends_with("/message:stream")
 }
 
 /// What the rule says, in the words of this binding. A skill that a caller may not use is not

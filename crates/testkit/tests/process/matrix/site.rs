@@ -296,7 +296,7 @@ impl Site {
             Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => {
                 // Its usual realm is not that of every key.
                 let realm = (case == Case::Over).then_some(over::REALM);
-                headers.extend(a2a::headers(realm));
+                headers.extend(a2a::headers_at(door, realm));
                 a2a_body(door, self.filled_for(door.body, case))
             }
             Kind::Rest | Kind::Rpc | Kind::OwnPort => self.filled_for(door.body, case),
@@ -320,7 +320,7 @@ impl Site {
             Kind::Token => form(Some(&key), None),
             Kind::Mcp(era, method) => self.message(era, method, &body, &key, &mut headers),
             Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => {
-                headers.extend(a2a::headers(None));
+                headers.extend(a2a::headers_at(door, None));
                 a2a_body(door, body)
             }
             Kind::Rest | Kind::Rpc | Kind::OwnPort => body,
