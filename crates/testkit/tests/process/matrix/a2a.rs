@@ -3,11 +3,12 @@
 
 use super::doors::{Door, Kind, PROXY, Thing, get, post, row};
 use super::sending::{Key, Sending};
-use super::site::{Site, text};
+use super::site::{Facts, Site, text};
 use kernel::values::caller::Act;
 use serde_json::{Value, json};
 use server::{A2A_OPERATIONS, A2aOperation, Right, VAULT_METHODS, VAULT_ROUTES};
 use std::collections::{BTreeMap, BTreeSet};
+use testkit::http::Answer;
 use wire::a2a::{GRPC_SERVICE, HEADER_VERSION, SKILLS_EXTENSION, VERSION};
 
 const ADDRESS: &str = "/a2a/v1";
@@ -425,8 +426,19 @@ pub(super) fn message(method: &str, params: &str) -> String {
 /// Tasks of the owner, which wait, for the words in angle brackets.
 pub(super) fn furnish(site: &mut Site) {
     let owner = site.keys.owner.clone();
-    let facts = TASKS.map(|word| (word, task(site, &owner, None, word)));
-    site.add_facts(facts.into());
+    let facts = tasks(site, &owner, None);
+    site.add_facts(facts);
+}
+
+/// The same of anybody, in any realm.
+pub(super) fn tasks(site: &mut Site, key: &Key, realm: Option<&str>) -> Facts {
+    TASKS.map(|word| (word, task(site, key, realm, word))).into()
+}
+
+/// What is there for this key in this realm, by A2A 1.0.
+pub(super) fn got(site: &mut Site, key: &Key, realm: &str, path: &str) -> Answer {
+    let (key, headers) = (Some(key), headers(Some(realm)));
+    site.send(&Sending { key, headers, method: "GET", path, body: "" })
 }
 
 /// A task that waits for an answer.

@@ -1,15 +1,18 @@
 //! Each of two realms with the same names tries everything of the other: ids, cursors, states and
-//! sessions of MCP, tasks and places of streams, at every route of `/openapi.json` and with every
-//! method of MCP. Nothing of the other is in any answer, stream, hint, event or span of its own,
-//! and nothing that is said in either of them is in the log. What was tried changed nothing.
+//! sessions of MCP, tasks and places of streams, at every route of `/openapi.json`, with every
+//! method of MCP and every operation of A2A. Nothing of the other is in any answer, stream, hint,
+//! event or span of its own, and nothing that is said in either of them is in the log. What was
+//! tried changed nothing.
 
+use super::a2a;
 use super::apart::resumed;
 use super::doors::{self, Door, Kind, Thing};
 use super::neighbours::{
     REALMS, Realm, call_that_asks, events_file, first_page, is_list, mcp_lists, sinks, two_written,
 };
+use super::rules::{Case, Expected, expected};
 use super::sending::{Key, LIMIT, Sending};
-use super::site::{Site, filled, text};
+use super::site::{Site, a2a_body, filled, text};
 use super::{message, told};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -35,6 +38,26 @@ const KEPT: [&str; 9] = [
     "/api/v1/sessions?space=thread",
 ];
 
+/// Plans are skills in both realms.
+const A2A: &str = "\n[a2a]\nexpose = [\"matrix::*\"]\nproxy = true\n";
+/// What tells of many things at once by A2A; the card is that of the realm in angle brackets.
+const A2A_LISTS: [&str; 4] = [
+    "/a2a/v1/tasks",
+    "/a2a/v1/tasks?includeArtifacts=true&historyLength=10",
+    "/a2a/v1/extendedAgentCard",
+    "/a2a/v1/<realm>/agent-card.json",
+];
+/// What a realm keeps of A2A.
+const A2A_KEPT: [&str; 7] = [
+    "/a2a/v1/tasks/<task>",
+    "/a2a/v1/tasks/<task>/pushNotificationConfigs",
+    "/a2a/v1/tasks/<spare-task>",
+    "/a2a/v1/tasks/<grpc-task>",
+    "/a2a/v1/tasks/<vault-task>",
+    "/a2a/v1/tasks/<old-task>",
+    "/a2a/v1/tasks/<old-spare-task>",
+];
+
 #[test]
 fn two_realms_with_the_same_names_see_nothing_of_each_other() {
     let _turn = crate::my_turn();
@@ -42,13 +65,14 @@ fn two_realms_with_the_same_names_see_nothing_of_each_other() {
     let upstreams = tempfile::tempdir().unwrap();
     let provider = Upstream::start(upstreams.path(), &[]);
     let mut site = Site::of(|folder| {
-        let project = two_written(folder, &sinks());
+        let project = two_written(folder, &format!("{}{A2A}", sinks()));
         fs::write(folder.join(".env"), variables(&collector)).unwrap();
         project
     });
     let realms = REALMS.map(|name| Realm::furnished(&mut site, &doors, name, &provider.url()));
     let [first, second] = &realms;
     every_route_has_a_row(&mut site, first, &doors);
+    let doors = [doors, a2a::doors()].concat();
     let pairs = [(first, second), (second, first)];
     // Later an audit names the ids that its own realm tried.
     for (own, other) in pairs {
@@ -60,6 +84,7 @@ fn two_realms_with_the_same_names_see_nothing_of_each_other() {
             door_is_tried(&mut site, door, own, other);
         }
         places_lead_nowhere(&mut site, own, other);
+        names_of_a2a_lead_nowhere(&mut site, own, other);
         hints_are_apart(&mut site, own, other);
         assert_eq!(kept(&mut site, other), before, "`{}` changed its neighbour", own.name);
     }
@@ -141,6 +166,11 @@ fn lists_are_apart(site: &mut Site, own: &Realm, other: &Realm, doors: &[Door]) 
         assert_eq!(told(&answer), "200", "{answer:?}");
         shown.push_str(&format!("a list of MCP: {answer:?}\n"));
     }
+    for path in A2A_LISTS.map(|path| path.replace("<realm>", own.name)) {
+        let answer = a2a::got(site, &own.key, own.name, &path);
+        assert_eq!(told(&answer), "200", "{path}: {answer:?}");
+        shown.push_str(&format!("{path}: {answer:?}\n"));
+    }
     for word in other.ids().chain([other.canary.as_str(), &other.bird]) {
         let place = shown.lines().find(|line| line.contains(word));
         assert_eq!(place, None, "`{}` is told of `{word}`", own.name);
@@ -156,6 +186,11 @@ fn kept(site: &mut Site, realm: &Realm) -> Vec<String> {
     let mut shown = Vec::new();
     for path in KEPT.map(|path| filled(path, &realm.facts)).into_iter().chain([principal]) {
         let answer = site.get(&realm.key, &path);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        shown.push(answer.body);
+    }
+    for path in A2A_KEPT.map(|path| filled(path, &realm.facts)) {
+        let answer = a2a::got(site, &realm.key, realm.name, &path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         shown.push(answer.body);
     }
@@ -188,8 +223,9 @@ fn door_is_tried(site: &mut Site, door: &Door, own: &Realm, other: &Realm) {
     assert!(is_missing, "`{}`, {}: {answer:?}", own.name, door.name());
     let entered = attempted(site, door, Attempt { realm: other.name, ..plain });
     let is_open = door.thing == Thing::Open || door.kind == Kind::Token;
-    let told_of_realm = told(&entered);
-    assert!(is_open || told_of_realm == "403 realm_not_allowed", "{}: {entered:?}", door.name());
+    let found = told(&entered);
+    let is_refused = matches!(expected(door, Case::Realm), Expected::Told(word) if word == found);
+    assert!(is_open || is_refused, "{}: {entered:?}", door.name());
     if let Kind::Mcp(Era::Legacy, method) = door.kind
         && method != "initialize"
     {
@@ -204,10 +240,15 @@ fn attempted(site: &mut Site, door: &Door, attempt: Attempt<'_>) -> Answer {
     let path = filled(door.path, &other.facts)
         .replace("realm=default", &format!("realm={realm}"))
         .replace("/realms/default", &format!("/realms/{}", other.name))
+        .replace("/a2a/v1/default/", &format!("/a2a/v1/{}/", other.name))
         .replace("/sinks/file", &format!("/sinks/{}", other.bird))
         .replace("/principals/ann", &format!("/principals/{}", other.bird));
+    let is_a2a = matches!(door.kind, Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_));
     let mut headers = Vec::new();
-    if realm != own.name && !path.contains("realm=") {
+    if is_a2a {
+        // Without one it is the realm of the settings.
+        headers.extend(a2a::headers_at(door, Some(realm)));
+    } else if realm != own.name && !path.contains("realm=") {
         headers.push(("x-realm", realm.to_owned()));
     }
     let params = filled(door.body, &other.facts);
@@ -218,10 +259,11 @@ fn attempted(site: &mut Site, door: &Door, attempt: Attempt<'_>) -> Answer {
         }
         Kind::Mcp(era, method) => site.message(era, method, &params, session_of, &mut headers),
         Kind::Rest | Kind::Rpc | Kind::OwnPort => params,
-        Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => params,
+        Kind::A2aRpc(_) | Kind::A2aHttp | Kind::A2aGrpc(_) => a2a_body(door, params),
     };
     let key = Some(&own.key).filter(|_| door.kind != Kind::Token);
-    let is_served = !door.path.contains('<') && realm == own.name && session_of.id == own.key.id;
+    let names_task = door.path.contains('<') || (is_a2a && door.body.contains('<'));
+    let is_served = !names_task && realm == own.name && session_of.id == own.key.id;
     let sending = Sending { key, headers, method: door.method, path: &path, body: &body };
     let answer = site.answer_at(door, is_served, &sending);
     // What a realm asked for itself is in its own audit, by the name that it gave.
@@ -266,6 +308,43 @@ fn places_lead_nowhere(site: &mut Site, own: &Realm, other: &Realm) {
         assert_eq!(answer.status, 404, "{method} of a session of another realm: {answer:?}");
         tells_nothing(&answer, other, "a session of MCP");
     }
+}
+
+/// Realms, contexts and page tokens of A2A are good for their own realm and caller alone. A realm
+/// that is there is like one that is not.
+fn names_of_a2a_lead_nowhere(site: &mut Site, own: &Realm, other: &Realm) {
+    for path in ["tasks", "extendedAgentCard", "v1/tasks", "v1/card"] {
+        let entered = |site: &mut Site, realm: &str| {
+            let is_old = path.starts_with("v1/");
+            let version = Some(("a2a-version", "1.0".to_owned())).filter(|_| !is_old);
+            let headers = version.into_iter().collect();
+            let (key, path) = (Some(&own.key), format!("/a2a/v1/{realm}/{path}"));
+            site.send(&Sending { key, headers, method: "GET", path: &path, body: "" })
+        };
+        let foreign = entered(site, other.name);
+        assert_eq!(told(&foreign), "403 PERMISSION_DENIED", "{path}: {foreign:?}");
+        assert_eq!(told(&foreign), told(&entered(site, "made-up")), "{path}: {foreign:?}");
+        tells_nothing(&foreign, other, path);
+    }
+    let context = |id: &str| format!("/a2a/v1/tasks?contextId={id}");
+    let foreign = a2a::got(site, &own.key, own.name, &context(other.fact("<context>")));
+    let made_up = a2a::got(site, &own.key, own.name, &context("made-up"));
+    assert_eq!(told(&foreign), told(&made_up), "{foreign:?}");
+    assert_eq!(foreign.json()["tasks"], made_up.json()["tasks"], "{foreign:?}");
+    let page = |token: &str| format!("/a2a/v1/tasks?pageSize=1&pageToken={token}");
+    let made_up = a2a::got(site, &own.key, own.name, &page("made-up"));
+    assert_eq!(told(&made_up), "400 INVALID_ARGUMENT", "{made_up:?}");
+    let foreign = a2a::got(site, &own.key, own.name, &page(&other.page_token));
+    assert_eq!(told(&foreign), told(&made_up), "{foreign:?}");
+    tells_nothing(&foreign, other, "a page of tasks");
+    // Another member of the same realm has tasks and pages of its own.
+    let member = site.made_in(own.name, "member", &[]);
+    let another = a2a::got(site, &member, own.name, &page(&own.page_token));
+    assert_eq!(told(&another), told(&made_up), "{another:?}");
+    let none = a2a::got(site, &member, own.name, "/a2a/v1/tasks");
+    assert_eq!((told(&none).as_str(), &none.json()["tasks"]), ("200", &json!([])), "{none:?}");
+    let usual = a2a::got(site, &own.key, own.name, &page(&own.page_token));
+    assert_eq!(told(&usual), "200", "its own page: {usual:?}");
 }
 
 /// Who mistypes a name of the other's is not told the right one.

@@ -1,18 +1,20 @@
 //! Two realms on one server with the same names everywhere: plans, agents, pipelines, providers,
-//! sessions, threads and keys. What they say is each realm's own, and so are the names of what
-//! cannot have the same: sinks, principals and tools of a provider.
+//! sessions, threads, keys and messages of A2A. What they say is each realm's own, and so are the
+//! names of what cannot have the same: sinks, principals and tools of a provider.
 
+use super::a2a;
 use super::apart::asked;
 use super::doors::{Door, Kind, Thing};
 use super::files::{DEFINITIONS, SETTINGS, put, written};
 use super::message;
 use super::sending::{Key, LIMIT, Sending};
-use super::site::{Facts, Home, Site, text};
+use super::site::{Facts, Home, Site, filled, text};
 use serde_json::{Value, json};
 use std::path::Path;
 use testkit::caller::Era;
 use testkit::harness::{Project, wait_for};
 use testkit::http::Answer;
+use wire::a2a::{HEADER_VERSION, VERSION};
 use wire::mcp::META_CAPABILITIES;
 
 pub(super) const REALMS: [&str; 2] = ["default", "acme"];
@@ -89,6 +91,8 @@ pub(super) struct Realm {
     pub(super) wanted: Value,
     /// Lists, each with the cursor of its second page.
     pub(super) cursors: Vec<(&'static str, String)>,
+    /// The same of its tasks of A2A.
+    pub(super) page_token: String,
 }
 
 impl Realm {
@@ -102,7 +106,10 @@ impl Realm {
         let (canary, bird) = (canary(name), bird(name));
         let key = site.made_in(name, "admin", &[]);
         let home = Home { realm: name, admin: &key, owner: &key, canary: &canary };
-        let facts = site.furnished(&home);
+        let mut facts = site.furnished(&home);
+        facts.extend(a2a::tasks(site, &key, Some(name)));
+        let context = context_of(site, &key, name, &facts);
+        facts.push(("<context>", context));
         let root = site.keys.root.clone();
         let shelf = json!({"providerType": "mcp", "baseUrl": provider, "displayName": canary,
             "prefix": format!("{bird}.")});
@@ -125,7 +132,8 @@ impl Realm {
         assert!(wanted["requestState"].is_string(), "no state of MCP in {wanted}");
         let place = place_in_feed(site, &key);
         let cursors = cursors(site, doors, &key);
-        Self { name, canary, bird, key, facts, place, wanted, cursors }
+        let page_token = page_token(site, &key, name);
+        Self { name, canary, bird, key, facts, place, wanted, cursors, page_token }
     }
 
     /// What is there under this word in angle brackets.
@@ -195,6 +203,25 @@ fn cursors(site: &mut Site, doors: &[Door], key: &Key) -> Vec<(&'static str, Str
         assert!(is_there, "`{list}` has no second page: {found:?}");
     }
     found
+}
+
+/// The context of a task of A2A; the task has a webhook afterwards.
+fn context_of(site: &mut Site, key: &Key, realm: &str, facts: &[(&'static str, String)]) -> String {
+    let path = filled("/a2a/v1/tasks/<task>", facts);
+    let hook = r#"{"id": "kept", "url": "https://hooks.test/"}"#;
+    let headers = vec![(HEADER_VERSION, VERSION.to_owned()), ("x-realm", realm.to_owned())];
+    let (method, hooks) = ("POST", format!("{path}/pushNotificationConfigs"));
+    let made = site.send(&Sending { key: Some(key), headers, method, path: &hooks, body: hook });
+    assert_eq!(made.status, 200, "{made:?}");
+    text(&a2a::got(site, key, realm, &path).json()["contextId"])
+}
+
+/// The place of the second page of a realm's tasks.
+fn page_token(site: &mut Site, key: &Key, realm: &str) -> String {
+    let page = a2a::got(site, key, realm, "/a2a/v1/tasks?pageSize=1").json();
+    let token = text(&page["nextPageToken"]);
+    assert!(!token.is_empty(), "the tasks have no second page: {page}");
+    token
 }
 
 /// The lists of MCP as a realm sees them.

@@ -476,7 +476,7 @@ pub(super) fn filled(text: &str, facts: &[(&'static str, String)]) -> String {
 }
 
 /// The body of a request of A2A in the binding of this door.
-fn a2a_body(door: &Door, filled: String) -> String {
+pub(super) fn a2a_body(door: &Door, filled: String) -> String {
     match door.kind {
         Kind::A2aRpc(method) => a2a::message(method, &filled),
         _ => filled,
