@@ -1,7 +1,7 @@
 //! A hundred thousand texts out of grammars and corpora, read by the pure functions that read them
 //! first: pointers, templates, schemas, files, policies, principals, messages, also of A2A, cards
-//! of agents and journal rows. A second process of this program does the work, so that an abort, a hang or growth is a failure
-//! that names its text.
+//! of agents and journal rows. A second process of this program does the work, so that an abort, a
+//! hang or growth is a failure that names its text.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

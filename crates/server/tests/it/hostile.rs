@@ -220,8 +220,8 @@ fn proto_message(text: &str) -> String {
 fn vault_message(text: &str) -> String {
     format!(
         "{{\"id\":{text},\"message\":{{\"role\":\"user\",\"parts\":[\
-         {{\"type\":\"text\",\"content\":{text}}},{{\"type\":\"data\",\"content\":{{{text}:{text}}},\
-         \"mediaType\":{text}}}]}}}}"
+         {{\"type\":\"text\",\"content\":{text}}},\
+         {{\"type\":\"data\",\"content\":{{{text}:{text}}},\"mediaType\":{text}}}]}}}}"
     )
 }
 
