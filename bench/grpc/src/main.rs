@@ -2,8 +2,8 @@
 //! `bench-grpc serve`, `bench-grpc load ADDRESS PREFIX CLIENTS SECONDS`. `cargo xtask bench a2a`
 //! builds it.
 
-mod load;
 mod messages;
+mod load;
 mod serve;
 
 use std::process::ExitCode;

@@ -38,6 +38,8 @@ pub enum RunSession {
     Thread(String),
     /// Beside the other runs of this context, made if there is none.
     Context(String),
+    /// In a new context with this name, which was made up just now: no one else can know it.
+    NewContext(String),
     /// In the one that keeps this case of a pipeline, made if there is none.
     Case(PipelineName, String),
     /// In this one, which must exist.
@@ -123,12 +125,14 @@ pub struct ProxyCall {
     pub tool: Option<ToolName>,
     /// `{instruction}`, what is asked for, or `{refused}`, why it is not done.
     pub input: Value,
-    /// The context.
-    pub context: String,
+    /// The context, or a new one.
+    pub session: RunSession,
     /// The request's key, if it has one.
     pub once: Option<Once>,
     /// What else is to be remembered of it.
     pub about: RunAbout,
+    /// How long its end is waited for; without it, until it has begun.
+    pub wait_ms: Option<u64>,
 }
 
 /// What a person says in a thread.

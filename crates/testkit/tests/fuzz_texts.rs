@@ -47,7 +47,7 @@ use testkit::fuzz::mangle::mangle;
 use testkit::sim::rng::Rng;
 use wire::a2a::card::AgentCard;
 use wire::a2a::error::A2aError;
-use wire::a2a::proto::{schema, to_json, write};
+use wire::a2a::proto::{Operation, to_json, write};
 use wire::a2a::request::SendMessageRequest;
 use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{v03, v03_request, v03_rest, vault};
@@ -268,9 +268,11 @@ fn understood(bytes: &[u8]) {
         let _ = taken::<AgentCard>(value).map(|card| card.signed_content());
         let _ = (A2aError::of_rpc(value), A2aError::of_rest(400, value));
     }
-    for root in schema::ROOTS {
-        let _ = to_json(root, bytes, DEPTH_MAX);
-        let _ = to_json(root, &write(root, message), DEPTH_MAX);
+    for operation in Operation::ALL {
+        for root in [operation.request(), operation.answer()] {
+            let _ = to_json(root, bytes, DEPTH_MAX);
+            let _ = to_json(root, &write(root, message), DEPTH_MAX);
+        }
     }
 }
 

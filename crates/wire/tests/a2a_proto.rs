@@ -243,7 +243,10 @@ fn all_shapes() -> Vec<&'static Shape> {
         }
     }
     let mut all = Vec::new();
-    schema::ROOTS.iter().for_each(|root| add(root, &mut all));
+    for operation in Operation::ALL {
+        add(operation.request(), &mut all);
+        add(operation.answer(), &mut all);
+    }
     for root in [&schema::PUSH_CONFIG, &schema::BAD_REQUEST, &schema::ERROR_INFO, &schema::STATUS] {
         add(root, &mut all);
     }

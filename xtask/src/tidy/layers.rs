@@ -49,6 +49,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sinks", "telemetry", "project", "server", "testkit",
         ],
     ),
+    // No member of the workspace: it must not change how the product is built.
+    ("bench-grpc", &[]),
     ("xtask", &[]),
 ];
 

@@ -1,16 +1,19 @@
 //! Runs as tasks of clients that read their own messages back: a message is recorded in the commit
 //! of what it does, and a task is read from its run's events and from nothing else.
 
-use crate::api::reading::follow::{RunStream, RunUpdate};
+use crate::api::reading::own_events::OwnEvents;
 use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
 use crate::refusal::{Refusal, Result};
 use crate::request::{Message, Once, RunReport};
+use crate::shared::Shared;
+use crate::waiting::feed::Watch;
 use crate::waiting::idempotency::Turn;
 use futures::FutureExt;
 use kernel::ask::Reply;
-use kernel::event::{self, Event, Fact};
+use kernel::contracts::{SessionRef, SessionRun};
+use kernel::event::{Event, Fact};
 use kernel::journal::projection::OnceRow;
 use kernel::journal::task::{Task, TaskUpdate};
 use kernel::tool::call::Caller;
@@ -19,21 +22,32 @@ use kernel::values::datum::BlobRef;
 use kernel::values::ids::{AskId, RunId, SessionKey};
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::Arc;
 
 /// A run, and the same as a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskReport {
     /// The run.
-    pub run: RunReport,
+    pub run: SessionRun,
     /// What its events tell.
     pub task: Task,
 }
 
 /// Follows a task from a place in its run's journal on. Futures of `look` and `woken` can be
-/// dropped: nothing is lost.
+/// dropped: nothing is lost. The run's events are all that is read while there are some: a stream
+/// of many is woken by each of them.
 pub struct TaskStream {
-    run: RunReport,
-    events: RunStream,
+    shared: Arc<Shared>,
+    caller: Caller,
+    run: SessionRun,
+    /// Tells its events from those of the runs beside it.
+    own: OwnEvents,
+    /// The last event that was read, and those behind it that were not looked at.
+    after: u64,
+    page: VecDeque<(u64, String)>,
+    watch: Watch,
+    /// Whether something may be committed that was not read.
+    stale: bool,
     task: Task,
     /// The last event that the task is made from.
     seq: u64,
@@ -43,8 +57,26 @@ pub struct TaskStream {
 }
 
 impl TaskStream {
+    /// Begins behind this event of the journal, before the run's first one.
+    fn new(shared: &Arc<Shared>, caller: &Caller, run: SessionRun, after: u64) -> Self {
+        Self {
+            shared: shared.clone(),
+            caller: caller.clone(),
+            own: OwnEvents::new(run.row.id, 0),
+            after,
+            page: VecDeque::new(),
+            watch: shared.watchers.watch(&run.key),
+            stale: true,
+            task: Task::default(),
+            seq: 0,
+            held: VecDeque::new(),
+            updates: VecDeque::new(),
+            run,
+        }
+    }
+
     /// The run as the stream began.
-    pub fn run(&self) -> &RunReport {
+    pub fn run(&self) -> &SessionRun {
         &self.run
     }
 
@@ -72,14 +104,8 @@ impl TaskStream {
             }
             let event = match self.held.pop_front() {
                 Some(event) => event,
-                None => match self.events.look().await? {
-                    Some(RunUpdate::Event { body, .. }) => read(&body)?,
-                    Some(
-                        RunUpdate::Snapshot(_)
-                        | RunUpdate::Delta(_)
-                        | RunUpdate::Rest(_)
-                        | RunUpdate::End(_),
-                    ) => continue,
+                None => match self.event().await? {
+                    Some(event) => event,
                     None => return Ok(None),
                 },
             };
@@ -95,26 +121,46 @@ impl TaskStream {
 
     /// Waits until there may be more.
     pub async fn woken(&mut self) {
-        self.events.woken().await;
+        // Before the wait: a follower that gives it up, after a while, looks again all the same.
+        self.stale = true;
+        self.watch.changed().await;
+    }
+
+    /// The run's next event that is recorded.
+    async fn event(&mut self) -> Result<Option<Event>> {
+        loop {
+            while let Some((seq, body)) = self.page.pop_front() {
+                self.after = seq;
+                if let Some(event) = self.own.read(&body) {
+                    return Ok(Some(event));
+                }
+            }
+            if !self.stale {
+                return Ok(None);
+            }
+            let limit = self.shared.limits.page_items_max;
+            let page = self.shared.store.events(&self.run.key, self.after, limit).await?;
+            // A page that is not full is the journal's end: a commit behind it wakes.
+            self.stale = page.len() >= limit;
+            self.page.extend(page);
+            let may_read = self.shared.gate.reads(&self.caller, run_of(&self.run));
+            if !may_read {
+                return Err(Refusal::no_run(self.run.row.id));
+            }
+            if self.page.is_empty() {
+                // It may be removed, and then nothing comes any more.
+                self.shared.runs().stored(&self.caller, self.run.row.id).await?;
+                return Ok(None);
+            }
+        }
     }
 
     /// Goes to the place where the stream begins: behind the last message with this id, where one
-    /// is named and recorded, else behind all that was recorded when the run was read.
+    /// is named and recorded, else behind all that is recorded.
     async fn seek(&mut self, message: Option<&str>) -> Result<()> {
-        let last = self.run.session.seq;
         // What was read behind the message.
         let mut behind: Option<VecDeque<Event>> = None;
-        while let Some(update) = self.events.look().await? {
-            let (seq, body) = match update {
-                RunUpdate::Event { seq, body } => (seq, body),
-                RunUpdate::Snapshot(_) | RunUpdate::Delta(_) => continue,
-                RunUpdate::Rest(_) | RunUpdate::End(_) => break,
-            };
-            let event = read(&body)?;
-            if seq > last {
-                behind.get_or_insert_default().push_back(event);
-                break;
-            }
+        while let Some(event) = self.event().await? {
             let is_meant = match &event.fact {
                 Fact::MessageReceived(received) => message == Some(&*received.id),
                 _ => false,
@@ -135,14 +181,8 @@ impl TaskStream {
 
     /// Goes to the place behind this event.
     async fn seek_after(&mut self, place: u64) -> Result<()> {
-        while let Some(update) = self.events.look().await? {
-            let (seq, body) = match update {
-                RunUpdate::Event { seq, body } => (seq, body),
-                RunUpdate::Snapshot(_) | RunUpdate::Delta(_) => continue,
-                RunUpdate::Rest(_) | RunUpdate::End(_) => break,
-            };
-            let event = read(&body)?;
-            if seq > place {
+        while let Some(event) = self.event().await? {
+            if event.seq > place {
                 self.held.push_back(event);
                 break;
             }
@@ -153,6 +193,11 @@ impl TaskStream {
 }
 
 impl Runs<'_> {
+    /// A run of a caller that may read it, without its session and its asks.
+    pub async fn get(self, caller: &Caller, run: RunId) -> Result<SessionRun> {
+        self.stored(caller, run).await
+    }
+
     /// A run and its task, as they are now.
     pub async fn task(self, caller: &Caller, run: RunId) -> Result<TaskReport> {
         let TaskStream { run, task, .. } = self.follow_task(caller, run, None).await?;
@@ -186,12 +231,20 @@ impl Runs<'_> {
 
     /// Follows a task from its first event on.
     pub async fn replay_task(self, caller: &Caller, run: RunId) -> Result<TaskStream> {
-        let mut events = self.follow(caller, run, None).await?.recorded_only();
-        let Some(RunUpdate::Snapshot(report)) = events.look().await? else {
-            return Err(Refusal::no_run(run));
+        let found = self.stored(caller, run).await?;
+        let shared = self.shared;
+        // The first run of a session begins where its journal does.
+        let start = match found.row.no {
+            1 => None,
+            _ => {
+                let place = SessionRef::Id(found.session);
+                let session = shared.store.session(&found.key.realm, &place).await?;
+                let session = session.ok_or_else(|| Refusal::no_run(run))?;
+                shared.newest_start(&found.key, session.seq, Some(run)).await?
+            }
         };
-        let (task, held, updates) = (Task::default(), VecDeque::new(), VecDeque::new());
-        Ok(TaskStream { run: *report, events, task, seq: 0, held, updates })
+        let after = start.map_or(0, |(seq, _)| seq - 1);
+        Ok(TaskStream::new(shared, caller, found, after))
     }
 
     /// Refuses who may not add a message to a run.
@@ -289,11 +342,4 @@ impl Sessions<'_> {
         self.shared.storage.check(caller)?;
         Ok(self.shared.blobs.put(&caller.realm, bytes).await?)
     }
-}
-
-/// One event of a journal.
-fn read(body: &str) -> Result<Event> {
-    let events = event::read(&format!("[{body}]"));
-    let event = events.map_err(|why| Refusal::unreadable(why.to_string()))?.into_iter().next();
-    event.ok_or_else(|| Refusal::unreadable("an event of the journal is empty"))
 }

@@ -4,7 +4,7 @@
 
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::request::{ProxyCall, RunReport, RunRequest, RunSession, RunTarget};
+use crate::request::{ProxyCall, RunReport, RunRequest, RunTarget};
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
 use kernel::tool::call::Caller;
@@ -15,18 +15,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Tools<'_> {
-    /// Begins such a run, and gives it once that is durable.
+    /// Begins such a run, and gives it once that is durable, or once it ended where that is wanted.
     pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<RunReport> {
         self.shared.gate.permit_act(caller, Act::Call)?;
-        let ProxyCall { tool, input, context, once, about } = call;
+        let ProxyCall { tool, input, session, once, about, wait_ms } = call;
         let request = RunRequest {
             target: RunTarget::Pinned(self.proxy_plan(tool.as_ref())?),
             input,
-            session: RunSession::Context(context),
+            session,
             once,
             about,
         };
-        self.shared.runs().begin(caller, request).await
+        match wait_ms {
+            Some(wait_ms) => self.shared.runs().start(caller, request, wait_ms).await,
+            None => self.shared.runs().begin(caller, request).await,
+        }
     }
 
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {

@@ -114,7 +114,7 @@ impl Runs<'_> {
         let named = |key: &str, space| SessionRef::Key { key: key.into(), space: Some(space) };
         let place = match &request.session {
             // A case is its pipeline's: who may submit one adds a run to it.
-            RunSession::New | RunSession::Case(..) => return Ok(()),
+            RunSession::New | RunSession::NewContext(_) | RunSession::Case(..) => return Ok(()),
             RunSession::Thread(name) => named(name, Space::thread()),
             RunSession::Context(name) => named(name, Space::context()),
             RunSession::Named(name) => match name.parse() {
@@ -190,6 +190,9 @@ impl Runs<'_> {
             RunSession::Context(name) => {
                 let name = self.shared.client_key(name)?;
                 Ok((caller.key(Space::context(), name), Presence::MayExist, id))
+            }
+            RunSession::NewContext(name) => {
+                Ok((caller.key(Space::context(), name), Presence::Fresh, id))
             }
             RunSession::Case(pipeline, name) => {
                 let name = self.shared.client_key(name)?;

@@ -3,10 +3,9 @@
 
 use super::error::{Result, invalid, refused};
 use super::operations::{Client, history};
-use super::view::Viewer;
 use crate::request::cursors::Purpose;
-use engine::{ContextRuns, RunReport};
-use kernel::contracts::{Page, RunPage, SessionRef, SessionRun};
+use engine::ContextRuns;
+use kernel::contracts::{Page, RunPage, SessionRun};
 use kernel::journal::task;
 use kernel::session::RunStatus;
 use kernel::values::ids::Millis;
@@ -114,12 +113,12 @@ impl Client {
     async fn listed(&self, wanted: &Wanted, run: SessionRun) -> Result<Option<Value>> {
         let needs_events = wanted.history != Some(0) || wanted.artifacts;
         let shown = match task::TaskState::of_row(&run.row).filter(|_| !needs_events) {
-            Some(state) => self.of_row(&run).await?.bare(&state, run.row.changed_at),
+            Some(state) => self.viewer(&run, &[]).bare(&state, run.row.changed_at),
             None => {
                 let found = self.doors.engine.runs().task(&self.caller, run.row.id).await;
                 let found = found.map_err(|refusal| refused(refusal, "pageToken"))?;
-                let viewer = Viewer::new(&self.doors, &self.caller, &found.run, &[]);
-                let mut shown = viewer.task(&found.task, wanted.history).await;
+                let mut shown =
+                    self.viewer(&found.run, &[]).task(&found.task, wanted.history).await;
                 if !wanted.artifacts {
                     shown.artifacts.clear();
                 }
@@ -135,15 +134,6 @@ impl Client {
             value["artifacts"] = json!([]);
         }
         Ok(Some(value))
-    }
-
-    async fn of_row(&self, run: &SessionRun) -> Result<Viewer> {
-        let session = SessionRef::Id(run.session);
-        let found = self.doors.engine.sessions().get(&self.caller, &session).await;
-        let session = found.map_err(|refusal| refused(refusal, "pageToken"))?;
-        let (run, asks) = (run.row.clone(), Vec::new());
-        let report = RunReport { run, session, asks, replayed: false, elsewhere: false };
-        Ok(Viewer::new(&self.doors, &self.caller, &report, &[]))
     }
 
     /// How many tasks are in the state that is asked for: the store knows only about which they

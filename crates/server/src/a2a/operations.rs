@@ -10,11 +10,12 @@ use super::skills::{self, Kind};
 use super::view::Viewer;
 use crate::request::doors::Shared;
 use engine::refusal::RefusalKind;
-use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, TaskReport, TaskStream};
+use engine::{RunAbout, RunRequest, RunSession, RunTarget, TaskReport, TaskStream};
+use kernel::contracts::SessionRun;
 use kernel::event::Occasion;
 use kernel::journal::task;
 use kernel::tool::call::Caller;
-use kernel::values::ids::{RunId, Space};
+use kernel::values::ids::{Millis, RunId, Space};
 use kernel::values::trace::TraceParent;
 use std::sync::Arc;
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -62,6 +63,19 @@ pub(super) struct Client {
     pub(super) dialect: Dialect,
 }
 
+/// How long a client waits for a task: as long as it takes, or until then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    ends_at: Option<Millis>,
+}
+
+impl Wait {
+    /// How long one wait from now on takes; zero where it is over.
+    fn left_ms(self, now: Millis) -> u64 {
+        self.ends_at.map_or(WAIT_MS, |end| end.0.saturating_sub(now.0).max(0).unsigned_abs())
+    }
+}
+
 /// A message that was taken: its task, followed from behind the message on.
 pub(super) struct Sent {
     pub(super) stream: TaskStream,
@@ -79,57 +93,65 @@ pub(super) fn history(length: Option<i32>) -> Result<Option<usize>> {
 
 impl Client {
     /// A run of this id that is a task of the caller's own.
-    pub(super) async fn own(&self, id: &str) -> Result<RunReport> {
+    pub(super) async fn own(&self, id: &str) -> Result<SessionRun> {
         let run: RunId = id.parse().map_err(|_| no_task(id))?;
-        let found = self.doors.engine.runs().report(&self.caller, run).await;
-        let report = found.map_err(|refusal| refused_task(refusal, id))?;
-        let key = &report.session.key;
-        let is_own = key.space == Space::context() && key.owner == self.caller.owner();
-        if is_own { Ok(report) } else { Err(no_task(id)) }
+        let found = self.doors.engine.runs().get(&self.caller, run).await;
+        let found = found.map_err(|refusal| refused_task(refusal, id))?;
+        if self.is_own(&found) { Ok(found) } else { Err(no_task(id)) }
     }
 
-    pub(super) fn viewer(&self, report: &RunReport, accepted: &[String]) -> Viewer {
-        Viewer::new(&self.doors, &self.caller, report, accepted)
+    fn is_own(&self, run: &SessionRun) -> bool {
+        run.key.space == Space::context() && run.key.owner == self.caller.owner()
+    }
+
+    /// The same with what its events say.
+    pub(super) async fn own_task(&self, id: &str) -> Result<TaskReport> {
+        let run: RunId = id.parse().map_err(|_| no_task(id))?;
+        let found = self.doors.engine.runs().task(&self.caller, run).await;
+        let found = found.map_err(|refusal| refused_task(refusal, id))?;
+        if self.is_own(&found.run) { Ok(found) } else { Err(no_task(id)) }
+    }
+
+    pub(super) fn viewer(&self, run: &SessionRun, accepted: &[String]) -> Viewer {
+        Viewer::new(&self.doors, &self.caller, run, accepted)
     }
 
     /// `GetTask`.
     pub(super) async fn get(&self, id: &str, length: Option<i32>) -> Result<Task> {
         let history = history(length)?;
-        let report = self.own(id).await?;
-        let found = self.doors.engine.runs().task(&self.caller, report.run.id).await;
-        let TaskReport { run, task } = found.map_err(|refusal| refused_task(refusal, id))?;
+        let TaskReport { run, task } = self.own_task(id).await?;
         Ok(self.viewer(&run, &[]).task(&task, history).await)
     }
 
     /// `CancelTask`: answers when the run has ended.
     pub(super) async fn cancel(&self, id: &str) -> Result<Task> {
-        let report = self.own(id).await?;
+        let found = self.own(id).await?;
+        let run = found.row.id;
         let not_cancelable =
             || A2aError::new(ErrorKind::TaskNotCancelable, format!("task `{id}` is over"));
-        if report.run.status.is_over() {
+        if found.row.status.is_over() {
             return Err(not_cancelable());
         }
-        let runs = self.doors.engine.runs();
-        match runs.cancel(&self.caller, report.run.id).await {
+        match self.doors.engine.runs().cancel(&self.caller, run).await {
             Ok(_) => {}
             Err(refusal) if refusal.kind() == RefusalKind::Conflict => return Err(not_cancelable()),
             Err(refusal) => return Err(refused_task(refusal, id)),
         }
-        let mut stream = self.followed(report.run.id, None).await?;
+        let mut stream = self.followed(run, None).await?;
         while !stream.task().state.is_over() {
             self.next(&mut stream, WAIT_MS).await?;
         }
-        Ok(self.viewer(&report, &[]).task(stream.task(), None).await)
+        Ok(self.viewer(&found, &[]).task(stream.task(), None).await)
     }
 
     /// `SubscribeToTask`: a task that is not over, followed from now on.
     pub(super) async fn subscribe(&self, id: &str) -> Result<(TaskStream, Viewer)> {
-        let report = self.own(id).await?;
-        if report.run.status.is_over() {
+        let found = self.own(id).await?;
+        if found.row.status.is_over() {
             return Err(unsupported(format!("task `{id}` is over; get it instead")));
         }
-        let stream = self.followed(report.run.id, None).await?;
-        let viewer = self.viewer(&report, &[]);
+        let stream = self.followed(found.row.id, None).await?;
+        let viewer = self.viewer(&found, &[]);
         Ok((stream, viewer))
     }
 
@@ -150,10 +172,14 @@ impl Client {
 
     /// `SendMessage`: the task once it ended or asks, or as it begins where the client wants that.
     pub(super) async fn send(&self, request: SendMessageRequest) -> Result<StreamResponse> {
-        let Sent { mut stream, viewer, configuration, wants_message } = self.taken(request).await?;
+        let wait = self.wait();
+        let is_waited_for =
+            request.configuration.as_ref().is_none_or(|how| !how.return_immediately);
+        let taken = self.taken(request, is_waited_for.then_some(wait)).await?;
+        let Sent { mut stream, viewer, configuration, wants_message } = taken;
         let history = history(configuration.history_length)?;
-        if !configuration.return_immediately || wants_message {
-            self.settle(&mut stream, &viewer).await?;
+        if is_waited_for || wants_message {
+            self.settle(&mut stream, &viewer, wait).await?;
         }
         if wants_message && let Some(message) = viewer.as_message(stream.task()).await {
             return Ok(StreamResponse::Message(Box::new(message)));
@@ -162,26 +188,37 @@ impl Client {
     }
 
     /// Follows a task until it is over or waits for someone, at most as long as the limit says.
-    pub(super) async fn settle(&self, stream: &mut TaskStream, viewer: &Viewer) -> Result<()> {
-        let clock = self.doors.engine.clock().clone();
-        let most_ms = self.doors.limits().a2a_wait_ms_max;
-        let ends_at = (most_ms > 0).then(|| clock.now().plus_ms(most_ms));
+    pub(super) async fn settle(
+        &self,
+        stream: &mut TaskStream,
+        viewer: &Viewer,
+        wait: Wait,
+    ) -> Result<()> {
         loop {
             let state = &stream.task().state;
             if state.is_over() || viewer.state(state).is_interrupted() {
                 return Ok(());
             }
-            let left = ends_at
-                .map_or(WAIT_MS, |end| end.0.saturating_sub(clock.now().0).max(0).unsigned_abs());
-            if ends_at.is_some() && left == 0 {
-                return Ok(());
-            }
-            self.next(stream, left).await?;
+            match wait.left_ms(self.doors.engine.clock().now()) {
+                0 => return Ok(()),
+                left => self.next(stream, left).await?,
+            };
         }
     }
 
-    /// Takes a message: it starts a task, or answers one.
-    pub(super) async fn taken(&self, request: SendMessageRequest) -> Result<Sent> {
+    /// A wait that begins now.
+    pub(super) fn wait(&self) -> Wait {
+        let most_ms = self.doors.limits().a2a_wait_ms_max;
+        Wait { ends_at: (most_ms > 0).then(|| self.doors.engine.clock().now().plus_ms(most_ms)) }
+    }
+
+    /// Takes a message: it starts a task, or answers one. A new task may be waited for before it is
+    /// read for the first time, where no one follows it meanwhile.
+    pub(super) async fn taken(
+        &self,
+        request: SendMessageRequest,
+        wait: Option<Wait>,
+    ) -> Result<Sent> {
         let configuration = request.configuration.unwrap_or_default();
         let webhook = self.webhook_wanted(&configuration)?;
         history(configuration.history_length)?;
@@ -190,12 +227,15 @@ impl Client {
         let repeat = repeats::find(&self.doors, &self.caller, &message).await?;
         if webhook.is_some() && repeat.run.is_none() && !message.task_id.is_empty() {
             // To answer needs less than to send a message.
-            self.permit_webhook(self.own(&message.task_id).await?.run.id).await?;
+            self.permit_webhook(self.own(&message.task_id).await?.row.id).await?;
         }
         let (run, behind) = match repeat.run {
-            Some(run) => (self.own(&run.to_string()).await?.run.id, None),
+            Some(run) => (self.own(&run.to_string()).await?.row.id, None),
             None if message.task_id.is_empty() => {
-                (self.start(&message, repeat.once).await?, Some(message.message_id.as_str()))
+                // A webhook is made before its task is waited for.
+                let wait = wait.filter(|_| webhook.is_none());
+                let run = self.start(&message, repeat.once, wait).await?;
+                (run, Some(message.message_id.as_str()))
             }
             None => (self.reply(&message, repeat.once).await?, Some(message.message_id.as_str())),
         };
@@ -217,19 +257,21 @@ impl Client {
         &self,
         message: &Message,
         once: Option<engine::Once>,
+        wait: Option<Wait>,
     ) -> Result<RunId> {
         let (doors, caller) = (&self.doors, &self.caller);
+        let wait_ms = wait.map(|wait| wait.left_ms(doors.engine.clock().now()));
         let skill = skills::chosen(doors, caller, message)?;
         let hops = incoming::hops(doors, message)?;
         let recorded = incoming::recorded(doors, caller, message.clone()).await?;
-        let context = match message.context_id.is_empty() {
-            true => format!("ctx_{:032x}", doors.engine.entropy().bits()),
-            false => message.context_id.clone(),
+        let session = match message.context_id.is_empty() {
+            true => RunSession::NewContext(format!("ctx_{:032x}", doors.engine.entropy().bits())),
+            false => RunSession::Context(message.context_id.clone()),
         };
         if let Kind::Proxy = skill.kind {
             let (instruction, trace) = (proxy::instruction(message), self.trace);
             let message = recorded;
-            let execution = Execution { instruction, message, context, once, trace };
+            let execution = Execution { instruction, message, session, once, trace, wait_ms };
             return proxy::begun(doors, caller, execution).await;
         }
         // Files are named in it now.
@@ -238,7 +280,7 @@ impl Client {
         let request = RunRequest {
             target: RunTarget::Plan(skill.plan.clone()),
             input: input.value,
-            session: RunSession::Context(context),
+            session,
             once,
             about: RunAbout {
                 trace: self.trace,
@@ -247,7 +289,11 @@ impl Client {
                 message: Some(recorded),
             },
         };
-        let begun = doors.engine.runs().begin(caller, request).await;
+        let runs = doors.engine.runs();
+        let begun = match wait_ms {
+            Some(wait_ms) => runs.start(caller, request, wait_ms).await,
+            None => runs.begin(caller, request).await,
+        };
         let report = begun.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),
@@ -262,15 +308,12 @@ impl Client {
         once: Option<engine::Once>,
     ) -> Result<RunId> {
         let (id, engine) = (message.task_id.as_str(), &self.doors.engine);
-        let report = self.own(id).await?;
-        let run = report.run.id;
-        let viewer = self.viewer(&report, &[]);
+        let TaskReport { run: found, task } = self.own_task(id).await?;
+        let (run, viewer) = (found.row.id, self.viewer(&found, &[]));
         if !message.context_id.is_empty() && message.context_id != viewer.context() {
             let why = "`contextId` is not that of the task";
             return Err(invalid("message.contextId", why));
         }
-        let found = engine.runs().task(&self.caller, run).await;
-        let task = found.map_err(|refusal| refused_task(refusal, id))?.task;
         let interrupted = viewer.state(&task.state).is_interrupted();
         let task::TaskState::Asking(asking) = task.state.clone() else {
             return Err(waits_for_nothing(id));

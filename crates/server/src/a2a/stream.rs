@@ -152,11 +152,12 @@ impl Client {
         written: W,
     ) -> Result<Followed<W>> {
         let room = self.room()?;
-        let Sent { mut stream, viewer, configuration, wants_message } = self.taken(request).await?;
+        let Sent { mut stream, viewer, configuration, wants_message } =
+            self.taken(request, None).await?;
         let history = super::operations::history(configuration.history_length)?;
         let mut alone = None;
         if wants_message {
-            self.settle(&mut stream, &viewer).await?;
+            self.settle(&mut stream, &viewer, self.wait()).await?;
             alone = viewer.as_message(stream.task()).await;
         }
         let (first, extent) = match alone {

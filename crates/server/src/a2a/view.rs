@@ -3,9 +3,8 @@
 use super::{asks, proxy};
 use crate::request::doors::Shared;
 use crate::views::content::whole;
-use engine::RunReport;
 use kernel::ask::{Ask, AskStatus};
-use kernel::contracts::SessionAsk;
+use kernel::contracts::{SessionAsk, SessionRun};
 use kernel::event::Received;
 use kernel::journal::projection::AskRow;
 use kernel::journal::proxied::words;
@@ -44,7 +43,7 @@ impl Viewer {
     pub(super) fn new(
         doors: &Shared,
         caller: &Arc<Caller>,
-        report: &RunReport,
+        run: &SessionRun,
         accepted: &[String],
     ) -> Self {
         let takes = |begins: &[&str]| {
@@ -55,9 +54,9 @@ impl Viewer {
         Self {
             doors: doors.clone(),
             caller: caller.clone(),
-            session: report.session.id,
-            key: report.session.key.clone(),
-            run: report.run.id,
+            session: run.session,
+            key: run.key.clone(),
+            run: run.row.id,
             texts_only: !takes_values && takes(&["text/"]),
         }
     }

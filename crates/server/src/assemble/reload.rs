@@ -161,8 +161,8 @@ impl Reload {
         &self.taken
     }
 
-    /// Serves this from now on: what is every realm's all of it, or nothing of it. A realm whose own
-    /// files are wrong, or could not be read, keeps all that is served there.
+    /// Serves this from now on: what is every realm's all of it, or nothing of it. A realm whose
+    /// own files are wrong, or could not be read, keeps all that is served there.
     pub(crate) fn take(&mut self, mut parts: Parts, unread: OwnMistakes) -> Outcome {
         // What could be read is checked beside what stays.
         self.keep_own(&mut parts, unread.keys());
@@ -218,7 +218,7 @@ impl Reload {
         }
     }
 
-    /// Reads and checks all of it, and tells what is wrong with one realm's own files from all else.
+    /// Reads and checks all of it: what is wrong with one realm's own files, and with all else.
     fn found(&self, parts: &Parts, realms: &Realms, unread: OwnMistakes) -> Found {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();

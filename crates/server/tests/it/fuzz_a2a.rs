@@ -18,13 +18,13 @@ use testkit::fuzz::corpus::{Seed, seeds};
 use testkit::fuzz::hunt::Hunt;
 use testkit::fuzz::mangle::scratch;
 use testkit::fuzz::post::{PATH, Post};
-use testkit::http::grpc::{framed, shapes, status};
+use testkit::http::grpc::{framed, status};
 use testkit::sim::rng::Rng;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use wire::a2a::GRPC_SERVICE;
 use wire::a2a::proto::status::{HEADER_STATUS, Status};
-use wire::a2a::proto::write;
+use wire::a2a::proto::{Operation, write};
 
 /// How many messages the test command sends.
 const CASES: u64 = 1_500;
@@ -227,7 +227,9 @@ fn mangled_call(rng: &mut Rng, seeds: &[Seed]) -> Post {
         let bytes = seed.map(|seed| seed.bytes.as_slice()).unwrap_or_default();
         let message: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let method = message["method"].as_str().unwrap_or_default().to_owned();
-        let params = write(shapes(&method).request, &message["params"]);
+        // A message of 0.3 names its method otherwise.
+        let operation = Operation::named(&method).unwrap_or(Operation::SendMessage);
+        let params = write(operation.request(), &message["params"]);
         (method, params)
     };
     let ((method, mut params), (_, other)) = (written(rng.pick(seeds)), written(rng.pick(seeds)));

@@ -136,12 +136,13 @@ async fn the_agent_card_names_issuers_whose_tokens_are_taken_there() {
     let requirements = card["securityRequirements"].as_array().unwrap();
     assert!(requirements.contains(&wanted), "{card}");
     // Without an audience, tokens are for `/mcp` alone.
-    let for_mcp = asking(&format!(
+    let settings = format!(
         "public_url = \"https://wp.example.com\"\n[auth.issuers.corp]\nurl = \"{}\"\n\
          realms = [\"default\"]\n",
         issuer.url
-    ));
-    let card = for_mcp.await.get("/.well-known/agent-card.json").await.body;
+    );
+    let for_mcp = asking(&settings).await;
+    let card = for_mcp.get("/.well-known/agent-card.json").await.body;
     assert!(card["securitySchemes"]["oauth2"].is_object(), "{card}");
     assert!(card["securitySchemes"].get("openId-corp").is_none(), "{card}");
 }

@@ -198,25 +198,23 @@ pub(crate) async fn run(
             return Err(unopened(&error));
         }
     };
-    for warning in &assembled.warnings {
-        tracing::warn!("{warning}");
-    }
+    assembled.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     address::leave(data.path(), &settings.local_url(address), assembled.token());
+    // A user who closed standard output still wants the server.
     if output.text(&listening(settings.scheme(), address, output.is_json())).is_err() {
-        // A user who closed standard output still wants the server.
         tracing::warn!("no one reads standard output");
     }
     tracing::info!(%address, data = %data.path().display(), "serving");
     for OwnPort { pipeline, address, route } in &ports {
         tracing::info!(%pipeline, %address, route, "a pipeline has a port of its own");
     }
-    let _aside =
-        (watch.map(|watch| watch.begin(&assembled)), notices::begin(&assembled.engine, notify));
+    let begun = watch.map(|watch| watch.begin(&assembled));
+    let _aside = (begun, notices::begin(&assembled.engine, notify));
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);
-        let program = context.program.as_str();
-        let tries = demo.then(|| things_to_try(program, &settings.local_url(address)));
+        let (program, url) = (context.program.as_str(), settings.local_url(address));
+        let tries = demo.then(|| things_to_try(program, &url));
         let told = resumed(program, assembled.undone).into_iter().chain(tries);
         told.for_each(|told| output.talk(&told));
     }

@@ -78,8 +78,9 @@ mod tests {
 
     fn file(folder: &Path, name: &str, mode: u32) {
         let path = folder.join(name);
-        fs::write(&path, "").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let made = fs::write(&path, "")
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)));
+        assert!(made.is_ok(), "{made:?}");
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl Client {
         Err(Failure::new(Exit::Upstream, "not_waypost", what).hint("see `--server`"))
     }
 
-    /// How the server is, as far as it tells us; the admin key goes with it where there is no other.
+    /// How the server is, as far as it says; the admin key goes with it where there is no other.
     pub(crate) async fn health(&self, admin_key: Option<String>) -> Result<Health> {
         let mut url = self.at_root("readyz");
         url.set_query(Some("verbose"));

@@ -169,11 +169,6 @@ impl RunStream {
         }
     }
 
-    /// The same without pieces of turns: only what is recorded.
-    pub(in crate::api) fn recorded_only(self) -> Self {
-        Self { pieces: None, ..self }
-    }
-
     /// The next update, waited for; none after the end.
     pub async fn next(&mut self) -> Result<Option<RunUpdate>> {
         loop {
@@ -432,7 +427,7 @@ impl Asks<'_> {
 impl Shared {
     /// The newest start of a run up to a sequence, of this run if one is named; none where it is
     /// not kept any more. Read backwards: who follows a run wants a late one.
-    async fn newest_start(
+    pub(in crate::api) async fn newest_start(
         &self,
         key: &SessionKey,
         up_to: u64,

@@ -2,7 +2,7 @@
 //! and conversations.
 
 mod reads;
-mod own_events;
+pub(in crate::api) mod own_events;
 mod pieces;
 pub(crate) mod follow;
 pub(crate) mod transcript;

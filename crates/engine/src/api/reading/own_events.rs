@@ -29,12 +29,16 @@ impl OwnEvents {
 
     /// Takes in the next event of the journal; whether it is the run's, and new to the follower.
     pub(in crate::api) fn take(&mut self, body: &str) -> bool {
+        self.read(body).is_some_and(|event| event.seq > self.had)
+    }
+
+    /// Takes in the next event of the journal, and gives it if it is the run's.
+    pub(in crate::api) fn read(&mut self, body: &str) -> Option<Event> {
         let read = event::read(&format!("[{body}]")).unwrap_or_default();
-        let own = read.first().filter(|event| self.is_own(&event.fact));
-        let Some(Event { seq, fact, .. }) = own else { return false };
-        self.learn(fact);
-        self.last = *seq;
-        *seq > self.had
+        let own = read.into_iter().next().filter(|event| self.is_own(&event.fact))?;
+        self.learn(&own.fact);
+        self.last = own.seq;
+        Some(own)
     }
 
     fn is_own(&self, fact: &Fact) -> bool {

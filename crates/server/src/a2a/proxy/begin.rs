@@ -4,7 +4,7 @@ use super::super::error::{Result, refused};
 use super::instruction::{nothing, read};
 use super::route::{Nowhere, Routed, routed};
 use crate::request::doors::Doors;
-use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout};
+use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout, RunSession};
 use kernel::event::Occasion;
 use kernel::journal::proxied::{OPEN, REFUSED};
 use kernel::tool::call::Caller;
@@ -18,9 +18,12 @@ pub(in crate::a2a) struct Execution {
     pub(in crate::a2a) instruction: Option<Value>,
     /// The message, as it is recorded.
     pub(in crate::a2a) message: Message,
-    pub(in crate::a2a) context: String,
+    /// The context, or a new one.
+    pub(in crate::a2a) session: RunSession,
     pub(in crate::a2a) once: Option<Once>,
     pub(in crate::a2a) trace: Option<TraceParent>,
+    /// How long its end is waited for; without it, until it has begun.
+    pub(in crate::a2a) wait_ms: Option<u64>,
 }
 
 /// Begins the task.
@@ -29,7 +32,7 @@ pub(in crate::a2a) async fn begun(
     caller: &Caller,
     execution: Execution,
 ) -> Result<RunId> {
-    let Execution { instruction, message, context, once, trace } = execution;
+    let Execution { instruction, message, session, once, trace, wait_ms } = execution;
     let instruction = instruction.unwrap_or_else(nothing);
     let (tool, input) = match meant(doors, caller, &instruction).await {
         Ok(Routed { tool, is_open: false }) => (Some(tool), json!({"instruction": instruction})),
@@ -45,7 +48,7 @@ pub(in crate::a2a) async fn begun(
         message: Some(message),
         ..RunAbout::default()
     };
-    let call = ProxyCall { tool, input, context, once, about };
+    let call = ProxyCall { tool, input, session, once, about, wait_ms };
     let begun = doors.engine.tools().begin_proxied(caller, call).await;
     let report = begun.map_err(|refusal| match refusal.code {
         RefusalCode::BadSessionId => refused(refusal, "message.contextId"),

@@ -5,11 +5,10 @@ use super::target::Target;
 use crate::a2a::error::{Result, invalid, no_task, refused_task, required};
 use crate::a2a::operations::Client;
 use crate::request::push::PushParts;
-use engine::RunReport;
-use kernel::contracts::StoreError;
 use kernel::contracts::webhooks::{
     LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding,
 };
+use kernel::contracts::{SessionRef, SessionRun, StoreError};
 use kernel::values::ids::RunId;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::{
@@ -88,24 +87,32 @@ impl Client {
     ) -> Result<TaskPushNotificationConfig> {
         self.push_parts()?;
         let task = required("taskId", &config.task_id)?;
-        let report = self.own(task).await?;
-        self.permit_webhook(report.run.id).await?;
+        let found = self.own(task).await?;
+        self.permit_webhook(found.row.id).await?;
         let wanted = self.wanted(config, "")?;
-        self.make_webhook(&report, wanted, report.session.seq).await
+        let place = self.last_event(&found).await?;
+        self.make_webhook(&found, wanted, place).await
+    }
+
+    /// The last event of the journal that a task is in.
+    async fn last_event(&self, found: &SessionRun) -> Result<u64> {
+        let session = SessionRef::Id(found.session);
+        let session = self.doors.engine.sessions().get(&self.caller, &session).await;
+        Ok(session.map_err(|refusal| refused_task(refusal, &found.row.id.to_string()))?.seq)
     }
 
     /// The webhook that came with a message: it gets what follows this place in the journal. One
     /// that the same message brought before stays as it is.
     pub(in crate::a2a) async fn webhook_of_message(
         &self,
-        report: &RunReport,
+        found: &SessionRun,
         wanted: Wanted,
         place: u64,
         is_repeat: bool,
     ) -> Result<()> {
         if is_repeat {
             let parts = self.push_parts()?;
-            let known = self.own_webhooks(report.run.id).await?;
+            let known = self.own_webhooks(found.row.id).await?;
             let is_it = |one: &Webhook| {
                 let is_named = wanted.id.is_empty() || *wanted.id == *one.name.id;
                 let target = Target::opened(parts, &one.name, &one.body.sealed);
@@ -115,21 +122,21 @@ impl Client {
                 return Ok(());
             }
             // The message itself is not sent again: who repeats it may be allowed less by now.
-            self.permit_webhook(report.run.id).await?;
+            self.permit_webhook(found.row.id).await?;
         }
-        self.make_webhook(report, wanted, place).await.map(drop)
+        self.make_webhook(found, wanted, place).await.map(drop)
     }
 
     /// The same where messages have no ids of their own, so that clients name their webhook with
     /// each of them: one that gets something already stays as it is.
     pub(in crate::a2a) async fn webhook_once(
         &self,
-        report: &RunReport,
+        found: &SessionRun,
         wanted: Wanted,
         place: u64,
     ) -> Result<()> {
         let parts = self.push_parts()?;
-        let known = self.own_webhooks(report.run.id).await?;
+        let known = self.own_webhooks(found.row.id).await?;
         let is_it = |one: &Webhook| {
             let is_alike = one.standing.is_live && one.body.dialect == wanted.form.word();
             let target = Target::opened(parts, &one.name, &one.body.sealed);
@@ -138,18 +145,18 @@ impl Client {
         if known.iter().any(is_it) {
             return Ok(());
         }
-        self.make_webhook(report, wanted, place).await.map(drop)
+        self.make_webhook(found, wanted, place).await.map(drop)
     }
 
     async fn make_webhook(
         &self,
-        report: &RunReport,
+        found: &SessionRun,
         wanted: Wanted,
         place: u64,
     ) -> Result<TaskPushNotificationConfig> {
         let (parts, entropy) = (self.push_parts()?, self.doors.engine.entropy());
         let Wanted { id, form, target } = wanted;
-        let run = report.run.id;
+        let run = found.row.id;
         let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };
         let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
         let stored = parts.store.webhooks_of(&name.realm, run).await.map_err(|why| lost(&why))?;
@@ -162,13 +169,13 @@ impl Client {
         })?;
         let standing = WebhookStanding {
             place,
-            is_live: !report.run.status.is_over() || place < report.session.seq,
+            is_live: !found.row.status.is_over() || place < self.last_event(found).await?,
             ..WebhookStanding::default()
         };
         let body = WebhookBody {
             by: (*self.caller).clone(),
             impersonated: self.impersonates,
-            session: report.session.id,
+            session: found.session,
             dialect: form.word().to_owned(),
             sealed,
         };
@@ -222,7 +229,7 @@ impl Client {
         id: &str,
     ) -> Result<TaskPushNotificationConfig> {
         self.push_parts()?;
-        let run = self.own(required("taskId", task)?).await?.run.id;
+        let run = self.own(required("taskId", task)?).await?.row.id;
         let all = self.own_webhooks(run).await?;
         let id = required("id", id)?;
         let found = all.iter().find(|one| &*one.name.id == id);
@@ -238,7 +245,7 @@ impl Client {
         self.push_parts()?;
         let size = usize::try_from(page.size)
             .map_err(|_| invalid("pageSize", "`pageSize` is not negative"))?;
-        let run = self.own(required("taskId", task)?).await?.run.id;
+        let run = self.own(required("taskId", task)?).await?.row.id;
         let all = self.own_webhooks(run).await?;
         let is_next = |one: &&Webhook| page.token.is_empty() || *one.name.id > *page.token;
         let mut rest = all.iter().filter(is_next).peekable();
@@ -259,7 +266,7 @@ impl Client {
     /// `DeleteTaskPushNotificationConfig`: one that is not there is gone already.
     pub(in crate::a2a) async fn delete_webhook(&self, task: &str, id: &str) -> Result<()> {
         let parts = self.push_parts()?;
-        let run = self.own(required("taskId", task)?).await?.run.id;
+        let run = self.own(required("taskId", task)?).await?.row.id;
         self.permit_webhook(run).await?;
         let id = required("id", id)?;
         let all = self.own_webhooks(run).await?;

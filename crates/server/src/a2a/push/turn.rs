@@ -142,7 +142,7 @@ impl Turn {
         let began = self.elapsed();
         let mut vault = match form {
             Form::Vault => {
-                let started_at = stream.run().run.started_at;
+                let started_at = stream.run().row.started_at;
                 // Events of a journal are counted from 1.
                 let is_start = stream.place() == 0;
                 Some(viewer.vault_teller(stream.task(), started_at, is_start).await)

@@ -43,7 +43,7 @@ impl Source for Followed {
             }
             let Some(update) = self.stream.look().await? else {
                 // Events of a run that is over may be gone: then no end comes any more.
-                return Ok(match self.stream.run().run.status.is_over() {
+                return Ok(match self.stream.run().row.status.is_over() {
                     true => Look::Last(Event::default().comment("over")),
                     false => Look::Nothing,
                 });
@@ -68,11 +68,11 @@ impl Client {
     /// `tasks/sendSubscribe`. A task that is over is reported from its start to its end.
     pub(super) async fn vault_subscribe(&self, id: &str) -> Result<Response> {
         let room = self.room()?;
-        let report = self.own(id).await?;
-        let found = self.doors.engine.runs().replay_task(&self.caller, report.run.id).await;
+        let own = self.own(id).await?;
+        let found = self.doors.engine.runs().replay_task(&self.caller, own.row.id).await;
         let stream = found.map_err(|refusal| refused_task(refusal, id))?;
         let viewer = self.viewer(stream.run(), &[]);
-        let started_at = stream.run().run.started_at;
+        let started_at = stream.run().row.started_at;
         let (teller, frames) = (Teller::new(&viewer, started_at), VecDeque::new());
         let followed = Followed { stream, viewer, teller, frames, _room: room };
         Ok(answer(self.doors.clone(), followed, self.permit()?))

@@ -1,6 +1,6 @@
 //! The methods of the profile that answer at once.
 
-use super::super::error::{Result, invalid, refused, refused_task, unsupported};
+use super::super::error::{Result, invalid, refused, unsupported};
 use super::super::incoming;
 use super::super::operations::Client;
 use super::words;
@@ -38,7 +38,7 @@ impl Client {
         let message = incoming::checked(&self.doors, Some(message))?;
         let is_new = message.task_id.is_empty();
         let run = if is_new {
-            self.start(&message, None).await?
+            self.start(&message, None, None).await?
         } else {
             let run = self.check_asks(&message.task_id).await?;
             if webhook.is_some() {
@@ -58,11 +58,9 @@ impl Client {
 
     /// Refuses a message to a task that asks nothing of its client. The run of one that does.
     async fn check_asks(&self, id: &str) -> Result<RunId> {
-        let report = self.own(id).await?;
-        let found = self.doors.engine.runs().task(&self.caller, report.run.id).await;
-        let TaskReport { run, task } = found.map_err(|refusal| refused_task(refusal, id))?;
+        let TaskReport { run, task } = self.own_task(id).await?;
         match self.viewer(&run, &[]).state(&task.state) {
-            TaskState::InputRequired => Ok(run.run.id),
+            TaskState::InputRequired => Ok(run.row.id),
             state => {
                 let word = wire::a2a::vault::state_word(state);
                 let why = format!("task `{id}` is {word}: it takes a message in INPUT_REQUIRED");
@@ -73,10 +71,8 @@ impl Client {
 
     /// `tasks/get`.
     pub(super) async fn vault_get(&self, id: &str) -> Result<Task> {
-        let report = self.own(id).await?;
-        let found = self.doors.engine.runs().task(&self.caller, report.run.id).await;
-        let TaskReport { run, task } = found.map_err(|refusal| refused_task(refusal, id))?;
-        let started_at = run.run.started_at;
+        let TaskReport { run, task } = self.own_task(id).await?;
+        let started_at = run.row.started_at;
         Ok(words::whole(&self.viewer(&run, &[]), &task, started_at).await)
     }
 

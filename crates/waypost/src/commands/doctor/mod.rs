@@ -79,7 +79,8 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
     tell(context, &findings)
 }
 
-/// The settings, the plans and the policies; where the settings are wrong, the rest is checked with defaults.
+/// The settings, the plans and the policies; where the settings are wrong, the rest is checked
+/// with defaults.
 fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
     let (config, finding) = match Settings::load(Some(folder), environment) {
         Ok(settings) => {
