@@ -209,7 +209,7 @@ async fn an_answer_names_the_extensions_that_are_known_here() {
 async fn parts_have_the_media_types_that_the_card_declares() {
     let settings = format!("{SETTINGS}input_modes = [\"application/json\", \"image/gif\"]\n");
     let house = house(&settings).await;
-    let card = house.get("/.well-known/agent-card.json").await.body;
+    let card = open(&house, Method::GET, "/.well-known/agent-card.json", &Value::Null).await.body;
     assert_eq!(card["defaultInputModes"], json!(["application/json", "image/gif"]), "{card}");
     let picture = json!({"raw": "dGNr", "mediaType": "image/gif"});
     for (part, number) in [(picture, -32602), (json!({"text": "a"}), -32005)] {

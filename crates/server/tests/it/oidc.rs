@@ -2,7 +2,8 @@
 //! learn where to log in.
 
 use crate::api_keys::{asking, get, send};
-use crate::house::{House, refused};
+use crate::house::{House, read, refused, request};
+use axum::body::Body;
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -122,11 +123,17 @@ async fn clients_are_led_to_the_issuer() {
     assert_eq!(metadata.body["authorization_servers"], json!([issuer.url]));
 }
 
+/// The agent card, which is no part of our REST.
+async fn card_of(house: &House) -> Value {
+    let request = request(Method::GET, "/.well-known/agent-card.json", Body::empty());
+    read(house.open(request).await).await.body
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agent_card_names_issuers_whose_tokens_are_taken_there() {
     let issuer = Issuer::open().await;
     let house = issuer.house().await;
-    let card = house.get("/.well-known/agent-card.json").await.body;
+    let card = card_of(&house).await;
     let scheme = &card["securitySchemes"]["openId-corp"];
     let discovery = format!("{}/.well-known/openid-configuration", issuer.url);
     let told = &scheme["openIdConnectSecurityScheme"]["openIdConnectUrl"];
@@ -142,7 +149,7 @@ async fn the_agent_card_names_issuers_whose_tokens_are_taken_there() {
         issuer.url
     );
     let for_mcp = asking(&settings).await;
-    let card = for_mcp.get("/.well-known/agent-card.json").await.body;
+    let card = card_of(&for_mcp).await;
     assert!(card["securitySchemes"]["oauth2"].is_object(), "{card}");
     assert!(card["securitySchemes"].get("openId-corp").is_none(), "{card}");
 }

@@ -203,7 +203,7 @@ fn a_caller_logs_in_at_an_upstream_for_itself() {
     let tried =
         |key: &str| with_key(&shop, &[&forget[..], &["--dry-run"]].concat(), key).code(0).stdout;
     assert_eq!(tried(&ann), "your login at `hub` would be forgotten; nothing was changed\n");
-    assert!(tried(&bob).contains("you are not logged in at `hub`"), "{}", tried(&bob));
+    assert!(tried(&bob).contains("that you began at `hub`"), "{}", tried(&bob));
     assert_eq!(is_logged_in(&ann), json!(true));
     with_key(&shop, &forget, &ann).code(0).says("your login at `hub` is forgotten");
     assert_eq!(is_logged_in(&ann), json!(false));

@@ -397,7 +397,7 @@ fn who_may_do_what_is_taken_without_watching() {
     // Principals come in all the same, and a mistake in them is one of their own.
     GuardedDesk::say_role(place, "operator");
     desk.logged("reloaded: principals.yaml", 2);
-    GuardedDesk::say_role(place, "operatr");
+    GuardedDesk::say_role(place, "{no: role}");
     desk.logged("not reloaded: the principals that were known stay", 1);
     desk.refuses(&["policies", "principals"]);
     write(place, &[("policies/stop.cedar", "")]);

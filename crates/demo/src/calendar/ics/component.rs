@@ -165,7 +165,7 @@ mod tests {
             "line 3: `END:VCALENDAR` ends nothing that began"
         );
         assert!(told("A:1\n").contains("outside of `BEGIN:VCALENDAR`"));
-        assert!(told(&format!("{FILE}A:1\n")).contains("behind the end"));
+        assert!(told(&format!("{FILE}A:1\n")).contains("after the end of the calendar"));
         assert!(told(&"BEGIN:VCALENDAR\n".repeat(DEPTH_MAX + 1)).starts_with("line 9: more than"));
         let broken = Component::read(b"BEGIN:VCALENDAR\nA:\xff\n").unwrap_err();
         assert_eq!(broken.to_string(), "line 2: it is no UTF-8");

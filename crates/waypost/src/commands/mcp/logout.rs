@@ -56,6 +56,9 @@ async fn would_forget(args: &LogoutArgs, context: &Context) -> Result<Exit> {
     let whose = if args.mine { "your" } else { "the" };
     let told = match kept {
         Some(why) => format!("nothing would be forgotten: {why} `{}`", args.name),
+        None if args.mine && is_only_begun(&upstream) => {
+            format!("the login that you began at `{}` would be forgotten", args.name)
+        }
         None => format!("{whose} login at `{}` would be forgotten", args.name),
     };
     let document = json!({"dryRun": true, "name": args.name, "forgotten": kept.is_none()});
@@ -73,6 +76,11 @@ fn kept_because(upstream: &Upstream) -> Option<&'static str> {
     let is_left = upstream.login_url.is_some() || upstream.your_login.is_some();
     let is_away = upstream.state == UpstreamState::Login.word();
     (is_away && !is_left).then_some("no one is logged in at")
+}
+
+/// Whether there is a page for the caller, and no login yet.
+fn is_only_begun(upstream: &Upstream) -> bool {
+    upstream.your_login.as_ref().is_some_and(|own| !own.done)
 }
 
 /// The same for the caller's own login.
