@@ -1,7 +1,7 @@
 //! Where the webhooks of tasks are kept: whom each of them notifies, how far it has got, and whose
 //! it is. What only its maker and its receiver may know is sealed before it gets here.
 
-use super::Read;
+use super::{Page, Paged, Read};
 use crate::tool::call::Caller;
 use crate::values::ids::{Millis, RealmId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct WebhookBody {
     pub dialect: String,
     /// Where it is and what it is shown, sealed, as text.
     pub sealed: String,
+    /// When it was made; not known of those that an earlier release made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<Millis>,
 }
 
 /// How far a webhook has got.
@@ -62,6 +65,48 @@ pub struct Webhook {
     pub body: WebhookBody,
     /// How far it has got.
     pub standing: WebhookStanding,
+}
+
+/// Who made a webhook: the same subject, by the same actor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookMaker {
+    /// The subject.
+    pub subject: Arc<str>,
+    /// Who acted as it, where someone did.
+    pub actor: Option<Arc<str>>,
+}
+
+impl WebhookMaker {
+    /// This caller.
+    pub fn of(caller: &Caller) -> Self {
+        Self { subject: caller.subject.clone(), actor: caller.actor.clone() }
+    }
+
+    /// Whether it made this one.
+    pub fn has_made(&self, webhook: &Webhook) -> bool {
+        let by = &webhook.body.by;
+        by.subject == self.subject && by.actor == self.actor
+    }
+}
+
+/// Which webhooks of a realm.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebhookFilter {
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Those that there may be more for, or those that have ended.
+    pub live: Option<bool>,
+    /// Of this maker.
+    pub maker: Option<WebhookMaker>,
+}
+
+impl WebhookFilter {
+    /// Whether a webhook passes.
+    pub fn passes(&self, webhook: &Webhook) -> bool {
+        self.run.is_none_or(|run| webhook.name.run == run)
+            && self.live.is_none_or(|live| webhook.standing.is_live == live)
+            && self.maker.as_ref().is_none_or(|maker| maker.has_made(webhook))
+    }
 }
 
 /// A webhook that there may be more for, without what it is.
@@ -94,6 +139,16 @@ pub trait Webhooks: Send + Sync {
 
     /// Those of all realms that there may be more for, by realm, run and id.
     fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>>;
+
+    /// Those of a realm that pass, also those that have ended: the largest run first, and of a run
+    /// the largest id first. A page may have fewer than it could, also none, where a filter passes
+    /// few: the cursor says whether there may be more.
+    fn list_webhooks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a WebhookFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<Webhook>>;
 
     /// Writes one over the one with its name, unless its run has this many others that can be read.
     /// Durable on return.
@@ -130,13 +185,15 @@ mod tests {
             session: SessionId(7),
             dialect: "1.0".to_owned(),
             sealed: "sealed".to_owned(),
+            made_at: None,
         };
         let by = json!({"realm": "acme", "subject": "ann", "admin": false});
         let kept = json!({"by": by, "session": SessionId(7), "dialect": "1.0", "sealed": "sealed"});
         assert_eq!(json!(body), kept);
         assert_eq!(serde_json::from_value::<WebhookBody>(kept).unwrap(), body);
-        let other = WebhookBody { impersonated: true, ..body };
+        let other = WebhookBody { impersonated: true, made_at: Some(Millis(9)), ..body };
         assert_eq!(json!(other)["impersonated"], true);
+        assert_eq!(json!(other)["madeAt"], 9);
         assert_eq!(serde_json::from_value::<WebhookBody>(json!(other)).unwrap(), other);
     }
 }

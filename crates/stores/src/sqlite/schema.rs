@@ -51,7 +51,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration::new(18, "stored_bytes", include_str!("migrations/0018_stored_bytes.sql")),
     Migration::new(19, "webhooks", include_str!("migrations/0019_webhooks.sql")),
     Migration::new(20, "definers", include_str!("migrations/0020_definers.sql")),
+    Migration::new(21, "webhooks_of_realms", WEBHOOKS_OF_REALMS),
 ];
+
+/// The webhooks of a realm are listed by run and id.
+const WEBHOOKS_OF_REALMS: &str = "CREATE INDEX webhooks_of_realm ON webhooks (realm, run, id);";
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
     version    INTEGER PRIMARY KEY,

@@ -2,17 +2,28 @@
 
 use super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::tables::columns::{bits, count, execute, integer, limit_of, many, to_json};
-use kernel::contracts::Read;
-use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
+use crate::sqlite::tables::columns::{
+    bad_cursor, bits, count, execute, integer, limit_of, many, to_json,
 };
+use kernel::contracts::webhooks::{
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookFilter, WebhookName, WebhookStanding,
+    Webhooks,
+};
+use kernel::contracts::{Page, Paged, Read};
 use kernel::values::ids::{Millis, RealmId, RunId};
 use rusqlite::{Connection, Params, Row, params};
 use std::sync::Arc;
 
+/// How many webhooks are read for one page: a filter that passes few must not hold up others.
+const LOOKED_AT_MAX: usize = 20_000;
+
 const OF_RUN: &str = "SELECT realm, run, id, body, stamp, place, attempts, next_at, live, error \
      FROM webhooks WHERE run = ?1 AND realm = ?2 ORDER BY id";
+
+/// Those of a realm below a place, of no run before this one.
+const OF_REALM: &str = "SELECT realm, run, id, body, stamp, place, attempts, next_at, live, error \
+     FROM webhooks WHERE realm = ?1 AND (run, id) < (?2, ?3) AND run >= ?4 \
+     ORDER BY run DESC, id DESC";
 
 const LIVE: &str =
     "SELECT realm, run, id, body, next_at FROM webhooks WHERE live ORDER BY realm, run, id";
@@ -50,6 +61,16 @@ impl Webhooks for SqliteStore {
                 Ok(LiveWebhook { name, session, next_at: moment(row, 4)? })
             })
         })
+    }
+
+    fn list_webhooks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a WebhookFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<Webhook>> {
+        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        self.readers.read(move |connection| listed(connection, &realm, &filter, &page))
     }
 
     fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
@@ -132,6 +153,53 @@ fn left_out(row: &Row<'_>, trouble: Trouble) {
             tracing::error!(%realm, %run, %id, %error, "a webhook is left out");
         }
         Err(_) => tracing::error!(%error, "a webhook is left out"),
+    }
+}
+
+/// A page of a realm's webhooks. Those that cannot be read are passed over.
+fn listed(
+    connection: &Connection,
+    realm: &RealmId,
+    filter: &WebhookFilter,
+    page: &Page,
+) -> Result<Paged<Webhook>> {
+    let below = Below::new(filter.run, page)?;
+    let lowest = filter.run.map_or_else(Vec::new, |run| run.0.to_be_bytes().to_vec());
+    let mut statement = connection.prepare_cached(OF_REALM)?;
+    let mut rows = statement.query(params![realm.as_str(), below.run, below.id, lowest])?;
+    let (mut items, mut looked_at, mut last) = (Vec::new(), 0, None);
+    while let Some(row) = rows.next()? {
+        if items.len() >= page.limit.max(1) || looked_at >= LOOKED_AT_MAX {
+            let cursor = |WebhookName { run, id, .. }: WebhookName| format!("{run}/{id}");
+            return Ok(Paged { items, next_cursor: last.map(cursor) });
+        }
+        looked_at += 1;
+        last = name(row).ok().or(last);
+        let found = webhook(row).map_err(|trouble| left_out(row, trouble)).ok();
+        items.extend(found.filter(|one| filter.passes(one)));
+    }
+    Ok(Paged { items, next_cursor: None })
+}
+
+/// The place that a page is below, in the columns `run` and `id`.
+struct Below {
+    run: Vec<u8>,
+    id: String,
+}
+
+impl Below {
+    /// Where the page before ended. The first one of a run, or of all, is below what is longer than
+    /// its bytes, which no row has.
+    fn new(run: Option<RunId>, page: &Page) -> Result<Self> {
+        let Some(cursor) = &page.cursor else {
+            let mut above = run.map_or([u8::MAX; 16], |run| run.0.to_be_bytes()).to_vec();
+            above.push(0);
+            return Ok(Self { run: above, id: String::new() });
+        };
+        let parsed = cursor.split_once('/');
+        let parsed = parsed.and_then(|(run, id)| Some((run.parse::<RunId>().ok()?, id)));
+        let (run, id) = parsed.ok_or_else(|| bad_cursor(cursor))?;
+        Ok(Self { run: run.0.to_be_bytes().to_vec(), id: id.to_owned() })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{Scene, open};
 use futures::executor::block_on;
-use kernel::contracts::webhooks::{PutWebhook, Webhook};
+use kernel::contracts::webhooks::{PutWebhook, Webhook, WebhookFilter};
 use kernel::limits::Limits;
 use kernel::values::ids::RunId;
 use std::sync::Arc;
 use testkit::contract::arms::Threads;
-use testkit::contract::driver::{Driver, done, realm};
+use testkit::contract::driver::{Driver, done, page, realm};
 use testkit::contract::webhooks::webhook;
 
 /// How many webhooks a run may have here.
@@ -72,6 +72,23 @@ fn a_webhook_that_cannot_be_read_keeps_no_other_from_being_read() {
         let live = block_on(damaged.scene.opened.webhooks.live_webhooks()).unwrap();
         assert_eq!(live.iter().map(|one| &*one.name.id).collect::<Vec<_>>(), ["1", "3"], "{body}");
         assert_eq!(damaged.ids(), ["1", "3"], "{body}");
+    }
+}
+
+#[test]
+fn a_list_of_webhooks_goes_on_behind_one_that_cannot_be_read() {
+    for body in UNREADABLE {
+        let damaged = Damaged::with(body);
+        let webhooks = &damaged.scene.opened.webhooks;
+        let listed = |cursor: Option<String>| {
+            let (realm, filter, page) = (realm(), WebhookFilter::default(), page(1, cursor));
+            block_on(webhooks.list_webhooks(&realm, &filter, &page)).unwrap()
+        };
+        let first = listed(None);
+        assert_eq!(first.items.iter().map(|one| &*one.name.id).collect::<Vec<_>>(), ["3"]);
+        let second = listed(first.next_cursor);
+        assert_eq!(second.items.iter().map(|one| &*one.name.id).collect::<Vec<_>>(), ["1"]);
+        assert_eq!(second.next_cursor, None, "{body}");
     }
 }
 

@@ -94,6 +94,7 @@ macro_rules! store_contract {
             webhooks: a_webhook_is_there_after_a_restart_until_it_is_removed,
                 a_webhook_takes_the_place_of_one_with_its_name_and_each_run_has_so_many,
                 how_far_a_webhook_has_got_is_noted_of_that_webhook_alone,
+                webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended,
                 a_webhook_goes_with_its_run,
                 a_removed_realm_takes_no_webhook_and_keeps_none;
             audit: an_append_and_its_entries_are_written_together_or_not_at_all,

@@ -1,13 +1,14 @@
 //! Webhooks of tasks: one for each name, noted against a stamp, gone with its run.
 
-use super::driver::{Driver, done, got, realm, three_runs, trim_at};
+use super::driver::{Driver, done, got, page, realm, three_runs, trim_at};
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::contracts::StoreError;
 use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding,
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookFilter, WebhookMaker, WebhookName,
+    WebhookStanding,
 };
+use kernel::contracts::{Paged, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{Millis, RunId};
@@ -24,6 +25,7 @@ pub fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
         session: driver.row.id,
         dialect: "1.0".to_owned(),
         sealed: format!("sealed {stamp}"),
+        made_at: Some(Millis(12)),
     };
     let standing = WebhookStanding { place: 3, is_live: true, ..WebhookStanding::default() };
     Webhook { name: WebhookName { realm, run, id: id.into() }, stamp, body, standing }
@@ -103,6 +105,65 @@ pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
     assert_eq!(got(scene.webhooks().live_webhooks()), [live(&two)], "the other has ended");
     got(scene.webhooks().remove_webhook(&one.name));
     assert!(!note(7, &WebhookStanding::default()), "it is gone");
+}
+
+/// All pages of the list of the realm.
+fn listed(scene: &Scene, filter: &WebhookFilter, limit: usize) -> Vec<Webhook> {
+    let (mut found, mut cursor, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = page(limit, cursor);
+        let listed = got(scene.webhooks().list_webhooks(&realm(), filter, &page));
+        let Paged { items, next_cursor } = listed;
+        assert!(items.len() <= limit, "a page of {limit} has {}", items.len());
+        found.extend(items);
+        if next_cursor.is_none() {
+            return found;
+        }
+        cursor = next_cursor;
+        pages += 1;
+        assert!(pages < 100, "the list does not end: {found:?}");
+    }
+}
+
+pub fn webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended(scene: Scene) {
+    let (a, run) = begun(&scene, "r", "a");
+    let (b, other) = begun(&scene, "r", "b");
+    let (c, foreign) = begun(&scene, "other", "c");
+    let mut ended = webhook(&a, run, "2", 8);
+    let error = Some("no".to_owned());
+    ended.standing = WebhookStanding { attempts: 3, error, ..WebhookStanding::default() };
+    let mut bobs = webhook(&b, other, "1", 9);
+    bobs.body.by = Caller::new(realm(), "bob");
+    let mut by_bot = webhook(&b, other, "2/x", 10);
+    by_bot.body.by.actor = Some("bot".into());
+    let elsewhere = webhook(&c, foreign, "1", 11);
+    let anns = webhook(&a, run, "1", 7);
+    for one in [&anns, &ended, &bobs, &by_bot, &elsewhere] {
+        assert_eq!(got(scene.webhooks().put_webhook(one, MOST)), PutWebhook::Stored);
+    }
+    let mut all = vec![anns.clone(), ended.clone(), bobs.clone(), by_bot.clone()];
+    all.sort_by(|one, next| next.name.cmp(&one.name));
+    let maker = |subject: &str, actor: Option<&str>| {
+        let maker = WebhookMaker { subject: subject.into(), actor: actor.map(Into::into) };
+        WebhookFilter { maker: Some(maker), ..WebhookFilter::default() }
+    };
+    let of_run = WebhookFilter { run: Some(run), ..WebhookFilter::default() };
+    let is_live = |live: bool| WebhookFilter { live: Some(live), ..WebhookFilter::default() };
+    let live: Vec<Webhook> = all.iter().filter(|one| **one != ended).cloned().collect();
+    for limit in 1..6 {
+        assert_eq!(listed(&scene, &WebhookFilter::default(), limit), all, "pages of {limit}");
+        assert_eq!(listed(&scene, &of_run, limit), [ended.clone(), anns.clone()]);
+        assert_eq!(listed(&scene, &is_live(true), limit), live);
+        assert_eq!(listed(&scene, &is_live(false), limit), [ended.clone()]);
+        assert_eq!(listed(&scene, &maker("bob", None), limit), [bobs.clone()]);
+        assert_eq!(listed(&scene, &maker("ann", Some("bot")), limit), [by_bot.clone()]);
+        assert_eq!(listed(&scene, &maker("bot", None), limit), []);
+    }
+    let unknown = WebhookFilter { run: Some(foreign), ..WebhookFilter::default() };
+    assert_eq!(listed(&scene, &unknown, 9), [], "the run is another realm's");
+    let (filter, page) = (WebhookFilter::default(), page(1, Some("made up".to_owned())));
+    let refused = block_on(scene.webhooks().list_webhooks(&realm(), &filter, &page));
+    assert!(matches!(refused, Err(StoreError::BadCursor(_))), "{refused:?}");
 }
 
 pub fn a_webhook_goes_with_its_run(scene: Scene) {

@@ -2,10 +2,10 @@
 
 use super::ModelStore;
 use super::tables::Tables;
-use kernel::contracts::Read;
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookName, WebhookStanding, Webhooks,
+    LiveWebhook, PutWebhook, Webhook, WebhookFilter, WebhookName, WebhookStanding, Webhooks,
 };
+use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::values::ids::{RealmId, RunId};
 
 impl Tables {
@@ -13,6 +13,31 @@ impl Tables {
         let session = self.runs.get(&run).and_then(|run| self.sessions.get(&run.session));
         session.is_some_and(|session| session.row.key.realm == *realm)
     }
+
+    fn listed_webhooks(
+        &self,
+        realm: &RealmId,
+        filter: &WebhookFilter,
+        page: &Page,
+    ) -> Result<Paged<Webhook>, StoreError> {
+        let before = page.cursor.as_deref().map(place).transpose()?;
+        let is_next = |one: &&Webhook| {
+            before.is_none_or(|(run, id)| (one.name.run, &*one.name.id) < (run, id))
+        };
+        let own = self.webhooks.values().rev().filter(|one| one.name.realm == *realm);
+        let mut rest = own.filter(is_next).filter(|one| filter.passes(one));
+        let items: Vec<Webhook> = rest.by_ref().take(page.limit.max(1)).cloned().collect();
+        let cursor = |one: &Webhook| format!("{}/{}", one.name.run, one.name.id);
+        let next_cursor = rest.next().and_then(|_| items.last().map(cursor));
+        Ok(Paged { items, next_cursor })
+    }
+}
+
+/// Where the page before ended.
+fn place(cursor: &str) -> Result<(RunId, &str), StoreError> {
+    let parsed = cursor.split_once('/');
+    let parsed = parsed.and_then(|(run, id)| Some((run.parse::<RunId>().ok()?, id)));
+    parsed.ok_or_else(|| StoreError::BadCursor(format!("cursor `{cursor}` is not of this list")))
 }
 
 impl Webhooks for ModelStore {
@@ -34,6 +59,15 @@ impl Webhooks for ModelStore {
             });
             Ok(shown.collect::<Vec<_>>())
         }))
+    }
+
+    fn list_webhooks<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        filter: &'a WebhookFilter,
+        page: &'a Page,
+    ) -> Read<'a, Paged<Webhook>> {
+        Box::pin(self.read(move |tables| tables.listed_webhooks(realm, filter, page)))
     }
 
     fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {

@@ -6,7 +6,7 @@ use crate::a2a::error::{Result, invalid, no_task, refused_task, required};
 use crate::a2a::operations::Client;
 use crate::request::push::PushParts;
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding,
+    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookMaker, WebhookName, WebhookStanding,
 };
 use kernel::contracts::{SessionRef, SessionRun, StoreError};
 use kernel::values::ids::RunId;
@@ -178,6 +178,7 @@ impl Client {
             session: found.session,
             dialect: form.word().to_owned(),
             sealed,
+            made_at: Some(self.doors.engine.clock().now()),
         };
         // Stamps have 63 bits.
         let stamp = (entropy.bits() >> 65) as u64;
@@ -201,8 +202,7 @@ impl Client {
     }
 
     fn has_made(&self, webhook: &Webhook) -> bool {
-        let by = &webhook.body.by;
-        by.subject == self.caller.subject && by.actor == self.caller.actor
+        WebhookMaker::of(&self.caller).has_made(webhook)
     }
 
     /// The webhooks of a task that the caller made, by id.

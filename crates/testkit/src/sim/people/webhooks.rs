@@ -150,7 +150,7 @@ impl Posting {
         let webhook = Webhook {
             name: WebhookName { realm, run, id: ID.into() },
             stamp: STAMP,
-            body: WebhookBody { by, impersonated: false, session, dialect, sealed },
+            body: WebhookBody { by, impersonated: false, session, dialect, sealed, made_at: None },
             standing: WebhookStanding { is_live: true, ..WebhookStanding::default() },
         };
         let put = self.store.put_webhook(&webhook, 1).await;
