@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
 pub(crate) fn all() -> Map<String, Value> {
-    let groups = [paths(), pages(), filters(), audits(), streams(), logins(), headers()];
+    let groups =
+        [paths(), pages(), filters(), webhooks(), audits(), streams(), logins(), headers()];
     groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
 }
 
@@ -110,6 +111,17 @@ fn filters() -> Vec<(&'static str, Value)> {
                 "Only of this status.",
                 json!({"$ref": "#/components/schemas/DeliveryStatus"}),
             ),
+        ),
+    ]
+}
+
+fn webhooks() -> Vec<(&'static str, Value)> {
+    let is_live = json!({"type": "boolean"});
+    vec![
+        ("ofTask", query("task", "Only of this task, `run_..`.", text())),
+        (
+            "isLive",
+            query("live", "Only those that there may be more for, or only the others.", is_live),
         ),
     ]
 }

@@ -7,6 +7,7 @@ mod route;
 mod runs;
 mod sessions;
 mod sinks;
+mod webhooks;
 mod catalog;
 mod agents;
 mod pipelines;
@@ -56,6 +57,7 @@ const TABLE: &[Group] = &[
     group(runs::RUNS, PROBLEM),
     group(sessions::SESSIONS, PROBLEM),
     group(sinks::SINKS, PROBLEM),
+    group(webhooks::WEBHOOKS, PROBLEM),
     group(runs::ASKS, PROBLEM),
     group(catalog::PLANS, PROBLEM),
     group(agents::AGENTS, PROBLEM),

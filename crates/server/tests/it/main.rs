@@ -42,6 +42,7 @@ mod a2a_access;
 mod a2a_cards;
 mod a2a_push;
 mod a2a_webhook_rights;
+mod a2a_webhook_list;
 mod a2a_grpc;
 mod a2a_grpc_client;
 mod a2a_v03;

@@ -10,6 +10,7 @@ mod agent;
 mod pipeline;
 mod upstream;
 mod sink;
+mod webhook;
 mod stream;
 mod backup;
 mod identity;
@@ -52,6 +53,7 @@ pub use upstream::{
     LoginProof, OwnLogin, Provider, ProviderOauth, Upstream, UpstreamAgent, UpstreamBreaker,
     UpstreamLogin, UpstreamServer,
 };
+pub use webhook::Webhook;
 
 #[cfg(test)]
 mod tests {

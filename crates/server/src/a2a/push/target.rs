@@ -6,6 +6,8 @@ use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::contracts::webhooks::WebhookName;
+use outbound::addresses::web_url;
+use outbound::words::place;
 use serde::{Deserialize, Serialize};
 use wire::a2a::request::{AuthenticationInfo, TaskPushNotificationConfig};
 
@@ -101,6 +103,11 @@ impl Target {
         headers
     }
 
+    /// Where it is, as others than its maker may know it: scheme, host and port.
+    pub(super) fn place(&self) -> Option<String> {
+        web_url("it", &self.url).ok().map(|url| place(&url))
+    }
+
     /// As its maker reads it back: without credentials.
     pub(super) fn shown(&self, name: &WebhookName) -> TaskPushNotificationConfig {
         let authentication = (!self.scheme.is_empty()).then(|| AuthenticationInfo {
@@ -139,13 +146,14 @@ mod tests {
     #[test]
     fn credentials_go_out_and_are_never_shown() {
         let target = Target {
-            url: "https://a.test/".to_owned(),
+            url: "https://a.test:444/hush?hush=hush".to_owned(),
             token: "mine".to_owned(),
             scheme: "Bearer".to_owned(),
             credentials: "hush".to_owned(),
         };
         let sent = target.headers();
         assert_eq!(sent, [(TOKEN, "mine".to_owned()), ("authorization", "Bearer hush".to_owned())]);
+        assert_eq!(target.place().as_deref(), Some("https://a.test:444"));
         let run = format!("run_{:032x}", 7).parse().unwrap();
         let name = WebhookName { realm: "r".into(), run, id: "one".into() };
         let shown = target.shown(&name);

@@ -101,6 +101,8 @@ const TYPES: &[(&str, Again)] = &[
     ("Delivery", again::<rest::Delivery>),
     ("DeliveryStatus", again::<rest::DeliveryStatus>),
     ("DeliveryPage", again::<rest::Page<rest::Delivery>>),
+    ("Webhook", again::<rest::Webhook>),
+    ("WebhookPage", again::<rest::Page<rest::Webhook>>),
     ("WhoAmI", again::<rest::WhoAmI>),
     ("OwnKey", again::<rest::OwnKey>),
     ("KeyBody", again::<rest::KeyBody>),

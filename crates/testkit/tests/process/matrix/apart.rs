@@ -13,7 +13,7 @@ const THREAD: &str = "same";
 const LETTERS: usize = 40_000;
 
 /// Where lists are, and what else tells of many things at once.
-const LISTS: [&str; 13] = [
+const LISTS: [&str; 14] = [
     "/api/v1/sessions",
     "/api/v1/sessions?space=thread",
     "/api/v1/sessions/same?space=thread",
@@ -21,6 +21,7 @@ const LISTS: [&str; 13] = [
     "/api/v1/asks?status=any",
     "/api/v1/pipelines/desk/stats",
     "/api/v1/sinks",
+    "/api/v1/webhooks",
     "/api/v1/upstreams",
     "/api/v1/whoami",
     "/capabilities",

@@ -208,6 +208,7 @@ const ROWS: &[Door] = &[
     ),
     post("/api/v1/sinks/{name}/resume", "/api/v1/sinks/file/resume", Neighbour, ""),
     delete("/api/v1/sinks/{name}", "/api/v1/sinks/file", Neighbour),
+    list("/api/v1/webhooks"),
     list("/api/v1/plans"),
     get("/api/v1/plans/{id}", "/api/v1/plans/matrix%3A%3Aecho", Catalog),
     put("/api/v1/plans/{id}", "/api/v1/plans/matrix%3A%3Astored", Definition, PLAN),
