@@ -2,9 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use kernel::values::secret::Secret;
+
+/// The header of AgentVault's keys, and of others that no card names one for.
+pub(crate) const KEY_HEADER: &str = "X-Api-Key";
 
 /// One upstream server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,7 +196,7 @@ impl RestConfig {
 impl RestAuth {
     /// A key as AgentVault's clients send it.
     pub fn vault_key(key: Secret) -> Self {
-        RestAuth::ApiKey { name: "X-Api-Key".to_owned(), place: KeyPlace::Header, value: key }
+        RestAuth::ApiKey { name: KEY_HEADER.to_owned(), place: KeyPlace::Header, value: key }
     }
 }
 
@@ -206,10 +210,15 @@ pub struct A2aConfig {
     pub origin: Option<String>,
     /// How we show who we are.
     pub auth: Option<RestAuth>,
+    /// A key that is shown instead, in the header that the card names.
+    pub key: Option<Secret>,
     /// The client as which we ask for a token, where the card wants one.
     pub client: Option<TokenClient>,
     /// Where its key or client is looked up when it is connected to, if neither is known.
     pub keyring: Option<Keyring>,
+    /// Where its key or client is looked up under the id that its card names, if none of the
+    /// others is there.
+    pub keys_by_card: Option<KeysByCard>,
     /// Headers that go with every request.
     pub headers: Vec<(String, Secret)>,
     /// Whether its card may name an address that is not public.
@@ -227,8 +236,10 @@ impl A2aConfig {
             card,
             origin: None,
             auth: None,
+            key: None,
             client: None,
             keyring: None,
+            keys_by_card: None,
             headers: Vec::new(),
             allow_private: false,
             keys: Vec::new(),
@@ -246,6 +257,31 @@ pub struct TokenClient {
     pub secret: Secret,
     /// What is asked for; where this is empty, what the card says.
     pub scopes: Vec<String>,
+}
+
+/// What AgentVault's clients keep for an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredKey {
+    /// Its key.
+    pub key: Option<Secret>,
+    /// The client as which tokens are asked for.
+    pub client: Option<TokenClient>,
+}
+
+impl StoredKey {
+    /// Whether there is neither.
+    pub fn is_empty(&self) -> bool {
+        self.key.is_none() && self.client.is_none()
+    }
+}
+
+/// Keys of several agents, for one whose card says which of them is its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeysByCard {
+    /// What a file has, by ids in lower case.
+    pub file: BTreeMap<String, StoredKey>,
+    /// The command that reads the keyring, if that is asked after the file.
+    pub keyring: Option<PathBuf>,
 }
 
 /// An entry of the keyring of who runs this server.

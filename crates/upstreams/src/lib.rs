@@ -33,8 +33,9 @@ use std::time::Duration;
 
 pub use a2a::{Peer, permitted_address, read_card};
 pub use config::{
-    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, Keyring, LoginOf, OauthConfig,
-    PinnedKey, RestAuth, RestConfig, Secret, TokenClient, UpstreamConfig, UpstreamKind,
+    A2aConfig, CardPlace, Document, EraSetting, Grant, KeyPlace, Keyring, KeysByCard, LoginOf,
+    OauthConfig, PinnedKey, RestAuth, RestConfig, Secret, StoredKey, TokenClient, UpstreamConfig,
+    UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
 pub use state::{AgentFacts, Changed, UpstreamState, UpstreamStatus};

@@ -16,8 +16,11 @@ use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use upstreams::{A2aConfig, CardPlace, Keyring, PinnedKey, RestAuth, Secret, TokenClient};
+use upstreams::{
+    A2aConfig, CardPlace, Keyring, KeysByCard, PinnedKey, RestAuth, Secret, StoredKey, TokenClient,
+};
 
 /// How a card is written, for hints.
 const EXAMPLE: &str = "https://agent.example.com";
@@ -162,15 +165,13 @@ impl A2aWay {
                 if auth.place.line > service.place.line { &auth.place } else { &service.place };
             return Err(place.mistake(what.hint("leave out the one that is not meant")));
         }
-        if let (Some(file), None) = (&keys.key_file, &keys.service) {
-            let what = Mistake::error("`key_file` goes with `service`");
-            return Err(
-                file.mistake(what.hint("say which of its keys is meant: `service = \"..\"`"))
-            );
+        if let (Some(file), Some(_)) = (&keys.key_file, &keys.auth) {
+            let what = Mistake::error("both `auth` and `key_file` are there");
+            return Err(file.mistake(what.hint("leave out the one that is not meant")));
         }
-        if keys.keyring && keys.service.is_none() {
-            let hint = "say which of its keys is meant: `service = \"..\"`";
-            return Err(Mistake::error("`keyring` goes with `service`").hint(hint));
+        if keys.keyring && keys.auth.is_some() {
+            let hint = "leave out the one that is not meant";
+            return Err(Mistake::error("both `auth` and `keyring` are there").hint(hint));
         }
         let pinned = keys.keys.into_iter().map(pinned).collect::<Result<Vec<_>, _>>()?;
         let require_signature = keys.require_signature.unwrap_or(!pinned.is_empty());
@@ -253,14 +254,19 @@ impl A2aWay {
                 ServiceKeys { auth, ..ServiceKeys::default() }
             }
             (None, Some(service)) => self.service_keys(service, around)?,
-            (None, None) => ServiceKeys::default(),
+            (None, None) => {
+                let by_card = self.keys_by_card(around)?;
+                ServiceKeys { by_card, ..ServiceKeys::default() }
+            }
         };
-        let ServiceKeys { auth, client, keyring } = found;
+        let ServiceKeys { auth, stored: StoredKey { key, client }, keyring, by_card } = found;
         Ok(A2aConfig {
             origin,
             auth,
+            key,
             client,
             keyring,
+            keys_by_card: by_card,
             headers: headers_of(&self.headers, around)?,
             allow_private: self.allow_private,
             keys: self.keys.clone(),
@@ -275,13 +281,15 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://", "${"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// What AgentVault's clients keep for an agent.
+/// What an agent is shown, or where that is found.
 #[derive(Default)]
 struct ServiceKeys {
     auth: Option<RestAuth>,
-    client: Option<TokenClient>,
+    stored: StoredKey,
     /// Where the rest is looked up, when the agent is connected to.
     keyring: Option<Keyring>,
+    /// The same where its card says which key it is.
+    by_card: Option<KeysByCard>,
 }
 
 impl A2aWay {
@@ -289,25 +297,18 @@ impl A2aWay {
     /// find them: in a file, else in the environment, else in the keyring.
     fn service_keys(&self, service: &Text, around: &Around<'_>) -> Result<ServiceKeys, Mistake> {
         let id = service.text.to_lowercase();
-        let in_file = match &self.key_file {
-            Some(file) => kept_in(file, &id, around)?,
-            None => KeysInFile::default(),
-        };
+        let in_file = self.keys_in_file(around)?.remove(&id).unwrap_or_default();
         let variable = format!("{KEY_VARIABLE}{}", id.to_uppercase());
         let set = |name: &str| (around.variables)(name).filter(|value| !value.is_empty());
-        let key = in_file.key.or_else(|| set(&variable));
+        let key = in_file.key.or_else(|| set(&variable).map(Secret::new));
         let client = in_file.client.or_else(|| {
             let of = |half: &str| set(&format!("{CLIENT_VARIABLE}{}_{half}", id.to_uppercase()));
-            of("CLIENT_ID").zip(of("CLIENT_SECRET"))
+            let both = of("CLIENT_ID").zip(of("CLIENT_SECRET"));
+            both.map(|(id, secret)| client_of(id, secret))
         });
-        if key.is_some() || client.is_some() {
-            let auth = key.map(|key| RestAuth::vault_key(Secret::new(key)));
-            let client = client.map(|(id, secret)| TokenClient {
-                id,
-                secret: Secret::new(secret),
-                scopes: Vec::new(),
-            });
-            return Ok(ServiceKeys { auth, client, keyring: None });
+        let stored = StoredKey { key, client };
+        if !stored.is_empty() {
+            return Ok(ServiceKeys { stored, ..ServiceKeys::default() });
         }
         if self.keyring {
             let keyring = Keyring { id, command: KEYRING_COMMAND.into() };
@@ -324,43 +325,61 @@ impl A2aWay {
                     write `auth` instead of `service`";
         Err(service.mistake(Mistake::error(what).hint(hint)))
     }
+
+    /// The keys of which the card names one. A card is from outside: it names no variable of ours.
+    fn keys_by_card(&self, around: &Around<'_>) -> Result<Option<KeysByCard>, Mistake> {
+        if self.key_file.is_none() && !self.keyring {
+            return Ok(None);
+        }
+        let keyring = self.keyring.then(|| PathBuf::from(KEYRING_COMMAND));
+        Ok(Some(KeysByCard { file: self.keys_in_file(around)?, keyring }))
+    }
+
+    fn keys_in_file(&self, around: &Around<'_>) -> Result<BTreeMap<String, StoredKey>, Mistake> {
+        match &self.key_file {
+            Some(file) => kept_in(file, around),
+            None => Ok(BTreeMap::new()),
+        }
+    }
 }
 
-/// What a file of keys has for an agent.
-#[derive(Default)]
-struct KeysInFile {
-    key: Option<String>,
-    /// The id and the secret of a client.
-    client: Option<(String, String)>,
-}
-
-/// What a file has for this id: `id=key` in each line, or an object of keys in a `.json` file. No
-/// mistake repeats what stands in it.
-fn kept_in(file: &Text, id: &str, around: &Around<'_>) -> Result<KeysInFile, Mistake> {
+/// What a file has, by ids in lower case: `id=key` in each line, or an object of keys in a `.json`
+/// file. The first of an id counts. No mistake repeats what stands in it.
+fn kept_in(file: &Text, around: &Around<'_>) -> Result<BTreeMap<String, StoredKey>, Mistake> {
     let path = around.folder.join(expanded(file, around)?);
     let unread = |why: String| {
         let what = format!("the file of keys `{}` cannot be read: {why}", file.text);
         file.mistake(Mistake::error(what))
     };
     let text = std::fs::read_to_string(&path).map_err(|error| unread(error.to_string()))?;
-    let is_meant = |known: &str| known.trim().eq_ignore_ascii_case(id);
+    let mut kept = BTreeMap::new();
+    let mut keep = |id: &str, stored: StoredKey| {
+        if !stored.is_empty() {
+            kept.entry(id.trim().to_lowercase()).or_insert(stored);
+        }
+    };
     if path.extension().is_none_or(|extension| extension != "json") {
-        let pairs = text.lines().filter_map(|line| line.split_once('='));
-        let found = pairs.filter(|(known, _)| is_meant(known)).map(|(_, key)| key.trim());
-        let key = found.filter(|key| !key.is_empty()).map(str::to_owned).next();
-        return Ok(KeysInFile { key, client: None });
+        for (id, key) in text.lines().filter_map(|line| line.split_once('=')) {
+            let key = Some(key.trim()).filter(|key| !key.is_empty()).map(Secret::new);
+            keep(id, StoredKey { key, client: None });
+        }
+        return Ok(kept);
     }
     let keys: Value = serde_json::from_str(&text).map_err(|_| unread("not JSON".to_owned()))?;
-    let mut entries = keys.as_object().into_iter().flatten();
-    let Some((_, entry)) = entries.find(|(known, _)| is_meant(known)) else {
-        return Ok(KeysInFile::default());
-    };
     let filled = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let oauth = &entry["oauth"];
-    Ok(KeysInFile {
-        key: filled(entry).or_else(|| filled(&entry["apiKey"])),
-        client: filled(&oauth["clientId"]).zip(filled(&oauth["clientSecret"])),
-    })
+    for (id, entry) in keys.as_object().into_iter().flatten() {
+        let key = filled(entry).or_else(|| filled(&entry["apiKey"])).map(Secret::new);
+        let oauth = &entry["oauth"];
+        let client = filled(&oauth["clientId"]).zip(filled(&oauth["clientSecret"]));
+        let client = client.map(|(id, secret)| client_of(id, secret));
+        keep(id, StoredKey { key, client });
+    }
+    Ok(kept)
+}
+
+/// The client of this id and secret.
+fn client_of(id: String, secret: String) -> TokenClient {
+    TokenClient { id, secret: Secret::new(secret), scopes: Vec::new() }
 }
 
 fn pinned(written: Located<SigningKeys>) -> Result<PinnedKey, Mistake> {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::config::Config;
-use upstreams::{CardPlace, Document, Grant, KeyPlace, OauthConfig, RestAuth, UpstreamKind};
+use upstreams::{
+    CardPlace, Document, Grant, KeyPlace, OauthConfig, RestAuth, Secret, UpstreamKind,
+};
 
 const VARIABLES: &[(&str, &str)] = &[("TOKEN", "abc"), ("HOST", "a.example")];
 
@@ -162,16 +164,45 @@ fn keys_of_agents_are_found_in_files_first() {
         };
         let all = configs(&agent("probe"), "");
         let UpstreamKind::A2a(config) = &all[0].kind else { panic!("{all:?}") };
-        let Some(RestAuth::ApiKey { name, value, .. }) = &config.auth else { panic!("{all:?}") };
-        assert_eq!((name.as_str(), value.expose()), ("X-Api-Key", "hunter1"));
+        assert_eq!(config.key.as_ref().map(Secret::expose), Some("hunter1"));
+        assert!(config.auth.is_none() && config.keys_by_card.is_none(), "{name}");
         let told = wrong(&agent("unknown"), "");
         assert!(
             told[0].contains("has no key `unknown`") && !told[0].contains("hunter"),
             "{told:?}"
         );
     }
-    let told = wrong("[a2a.agents.a]\ncard = \"https://b\"\nkey_file = \"x\"\n", "");
-    assert!(told[0].contains("`key_file` goes with `service`"), "{told:?}");
+}
+
+#[test]
+fn a_card_names_the_key_where_the_settings_name_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    let kept = r#"{"Trips": "hunter1", "org/desk": {"oauth": {"clientId": "me",
+        "clientSecret": "hunter2"}}, "half": {"oauth": {"clientId": "me"}}}"#;
+    std::fs::write(&path, kept).unwrap();
+    let agent = |more: &str| format!("[a2a.agents.a]\ncard = \"https://b\"\n{more}\n");
+    let by_card = |more: &str| {
+        let all = configs(&agent(more), "");
+        let UpstreamKind::A2a(config) = &all[0].kind else { panic!("{all:?}") };
+        assert!(config.key.is_none() && config.client.is_none() && config.keyring.is_none());
+        config.keys_by_card.clone()
+    };
+    assert_eq!(by_card(""), None, "no stored key is asked for");
+    let file = format!("key_file = '{}'", path.display());
+    let keys = by_card(&file).unwrap();
+    assert_eq!(keys.file.keys().collect::<Vec<_>>(), ["org/desk", "trips"]);
+    assert_eq!(keys.file["trips"].key.as_ref().map(Secret::expose), Some("hunter1"));
+    let client = keys.file["org/desk"].client.as_ref();
+    assert_eq!(client.map(|client| client.secret.expose()), Some("hunter2"));
+    assert!(keys.keyring.is_none());
+    let keys = by_card("keyring = true").unwrap();
+    assert!(keys.keyring.is_some() && keys.file.is_empty());
+    let auth = "auth = { type = \"bearer\", token = \"x\" }";
+    for (other, key) in [(file.as_str(), "key_file"), ("keyring = true", "keyring")] {
+        let told = wrong(&agent(&format!("{auth}\n{other}")), "");
+        assert!(told[0].contains(&format!("both `auth` and `{key}` are there")), "{told:?}");
+    }
 }
 
 #[test]
@@ -197,13 +228,11 @@ fn clients_of_agents_are_found_beside_keys_and_the_keyring_is_asked_last() {
     ] {
         let all = configs(&agent(service), "");
         let UpstreamKind::A2a(config) = &all[0].kind else { panic!("{all:?}") };
-        assert_eq!(config.auth.is_some(), has_key, "{service}");
+        assert_eq!(config.key.is_some(), has_key, "{service}");
         let found = config.client.as_ref().map(|client| client.secret.expose());
         assert_eq!(found, secret, "{service}");
         assert_eq!(config.keyring.as_ref().map(|keyring| keyring.id.as_str()), in_keyring);
     }
-    let told = wrong("[a2a.agents.a]\ncard = \"https://b\"\nkeyring = true\n", "");
-    assert!(told[0].contains("`keyring` goes with `service`"), "{told:?}");
 }
 
 #[test]

@@ -7,9 +7,13 @@ use kernel::values::canonical;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use testkit::servers::a2a::AgentServer;
-use upstreams::{CardPlace, Keyring, PinnedKey, RestAuth, Secret, TokenClient, UpstreamState};
+use upstreams::{
+    CardPlace, Keyring, KeysByCard, PinnedKey, RestAuth, Secret, StoredKey, TokenClient,
+    UpstreamState,
+};
 
 const QUICK: Duration = Duration::from_millis(300);
 
@@ -239,6 +243,91 @@ async fn a_client_gets_its_token_where_the_card_says_and_nowhere_else() {
     server.serve_card(plain);
     let (name, message) = House::open(config("right")).await.fault();
     assert!(name == "CredentialMissing" && message.contains("tokens"), "{name}: {message}");
+}
+
+/// The key that the agent was last shown under this name, with a message.
+fn shown_key(server: &AgentServer, header: &str) -> Option<String> {
+    let asked = server.asked();
+    let sent = asked.iter().rfind(|asked| asked.line == "POST /rpc").expect("a message");
+    sent.header(header).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_stored_key_goes_where_the_card_says_and_never_into_an_address() {
+    let server = AgentServer::start(QUICK);
+    let old = json!({"name": "Test agent", "protocolVersion": "0.3.0", "skills": [],
+        "url": format!("{}/rpc", server.url())});
+    let mut id = 0;
+    for (location, told) in
+        [("header", ""), ("query", "never put into an address"), ("cookie", "headers only")]
+    {
+        let key = json!({"location": location, "name": "X-Trips-Key"});
+        let old_key = json!({"type": "apiKey", "in": location, "name": "X-Trips-Key"});
+        for (mut card, scheme) in
+            [(server.card(), json!({"apiKeySecurityScheme": key})), (old.clone(), old_key)]
+        {
+            card["securitySchemes"] = json!({"key": scheme});
+            server.serve_card(card);
+            let mut config = agent(&server.url());
+            config.key = Some(Secret::new("key-7"));
+            let house = House::open(config).await;
+            if location == "header" {
+                id += 1;
+                house.follow(id, "tck-complete-task", nothing).await.unwrap();
+                assert_eq!(shown_key(&server, "x-trips-key").as_deref(), Some("key-7"));
+                assert_eq!(shown_key(&server, "x-api-key"), None);
+            } else {
+                let (name, message) = house.fault();
+                assert!(name == "CardUnusable" && message.contains(told), "{name}: {message}");
+                assert!(house.names().is_empty());
+            }
+        }
+    }
+    assert_eq!(server.begun(), 2, "nothing is sent without the key");
+}
+
+#[tokio::test]
+async fn a_card_names_the_key_that_is_its_own() {
+    let (server, other, signer) =
+        (AgentServer::start(QUICK), AgentServer::start(QUICK), Signer::new());
+    let kept = |key: &str| StoredKey { key: Some(Secret::new(key)), client: None };
+    let file = BTreeMap::from([
+        ("probe".to_owned(), kept("key-7")),
+        ("org/trips".to_owned(), kept("key-8")),
+    ]);
+    let mut config = agent(&server.url());
+    config.allow_private = true;
+    config.keys_by_card = Some(KeysByCard { file, keyring: None });
+    let naming = |mut card: Value, id: Value, schemes: Value| {
+        card["humanReadableId"] = id;
+        card["authSchemes"] = schemes;
+        card
+    };
+    let probe = json!([{"scheme": "apiKey", "service_identifier": "Probe"}]);
+    let own = json!([{"scheme": "apiKey"}]);
+    for (id, (schemes, key)) in (1..).zip([(probe.clone(), "key-7"), (own.clone(), "key-8")]) {
+        server.serve_card(naming(server.card(), json!("Org/Trips"), schemes));
+        let house = House::open(config.clone()).await;
+        house.follow(id, "tck-complete-task", nothing).await.unwrap();
+        assert_eq!(shown_key(&server, "x-api-key").as_deref(), Some(key));
+    }
+    let asked = server.asked();
+    let mut cards = asked.iter().filter(|asked| asked.line.starts_with("GET "));
+    assert!(cards.all(|asked| asked.header("x-api-key").is_none()), "no key before the card");
+    for (id, told) in [(json!("org/unknown"), "`org/unknown`"), (json!(null), "service = ")] {
+        server.serve_card(naming(server.card(), id, own.clone()));
+        let (name, message) = House::open(config.clone()).await.fault();
+        assert!(name == "CredentialMissing" && message.contains(told), "{name}: {message}");
+    }
+    // Only the server that the card is from gets it.
+    server.serve_card(naming(other.card(), json!("org/trips"), probe.clone()));
+    assert_eq!(House::open(config.clone()).await.fault().0, "AddressNotAllowed");
+    assert!(other.asked().is_empty(), "nobody was talked to where the card led");
+    // What is beside the signed members chooses no key.
+    server.serve_card(naming(signer.signed(server.card()), json!("org/trips"), probe));
+    (config.keys, config.require_signature) = (vec![signer.key()], true);
+    let (name, message) = House::open(config).await.fault();
+    assert!(name == "CredentialMissing" && message.contains("sign"), "{name}: {message}");
 }
 
 /// A command that stands for the one of the platform, and knows one key.

@@ -1,6 +1,7 @@
 //! What an agent's card says that matters to a client: where it is spoken to and how, and what it
 //! knows how to do. A card may hold the members of several versions beside each other.
 
+use super::schemes::Schemes;
 use serde_json::{Value, json};
 use wire::a2a::card::{AgentCard, AgentInterface, AgentSkill};
 use wire::a2a::v03_request::AgentCard as OldCard;
@@ -84,17 +85,8 @@ pub(super) struct Card {
     pub(super) skills: Vec<Skill>,
     /// The extensions of ours that it knows.
     pub(super) extensions: Vec<&'static str>,
-    /// Where a client gets its tokens, if it takes them.
-    pub(super) token: Option<TokenPlace>,
-    /// Whether it takes keys.
-    takes_keys: bool,
-}
-
-/// Where tokens are given to clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TokenPlace {
-    pub(super) url: String,
-    pub(super) scopes: Vec<String>,
+    /// What it takes of callers.
+    pub(super) schemes: Schemes,
 }
 
 /// A skill.
@@ -149,17 +141,9 @@ impl Card {
             "" => document["agentVersion"].as_str().unwrap_or_default().to_owned(),
             version => version.to_owned(),
         };
-        let (token, takes_keys) = match dialect {
-            Dialect::Vault => vault_schemes(&read::<VaultCard>(document)?),
-            _ => schemes(&card),
-        };
+        let schemes = schemes(&card, document, dialect, believed)?;
         let name = card.name;
-        Ok(Self { name, version, dialect, url, tenant, skills, extensions, token, takes_keys })
-    }
-
-    /// Whether it takes tokens of a client, and no keys.
-    pub(super) fn wants_token_only(&self) -> bool {
-        self.token.is_some() && !self.takes_keys
+        Ok(Self { name, version, dialect, url, tenant, skills, extensions, schemes })
     }
 
     /// What it says of itself, as an upstream shows it.
@@ -243,24 +227,19 @@ fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
     }
 }
 
-/// Where tokens are given, and whether keys are taken.
-fn schemes(card: &AgentCard) -> (Option<TokenPlace>, bool) {
-    let all = card.security_schemes.values();
-    let token = all.clone().find_map(|scheme| {
-        let flow = scheme.oauth2_security_scheme.as_ref()?.flows.client_credentials.as_ref()?;
-        let scopes = flow.scopes.keys().cloned().collect();
-        Some(TokenPlace { url: flow.token_url.clone(), scopes })
-    });
-    let mut all = all;
-    (token, all.any(|scheme| scheme.api_key_security_scheme.is_some()))
-}
-
-fn vault_schemes(card: &VaultCard) -> (Option<TokenPlace>, bool) {
-    let token = card.auth_schemes.iter().find_map(|scheme| {
-        let url = scheme.token_url.clone().filter(|_| scheme.scheme == "oauth2")?;
-        Some(TokenPlace { url, scopes: scheme.scopes.clone().unwrap_or_default() })
-    });
-    (token, card.auth_schemes.iter().any(|scheme| scheme.scheme == "apiKey"))
+/// What it takes of callers. Only the words of 1.0 are signed.
+fn schemes(
+    card: &AgentCard,
+    document: &Value,
+    dialect: Dialect,
+    believed: Believed,
+) -> Result<Schemes, String> {
+    if dialect == Dialect::Vault {
+        return Ok(Schemes::of_vault(&read(document)?));
+    }
+    let schemes = Schemes::of(card);
+    let counts = believed == Believed::All && schemes.is_empty();
+    Ok(if counts { Schemes::of_0_3(document) } else { schemes })
 }
 
 fn vault_skills(document: &Value) -> Result<Vec<Skill>, String> {

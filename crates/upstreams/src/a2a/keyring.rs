@@ -2,7 +2,7 @@
 //! are read by the platform's own command.
 
 use crate::RemoteParts;
-use crate::config::{Keyring, TokenClient};
+use crate::config::{Keyring, StoredKey, TokenClient};
 use kernel::values::secret::Secret;
 use std::process::Stdio;
 use tokio::process::Command;
@@ -10,15 +10,8 @@ use tokio::process::Command;
 /// How long the command may take: it may ask a person to unlock the keyring.
 const LOOKUP_MS: u64 = 20_000;
 
-/// What a keyring has for an agent.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) key: Option<Secret>,
-    pub(super) client: Option<TokenClient>,
-}
-
 /// Looks an agent's key and client up.
-pub(super) async fn looked_up(keyring: &Keyring, parts: &RemoteParts) -> Result<Found, String> {
+pub(super) async fn looked_up(keyring: &Keyring, parts: &RemoteParts) -> Result<StoredKey, String> {
     let id = keyring.id.as_str();
     let looking = async {
         let key = lookup(keyring, &format!("agentvault:{id}"), id).await?;
@@ -31,7 +24,7 @@ pub(super) async fn looked_up(keyring: &Keyring, parts: &RemoteParts) -> Result<
             secret,
             scopes: Vec::new(),
         });
-        Ok::<_, String>(Found { key, client })
+        Ok::<_, String>(StoredKey { key, client })
     };
     let looked = parts.within(LOOKUP_MS, looking).await;
     looked.ok_or_else(|| format!("the keyring did not answer within {LOOKUP_MS} ms"))?

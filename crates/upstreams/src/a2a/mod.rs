@@ -4,6 +4,7 @@
 //!
 //! The order of the modules below is the order of reading and of import.
 
+mod schemes;
 mod card;
 mod signature;
 mod place;
@@ -28,7 +29,10 @@ use self::exchange::{Request, Way};
 use self::place::{CardAt, Places};
 use self::token::Tokens;
 use crate::RemoteParts;
-use crate::config::{A2aConfig, RestAuth, TokenClient, UpstreamConfig};
+use crate::config::{
+    A2aConfig, KeyPlace, Keyring, KeysByCard, RestAuth, Secret, StoredKey, TokenClient,
+    UpstreamConfig,
+};
 use crate::rest::Credentials;
 use crate::state::{AgentFacts, Board};
 use kernel::contracts::Tool;
@@ -70,7 +74,7 @@ pub(crate) async fn load(
     if known == Some(&digest) {
         return Ok(None);
     }
-    let Opened { card, is_signed, way, endpoint } = loader.opened(prepared, &document)?;
+    let Opened { card, is_signed, way, endpoint } = loader.opened(prepared, &document).await?;
     let address = shown_address(&endpoint.url);
     let facts = AgentFacts { card: digest.clone(), is_signed, address, changes: 0 };
     if board.carded(facts) {
@@ -111,10 +115,8 @@ fn extensions(card: &Card) -> Option<&'static str> {
 struct Prepared {
     places: Places,
     way: Way,
-    /// The client as which we ask for tokens.
-    client: Option<TokenClient>,
-    /// Whether there is a key or a token beside the headers.
-    has_key: bool,
+    /// The key, or the client as which we ask for tokens, as far as the settings name one.
+    stored: StoredKey,
 }
 
 /// An agent that its card leads to.
@@ -138,21 +140,60 @@ impl Loader<'_> {
     async fn prepared(&self) -> Result<Prepared, Fault> {
         let places = Places::new(self.config).map_err(|why| self.bad_settings(&why))?;
         let places = if self.parts.is_open() { places } else { places.only_public() };
-        let (mut auth, mut client) = (self.config.auth.clone(), self.config.client.clone());
-        if let (Some(keyring), None, None) = (&self.config.keyring, &auth, &client) {
-            let found = keyring::looked_up(keyring, self.parts).await;
-            let found = found.map_err(|why| self.fault("CredentialMissing", &why))?;
-            if found == keyring::Found::default() {
-                let why = format!("the keyring has no key `{}`", keyring.id);
-                return Err(self.fault("CredentialMissing", &why));
+        let A2aConfig { auth, key, client, keyring, .. } = self.config;
+        let stored = match keyring {
+            Some(keyring) if auth.is_none() && key.is_none() && client.is_none() => {
+                self.in_keyring(keyring).await?
             }
-            client = found.client;
-            auth = found.key.map(RestAuth::vault_key);
-        }
-        let credentials = Credentials::of(&self.config.headers, auth.as_ref())
-            .map_err(|why| self.bad_settings(&why))?;
+            _ => StoredKey { key: key.clone(), client: client.clone() },
+        };
+        // Which header its key goes in is not known before the card.
+        let usual = stored.key.clone().map(RestAuth::vault_key);
+        let credentials = self.credentials(usual.as_ref().or(auth.as_ref()))?;
         let way = self.way(&places, credentials);
-        Ok(Prepared { places, way, client, has_key: auth.is_some() })
+        Ok(Prepared { places, way, stored })
+    }
+
+    async fn in_keyring(&self, keyring: &Keyring) -> Result<StoredKey, Fault> {
+        let found = keyring::looked_up(keyring, self.parts).await;
+        let found = found.map_err(|why| self.fault("CredentialMissing", &why))?;
+        if found.is_empty() {
+            let why = format!("the keyring has no key `{}`", keyring.id);
+            return Err(self.fault("CredentialMissing", &why));
+        }
+        Ok(found)
+    }
+
+    /// What is kept under the id that the card names. Where only what is signed counts it names
+    /// none: the id is no member of 1.0.
+    async fn key_by_card(
+        &self,
+        keys: &KeysByCard,
+        document: &Value,
+        believed: Believed,
+    ) -> Result<StoredKey, Fault> {
+        let id = schemes::service_id(document).filter(|_| believed == Believed::All);
+        let Some(id) = id else {
+            let why = "its card does not say, or does not sign, which key is for it; \
+                       `service = \"..\"` names it";
+            return Err(self.fault("CredentialMissing", why));
+        };
+        let (agent, service) = (self.upstream.name.as_str(), id.as_str());
+        tracing::info!(agent, service, "the card of an agent names its key");
+        if let Some(stored) = keys.file.get(&id) {
+            return Ok(stored.clone());
+        }
+        let Some(command) = keys.keyring.clone() else {
+            let why = format!("its card names the key `{id}`, which is not in the file of keys");
+            return Err(self.fault("CredentialMissing", &why));
+        };
+        self.in_keyring(&Keyring { id, command }).await
+    }
+
+    /// The headers of the settings, and this.
+    fn credentials(&self, auth: Option<&RestAuth>) -> Result<Credentials, Fault> {
+        let credentials = Credentials::of(&self.config.headers, auth);
+        credentials.map_err(|why| self.bad_settings(&why))
     }
 
     fn way(&self, places: &Places, credentials: Credentials) -> Way {
@@ -164,24 +205,29 @@ impl Loader<'_> {
     }
 
     /// The agent that a card leads to, if the card is believed and may lead there.
-    fn opened(&self, prepared: Prepared, document: &Value) -> Result<Opened, Fault> {
-        let Prepared { places, way, client, has_key } = prepared;
+    async fn opened(&self, prepared: Prepared, document: &Value) -> Result<Opened, Fault> {
+        let Prepared { places, way, stored } = prepared;
         let believed = self.believed(document)?;
-        let has_credentials = !way.credentials.is_empty() || client.is_some();
+        let stored = match &self.config.keys_by_card {
+            Some(keys) => self.key_by_card(keys, document, believed).await?,
+            None => stored,
+        };
+        let has_credentials = !way.credentials.is_empty() || !stored.is_empty();
         let permits = |url: &str| places.endpoint(url, has_credentials).is_ok();
         let card = Card::read(document, believed, permits).map_err(|why| self.bad_card(&why))?;
         let url = places.endpoint(&card.url, has_credentials);
         let url = url.map_err(|why| self.fault("AddressNotAllowed", &why))?;
         // A key is preferred to a token, where the card takes both.
-        let client = client.filter(|_| !has_key || card.wants_token_only());
-        let (credentials, tokens) = match client {
-            Some(client) => {
+        let StoredKey { key, client } = stored;
+        let has_key = key.is_some() || self.config.auth.is_some();
+        let client = client.filter(|_| !has_key || card.schemes.wants_token_only());
+        let (credentials, tokens) = match (client, key) {
+            (Some(client), _) => {
                 // The key, if there is one, is not for this agent.
-                let plain = Credentials::of(&self.config.headers, None);
-                let plain = plain.map_err(|why| self.bad_settings(&why))?;
-                (plain, Some(self.tokens(&places, &card, client)?))
+                (self.credentials(None)?, Some(self.tokens(&places, &card, client)?))
             }
-            None => (way.credentials, None),
+            (None, Some(key)) => (self.credentials(Some(&self.named_key(&card, key)?))?, None),
+            (None, None) => (way.credentials, None),
         };
         let endpoint =
             Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
@@ -189,10 +235,16 @@ impl Loader<'_> {
         Ok(Opened { card, is_signed: believed == Believed::Signed, way, endpoint })
     }
 
+    /// A key in the header that the card names.
+    fn named_key(&self, card: &Card, value: Secret) -> Result<RestAuth, Fault> {
+        let name = card.schemes.key_header().map_err(|why| self.bad_card(&why))?;
+        Ok(RestAuth::ApiKey { name: name.to_owned(), place: KeyPlace::Header, value })
+    }
+
     /// Where this client gets its tokens. A card is from outside: it sends our secret only to the
     /// server that it is from.
     fn tokens(&self, places: &Places, card: &Card, client: TokenClient) -> Result<Tokens, Fault> {
-        let Some(place) = &card.token else {
+        let Some(place) = &card.schemes.token else {
             let why = "there is a client for it, and its card does not say where tokens are given";
             return Err(self.fault("CredentialMissing", why));
         };

@@ -38,7 +38,9 @@ pub async fn read_card(config: &A2aConfig, parts: &RemoteParts) -> Result<Value,
 /// An address that the card of an agent names, if these settings let us go there.
 pub fn permitted_address(config: &A2aConfig, named: &str) -> Result<Url, String> {
     let credentials = Credentials::of(&config.headers, config.auth.as_ref())?;
-    let has_credentials = !credentials.is_empty() || config.client.is_some();
+    let has_stored = config.key.is_some() || config.client.is_some();
+    let is_stored = config.keyring.is_some() || config.keys_by_card.is_some();
+    let has_credentials = !credentials.is_empty() || has_stored || is_stored;
     Places::new(config)?.endpoint(named, has_credentials)
 }
 
@@ -49,7 +51,7 @@ impl Peer {
         let loader = Loader { upstream: &upstream, config, parts };
         let prepared = loader.prepared().await?;
         let document = loader.document(&prepared).await?;
-        let Opened { card, way, endpoint, .. } = loader.opened(prepared, &document)?;
+        let Opened { card, way, endpoint, .. } = loader.opened(prepared, &document).await?;
         let agent = Agent {
             way,
             endpoint,
