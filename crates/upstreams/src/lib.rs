@@ -25,6 +25,7 @@ use kernel::values::ids::ContentHash;
 use outbound::addresses::HttpSettings;
 use outbound::client::ClientOptions;
 use reqwest::header::{HeaderName, HeaderValue};
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -108,6 +109,17 @@ pub struct Scope {
     place: Option<Arc<str>>,
     only_public: bool,
     person: Option<Person>,
+    ours: Ours,
+}
+
+/// Says of an address whether this server itself answers there; of none by default.
+#[derive(Clone, Default)]
+struct Ours(Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>);
+
+impl fmt::Debug for Ours {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Ours")
+    }
 }
 
 /// A user who logs in for themselves.
@@ -146,7 +158,7 @@ impl RemoteParts {
         let vault = Arc::new(oauth::PlaceInVault::new(self.vault.clone(), place));
         let below = |above: &Arc<str>| format!("{above}/{place}");
         let whole = self.scope.place.as_ref().map_or_else(|| place.to_owned(), below);
-        let scope = Scope { place: Some(whole.into()), ..self.scope };
+        let scope = Scope { place: Some(whole.into()), ..self.scope.clone() };
         Self { vault, scope, ..self.clone() }
     }
 
@@ -155,6 +167,19 @@ impl RemoteParts {
     pub fn only_public(&self) -> Self {
         let scope = Scope { only_public: true, ..self.scope.clone() };
         Self { scope, ..self.clone() }
+    }
+
+    /// The same, but no agent is called where this says that this server itself answers. Its own
+    /// skills would be its tools again.
+    #[must_use]
+    pub fn apart_from(&self, is_ours: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let scope = Scope { ours: Ours(Some(Arc::new(is_ours))), ..self.scope.clone() };
+        Self { scope, ..self.clone() }
+    }
+
+    /// Whether this server itself answers there.
+    pub(crate) fn leads_back(&self, url: &str) -> bool {
+        self.scope.ours.0.as_ref().is_some_and(|is_ours| is_ours(url))
     }
 
     /// The same, for a user who logs in for themselves; `proves` if they must prove that the

@@ -43,12 +43,15 @@ impl Ourselves {
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => false,
             UpstreamKind::A2a(agent) => match &agent.card {
                 // Our own registry lists no cards but ours.
-                CardPlace::Url(url) | CardPlace::Registry { url, .. } => {
-                    url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri))
-                }
+                CardPlace::Url(url) | CardPlace::Registry { url, .. } => self.are_named_by(url),
                 CardPlace::File(path) => self.are_named_in(path),
             },
         }
+    }
+
+    /// Whether this address, where an agent or its card is, is one of ours.
+    pub fn are_named_by(&self, url: &str) -> bool {
+        url.parse::<Uri>().is_ok_and(|uri| self.are_at(&uri))
     }
 
     /// Whether a card in a file names an address of ours. One that cannot be read names none.

@@ -44,7 +44,7 @@ use project::config::ServerConfig;
 use project::realm::default_realm;
 use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
-use project::upstream_entries::{Entry, Upstreams};
+use project::upstream_entries::{Entry, Ourselves, Upstreams};
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         admitted(by, policies, &asked, &ground).await?;
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
     warnings.extend(left_out);
-    let remote = remote_parts(&setup, &ground, &entrance);
+    let remote = remote_parts(&setup, &ground, &entrance, &ourselves);
     let telemetry = observing(&setup, &ground);
     let kept = setup.project.config.audit;
     let told = Told {
@@ -246,13 +246,20 @@ async fn undone(engine: &Engine, identity: &Identity) -> Result<Undone, Assemble
 }
 
 /// What connections to upstreams are made of.
-fn remote_parts(setup: &Setup, ground: &Ground, entrance: &Entrance) -> RemoteParts {
+fn remote_parts(
+    setup: &Setup,
+    ground: &Ground,
+    entrance: &Entrance,
+    ourselves: &Ourselves,
+) -> RemoteParts {
     let vault = Arc::new(FileVault::open(&setup.data, &ground.keys, ground.system.clone()));
     let login = login_places(setup.address, &setup.project.config.server, entrance);
     let System { clock, entropy, spawn } = ground.system.clone();
     let (limits, supervisor) = (ground.limits.clone(), setup.supervisor.clone());
     let scope = Scope::default();
-    RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login, scope }
+    let parts = RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login, scope };
+    let ourselves = ourselves.clone();
+    parts.apart_from(move |url| ourselves.are_named_by(url))
 }
 
 /// Where logins come back to. On a pipe there is no door for them.

@@ -4,7 +4,9 @@
 use crate::a2a::{self, ADD, SETTINGS};
 use crate::a2a_push::{Got, OK, PUSH, Receiver};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, approval, demo_with, question, read, request, setup, wait_for};
+use crate::house::{
+    ADDRESS, Answer, House, approval, demo_with, question, read, request, setup, wait_for,
+};
 use axum::body::Body;
 use axum::http::{Method, Response};
 use engine::PlanFile;
@@ -14,6 +16,7 @@ use project::folder::Project;
 use project::realm::local_caller;
 use serde_json::{Value, json};
 use std::time::Duration;
+use testkit::servers::a2a::AgentServer;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use wire::a2a::SKILLS_EXTENSION;
@@ -377,6 +380,21 @@ async fn a_server_is_an_agent_of_another_one_by_its_card() {
     let answer = near.open(request(Method::POST, "/rpc", Body::from(body.to_string()))).await;
     let answer = timeout(WAIT, read(answer)).await.expect("the other server has not answered");
     assert!(answer.text.contains("done"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_card_names_this_server_is_not_called() {
+    let far = AgentServer::start(Duration::from_secs(1));
+    let mut card = far.card();
+    card["supportedInterfaces"][0]["url"] = json!(format!("http://{ADDRESS}/a2a/v1"));
+    far.serve_card(card);
+    let url = far.url();
+    let settings = format!("[a2a.agents.far]\ncard = \"{url}\"\nallow_private = true\n");
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let near = House::build(Project { config, ..Project::demo() }, None).await;
+    let look = async || near.get("/api/v1/upstreams/far").await.body["lastError"].clone();
+    let fault = wait_for("what is wrong with the card", look, Value::is_object).await;
+    assert!(fault.to_string().contains("this server itself"), "{fault}");
 }
 
 /// What a receiver got, as a stream tells it.

@@ -1,6 +1,6 @@
 //! Cards: which are believed, where they lead, and what happens when they change.
 
-use crate::house::{House, agent, nothing, texts, within};
+use crate::house::{House, agent, nothing, parts, texts, within};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::values::canonical;
@@ -169,6 +169,21 @@ async fn a_card_that_moves_its_address_takes_nothing_of_ours_along() {
         assert_eq!(server.begun(), before + 1);
     }
     assert!(other.asked().is_empty(), "nobody was talked to where the card led");
+}
+
+#[tokio::test]
+async fn a_card_that_names_our_own_server_is_not_used() {
+    let (server, ourselves) = (AgentServer::start(QUICK), AgentServer::start(QUICK));
+    let ours = ourselves.url();
+    let parts = parts().apart_from(move |url| url.starts_with(&ours));
+    let mut config = agent(&server.url());
+    config.allow_private = true;
+    let house = House::open_with(config.clone(), parts.kept_at("realm")).await;
+    assert_eq!(house.names().len(), 3, "another server is used");
+    server.serve_card(ourselves.card());
+    let (name, told) = House::open_with(config, parts.kept_at("realm")).await.fault();
+    assert!(name == "AddressNotAllowed" && told.contains("this server itself"), "{name}: {told}");
+    assert!(ourselves.asked().is_empty());
 }
 
 #[tokio::test]

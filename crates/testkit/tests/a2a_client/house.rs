@@ -69,6 +69,11 @@ pub(super) struct House {
 impl House {
     /// Connects to an agent, and waits until it was tried.
     pub(super) async fn open(config: A2aConfig) -> Self {
+        Self::open_with(config, parts()).await
+    }
+
+    /// The same with a client that is made of these.
+    pub(super) async fn open_with(config: A2aConfig, parts: RemoteParts) -> Self {
         let config = UpstreamConfig {
             name: "peer".to_owned(),
             prefix: "peer.".to_owned(),
@@ -79,7 +84,7 @@ impl House {
             era: EraSetting::Auto,
             origin: "a test".to_owned(),
         };
-        let remote = Remote::start(vec![config], parts());
+        let remote = Remote::start(vec![config], parts);
         within("the agent to be tried", remote.upstreams()[0].tried()).await;
         Self { remote }
     }

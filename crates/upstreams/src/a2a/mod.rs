@@ -217,6 +217,10 @@ impl Loader<'_> {
         let card = Card::read(document, believed, permits).map_err(|why| self.bad_card(&why))?;
         let url = places.endpoint(&card.url, has_credentials);
         let url = url.map_err(|why| self.fault("AddressNotAllowed", &why))?;
+        if self.parts.leads_back(url.as_str()) {
+            let why = "its card names this server itself, whose tools are here already";
+            return Err(self.fault("AddressNotAllowed", why));
+        }
         // A key is preferred to a token, where the card takes both.
         let StoredKey { key, client } = stored;
         let has_key = key.is_some() || self.config.auth.is_some();
