@@ -112,9 +112,12 @@ pub struct Scope {
     ours: Ours,
 }
 
-/// Says of an address whether this server itself answers there; of none by default.
+/// Whether this server itself answers at an address.
+type IsOurs = dyn Fn(&str) -> bool + Send + Sync;
+
+/// Says it of an address; of none by default.
 #[derive(Clone, Default)]
-struct Ours(Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>);
+struct Ours(Option<Arc<IsOurs>>);
 
 impl fmt::Debug for Ours {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! `/api/v1/audit`: who did what, for those who administer, and whether it is as it was written.
 
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{House, request, text};
+use crate::house::{House, request, text, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! `GET /api/v1/webhooks`: the webhooks of tasks, with how far each has got. Who reads the realm as a
-//! whole sees all of it; every other caller sees those that it made. Where a webhook is and what it
-//! is shown stays between its maker and its receiver.
+//! `GET /api/v1/webhooks`: the webhooks of tasks, with how far each has got. Who reads the realm as
+//! a whole sees all of it; every other caller sees those that it made. Where a webhook is and what
+//! it is shown stays between its maker and its receiver.
 
 use super::target::Target;
 use crate::problem::{Failure, Result};

@@ -1,6 +1,6 @@
 //! Webhooks of tasks: what happens to a task is posted to an address that its client gave, at least
-//! once and in order. `configs` has the operations on them, `listed` their list for who operates the
-//! server, `form` how what they get is written, `target` what is sealed, `turn` what one webhook
+//! once and in order. `configs` has the operations on them, `listed` their list for operators,
+//! `form` how what they get is written, `target` what is sealed, `turn` what one webhook
 //! gets, `agenda` which of them are due, and `keeper` reads the feed and posts.
 
 mod form;
