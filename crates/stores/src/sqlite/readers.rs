@@ -4,7 +4,7 @@
 use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, oneshot};
@@ -108,12 +108,24 @@ async fn serve(queue: Arc<Queue>, connection: Connection) {
     }
 }
 
-/// A read-only transaction; it ends when it is dropped.
+/// A read-only transaction. Its begin and its end are prepared once, as the statements between them
+/// are: most reads are one short statement.
 fn together<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)
-        .map_err(|error| Trouble::from(error).into_error())?;
-    work(&transaction).map_err(Trouble::into_error)
+    let begun = connection.prepare_cached("BEGIN DEFERRED").and_then(|mut begin| begin.execute(()));
+    begun.map_err(|error| Trouble::from(error).into_error())?;
+    let _ends = Ends(connection);
+    work(connection).map_err(Trouble::into_error)
+}
+
+/// Ends the transaction of a read, also of one that panics.
+struct Ends<'c>(&'c Connection);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        // Nothing was written; if it fails all the same, the next read says so.
+        let _ = self.0.prepare_cached("ROLLBACK").and_then(|mut end| end.execute(()));
+    }
 }
