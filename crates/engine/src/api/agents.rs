@@ -53,7 +53,7 @@ impl Catalog<'_> {
     ) -> Result<RegisteredAgent> {
         let (talked, _) = self.read_agent(&source).map_err(|found| invalid_agent(&found))?;
         let agent = talked.0.clone();
-        self.may_define(caller, AGENT, agent.name.as_str()).await?;
+        let judged = self.may_define(caller, AGENT, agent.name.as_str()).await?;
         let definition = Definition {
             kind: AGENT.to_owned(),
             name: agent.name.to_string(),
@@ -62,7 +62,8 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let stored = self.shared.definitions.put(&caller.realm, definition, expected).await;
+        let stored =
+            self.shared.definitions.put(&caller.realm, definition, expected.or(judged)).await;
         let stored = stored.map_err(|error| Refusal::not_stored(AGENT, &agent.name, error))?;
         self.shared.catalog.set_stored_agent(&caller.realm, stored.version, talked);
         Ok(RegisteredAgent { agent, version: stored.version, updated_at: stored.updated_at })
@@ -110,15 +111,22 @@ impl Catalog<'_> {
     }
 
     /// Refuses to change a stored definition that this caller may not change. Policy is told who
-    /// stored it.
-    pub(crate) async fn may_define(self, caller: &Caller, kind: &str, name: &str) -> Result<()> {
+    /// stored it. The version that was judged, where one was (0: there is none): what is stored
+    /// meanwhile is not overwritten by it.
+    pub(crate) async fn may_define(
+        self,
+        caller: &Caller,
+        kind: &str,
+        name: &str,
+    ) -> Result<Option<u64>> {
         let (gate, act) = (&self.shared.gate, Act::Define);
         if gate.is_free(caller, act) {
-            return Ok(());
+            return Ok(None);
         }
         let stored = self.shared.definitions.get(&caller.realm, kind, name).await?;
         let defined_by = stored.as_ref().and_then(|stored| stored.by.as_deref());
-        gate.permit(caller, act, Resource::Definition { kind, name, defined_by })
+        gate.permit(caller, act, Resource::Definition { kind, name, defined_by })?;
+        Ok(Some(stored.map_or(0, |stored| stored.version)))
     }
 
     fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {

@@ -136,7 +136,7 @@ impl Catalog<'_> {
         if let Some(mistake) = self.shared.catalog.misnamed(realm, &plan.id, Author::Operator) {
             return Err(invalid_plan(&[mistake]));
         }
-        self.may_define(caller, PLAN, plan.id.as_str()).await?;
+        let judged = self.may_define(caller, PLAN, plan.id.as_str()).await?;
         let definition = Definition {
             kind: PLAN.to_owned(),
             name: plan.id.to_string(),
@@ -145,7 +145,7 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let stored = self.shared.definitions.put(realm, definition, expected).await;
+        let stored = self.shared.definitions.put(realm, definition, expected.or(judged)).await;
         let version = stored.map_err(|error| Refusal::not_stored(PLAN, &plan.id, error))?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));

@@ -4,19 +4,20 @@
 
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::request::{ProxyCall, RunReport, RunRequest, RunTarget};
+use crate::request::{ProxyCall, RunRequest, RunTarget};
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{PlanId, ToolName};
+use kernel::values::ids::{PlanId, RunId, ToolName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Tools<'_> {
-    /// Begins such a run, and gives it once that is durable, or once it ended where that is wanted.
-    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<RunReport> {
+    /// Begins such a run, and gives its id once that is durable, or once it ended where that is
+    /// wanted.
+    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<RunId> {
         self.shared.gate.permit_act(caller, Act::Call)?;
         let ProxyCall { tool, input, session, once, about, wait_ms } = call;
         let request = RunRequest {
@@ -27,8 +28,8 @@ impl Tools<'_> {
             about,
         };
         match wait_ms {
-            Some(wait_ms) => self.shared.runs().start(caller, request, wait_ms).await,
-            None => self.shared.runs().begin(caller, request).await,
+            Some(wait_ms) => self.shared.runs().start_known(caller, request, wait_ms).await,
+            None => Ok(self.shared.runs().begin(caller, request).await?.run.id),
         }
     }
 

@@ -60,8 +60,9 @@ impl Makers {
 
 impl FromIterator<Arc<str>> for Makers {
     fn from_iter<I: IntoIterator<Item = Arc<str>>>(makers: I) -> Self {
-        let makers: Arc<[Arc<str>]> = makers.into_iter().collect();
-        Self((!makers.is_empty()).then_some(makers))
+        // Most often there is none, and nothing is allocated.
+        let mut makers = makers.into_iter().peekable();
+        Self(makers.peek().is_some().then(|| makers.collect()))
     }
 }
 

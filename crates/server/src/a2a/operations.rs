@@ -26,6 +26,9 @@ use wire::a2a::{VERSION, VERSION_UNNAMED};
 
 /// How long one wait for a task takes before it is polled again, where no limit is set.
 const WAIT_MS: u64 = 60_000;
+/// How long a new task is waited for before it is followed: a short one is read once, and a long one
+/// is answered with what it asks as soon as it does.
+const UNFOLLOWED_MS: u64 = 1_000;
 
 /// Which version of A2A a client speaks. What is done is the same in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,10 +202,11 @@ impl Client {
             if state.is_over() || viewer.state(state).is_interrupted() {
                 return Ok(());
             }
-            match wait.left_ms(self.doors.engine.clock().now()) {
-                0 => return Ok(()),
-                left => self.next(stream, left).await?,
-            };
+            // What is recorded counts, also where the wait is over.
+            let left = wait.left_ms(self.doors.engine.clock().now());
+            if !self.next(stream, left).await? && left == 0 {
+                return Ok(());
+            }
         }
     }
 
@@ -235,7 +239,8 @@ impl Client {
                 // A webhook is made before its task is waited for.
                 let wait = wait.filter(|_| webhook.is_none());
                 let run = self.start(&message, repeat.once, wait).await?;
-                (run, Some(message.message_id.as_str()))
+                // What happened while it was waited for is past: an ask may be answered by now.
+                (run, wait.is_none().then_some(message.message_id.as_str()))
             }
             None => (self.reply(&message, repeat.once).await?, Some(message.message_id.as_str())),
         };
@@ -260,7 +265,8 @@ impl Client {
         wait: Option<Wait>,
     ) -> Result<RunId> {
         let (doors, caller) = (&self.doors, &self.caller);
-        let wait_ms = wait.map(|wait| wait.left_ms(doors.engine.clock().now()));
+        let now = doors.engine.clock().now();
+        let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
         let skill = skills::chosen(doors, caller, message)?;
         let hops = incoming::hops(doors, message)?;
         let recorded = incoming::recorded(doors, caller, message.clone()).await?;
@@ -291,14 +297,13 @@ impl Client {
         };
         let runs = doors.engine.runs();
         let begun = match wait_ms {
-            Some(wait_ms) => runs.start(caller, request, wait_ms).await,
-            None => runs.begin(caller, request).await,
+            Some(wait_ms) => runs.start_known(caller, request, wait_ms).await,
+            None => runs.begin(caller, request).await.map(|report| report.run.id),
         };
-        let report = begun.map_err(|refusal| match refusal.code {
+        begun.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),
-        })?;
-        Ok(report.run.id)
+        })
     }
 
     /// Answers what a task asks, or adds a note where that is not the caller's to answer.

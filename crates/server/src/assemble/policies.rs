@@ -57,23 +57,33 @@ pub(crate) fn read(files: Option<&PolicyFiles>) -> Checked<Policies> {
     Policies::read(files.into_iter().flat_map(PolicyFiles::texts))
 }
 
-/// The policies that files hold that changed: none where the folder is gone, since nothing that was
-/// forbidden may become allowed because someone moves a folder, and none where only the tests
-/// beside them changed.
+/// The policies that files hold that changed: none where the folder is gone or empty, since nothing
+/// that was forbidden may become allowed because someone moves or copies files, and none where only
+/// the tests beside them changed.
 pub(crate) fn read_again(
     before: Option<&PolicyFiles>,
     now: Option<&PolicyFiles>,
 ) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
     match (before, now) {
-        (Some(_), None) => {
-            let gone = Mistake::warning("the folder is gone: its policies still hold");
-            let gone = gone.hint("restart to serve without them, or bring it back");
-            Ok((None, vec![Mistake { file: Some(POLICIES_FOLDER.to_owned()), ..gone }]))
+        (Some(_), None) => Ok((None, vec![kept("the folder is gone: its policies still hold")])),
+        (Some(before), Some(now)) if has_none(now) && !has_none(before) => {
+            Ok((None, vec![kept("no policies are left: those that were in force still hold")]))
         }
         (Some(before), Some(now)) if before.policies == now.policies => Ok((None, Vec::new())),
         (None, None) => Ok((None, Vec::new())),
         (_, now) => read(now).map(|(policies, warnings)| (Some(policies), warnings)),
     }
+}
+
+/// Whether nothing is written in any file.
+pub(crate) fn has_none(files: &PolicyFiles) -> bool {
+    files.policies.iter().all(|file| file.text.trim().is_empty())
+}
+
+fn kept(why: &str) -> Mistake {
+    let kept = Mistake::warning(why)
+        .hint("bring them back, or write a comment into one of the files if none should hold");
+    Mistake { file: Some(POLICIES_FOLDER.to_owned()), ..kept }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! changes, as a whole or not at all, and whatever else is wrong with the project: a new `forbid`
 //! waits neither for a plan nor for a restart.
 
-use crate::assemble::policies::read_again;
+use crate::assemble::policies::{has_none, read_again};
 use crate::assemble::reload::Outcome;
 use crate::counted::Portion;
 use engine::Engine;
@@ -92,8 +92,10 @@ impl RightsReload {
             let version = served.policies().version().clone();
             self.changes.push(("policies.reload", json!({ "version": version })));
         }
-        // Where their folder is gone, what it held stays.
-        self.taken.policies = now.or_else(|| self.taken.policies.take());
+        // Where their folder is gone or empty, what it held stays.
+        let kept = self.taken.policies.take();
+        let is_left = |now: &PolicyFiles| !has_none(now) || kept.as_ref().is_none_or(has_none);
+        self.taken.policies = now.filter(is_left).or(kept);
         Ok(outcome)
     }
 

@@ -161,6 +161,13 @@ async fn no_one_gives_or_sees_more_than_they_administer() {
         let refusal = send(&house, &here.text, Method::POST, &path, body).await;
         assert_eq!(refusal.refusal(), refused(403, "grant_exceeds", &[]), "{path}");
     }
+    // Neither while it is disabled: it has its roles again afterwards.
+    let (disable, rotate) =
+        (format!("{PRINCIPALS}/cyn/disable"), format!("{}/rotate", hers.path()));
+    let disabled = send(&house, &here.text, Method::POST, &disable, Value::Null).await;
+    assert_eq!(disabled.status, 200, "{disabled:?}");
+    let refusal = send(&house, &here.text, Method::POST, &rotate, json!({})).await;
+    assert_eq!(refusal.refusal(), refused(403, "grant_exceeds", &[]), "{refusal:?}");
     let unseen = get(&house, &here.text, &format!("{PRINCIPALS}/root")).await;
     assert_eq!(unseen.refusal(), refused(404, "not_found", &[]));
     let (status, told) = put(&house, &here.text, "root", member()).await;

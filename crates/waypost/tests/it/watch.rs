@@ -400,7 +400,11 @@ fn who_may_do_what_is_taken_without_watching() {
     GuardedDesk::say_role(place, "{no: role}");
     desk.logged("not reloaded: the principals that were known stay", 1);
     desk.refuses(&["policies", "principals"]);
+    // An empty file may be one that is being copied: what was forbidden stays so.
     write(place, &[("policies/stop.cedar", "")]);
+    desk.logged("no policies are left", 1);
+    desk.runs_until("the policy before to refuse still", DENIED);
+    write(place, &[("policies/stop.cedar", "// Nothing is forbidden any more.\n")]);
     desk.runs_until("the mended policies to let in", WAITS);
     desk.refuses(&["principals"]);
     GuardedDesk::say_role(place, "operator");

@@ -50,11 +50,10 @@ pub(in crate::a2a) async fn begun(
     };
     let call = ProxyCall { tool, input, session, once, about, wait_ms };
     let begun = doors.engine.tools().begin_proxied(caller, call).await;
-    let report = begun.map_err(|refusal| match refusal.code {
+    begun.map_err(|refusal| match refusal.code {
         RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
         _ => refused(refusal, "message.parts"),
-    })?;
-    Ok(report.run.id)
+    })
 }
 
 async fn meant(doors: &Doors, caller: &Caller, instruction: &Value) -> Result<Routed, Nowhere> {

@@ -87,10 +87,11 @@ impl Client {
     ) -> Result<TaskPushNotificationConfig> {
         self.push_parts()?;
         let task = required("taskId", &config.task_id)?;
+        // Before the task is read: what ends it meanwhile is posted.
+        let place = self.last_event(&self.own(task).await?).await?;
         let found = self.own(task).await?;
         self.permit_webhook(found.row.id).await?;
         let wanted = self.wanted(config, "")?;
-        let place = self.last_event(&found).await?;
         self.make_webhook(&found, wanted, place).await
     }
 

@@ -52,8 +52,8 @@ impl Subject {
     /// Logs and counts what became of them. What was said already is not said again.
     pub(super) fn tell(&mut self, outcome: Outcome, due: Due, reloads: &Reloads) {
         let Outcome { taken, changed, warnings, refused } = outcome;
-        for warning in warnings {
-            tracing::warn!("{warning}");
+        if taken || due == Due::Changed {
+            warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         }
         if taken {
             reloads.take();
