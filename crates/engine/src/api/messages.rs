@@ -6,7 +6,7 @@ use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
 use crate::refusal::{Refusal, Result};
-use crate::request::{Message, Once, RunReport};
+use crate::request::{Message, Once, RunReport, RunRequest};
 use crate::shared::Shared;
 use crate::waiting::feed::Watch;
 use crate::waiting::idempotency::Turn;
@@ -245,6 +245,24 @@ impl Runs<'_> {
         };
         let after = start.map_or(0, |(seq, _)| seq - 1);
         Ok(TaskStream::new(shared, caller, found, after))
+    }
+
+    /// Starts a run and waits until it ends or pauses, at most so long; its id. Once it has begun
+    /// it is the caller's, also where what it does fails for a moment: it continues later.
+    pub async fn start_known(
+        self,
+        caller: &Caller,
+        request: RunRequest,
+        wait_ms: u64,
+    ) -> Result<RunId> {
+        let run = self.new_id();
+        match self.start_as(caller, run, request, wait_ms).await {
+            Ok(report) => Ok(report.run.id),
+            Err(refusal) => match self.stored(caller, run).await {
+                Ok(found) => Ok(found.row.id),
+                Err(_) => Err(refusal),
+            },
+        }
     }
 
     /// Refuses who may not add a message to a run.

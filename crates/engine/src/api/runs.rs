@@ -71,24 +71,6 @@ impl Runs<'_> {
         self.start_until(caller, run, request, Until::Settled(wait_ms)).await
     }
 
-    /// Starts a run and waits until it ends or pauses, at most so long; its id. Once it has begun it
-    /// is the caller's, also where what it does fails for a moment: it continues later.
-    pub async fn start_known(
-        self,
-        caller: &Caller,
-        request: RunRequest,
-        wait_ms: u64,
-    ) -> Result<RunId> {
-        let run = self.new_id();
-        match self.start_as(caller, run, request, wait_ms).await {
-            Ok(report) => Ok(report.run.id),
-            Err(refusal) => match self.stored(caller, run).await {
-                Ok(found) => Ok(found.row.id),
-                Err(_) => Err(refusal),
-            },
-        }
-    }
-
     /// Starts a run and waits until that is durable, not for what it does.
     pub async fn begin(self, caller: &Caller, request: RunRequest) -> Result<RunReport> {
         self.start_until(caller, self.new_id(), request, Until::Begun).await

@@ -26,8 +26,8 @@ use wire::a2a::{VERSION, VERSION_UNNAMED};
 
 /// How long one wait for a task takes before it is polled again, where no limit is set.
 const WAIT_MS: u64 = 60_000;
-/// How long a new task is waited for before it is followed: a short one is read once, and a long one
-/// is answered with what it asks as soon as it does.
+/// How long a new task is waited for before it is followed: a short one is read once, and a long
+/// one is answered with what it asks as soon as it does.
 const UNFOLLOWED_MS: u64 = 1_000;
 
 /// Which version of A2A a client speaks. What is done is the same in all of them.
