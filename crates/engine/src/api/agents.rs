@@ -110,7 +110,7 @@ impl Catalog<'_> {
         Ok(())
     }
 
-    /// Refuses to change a stored definition that this caller may not change. Policy is told who
+    /// Refuses to change a stored definition that this caller may not change. Policy knows who
     /// stored it. The version that was judged, where one was (0: there is none): what is stored
     /// meanwhile is not overwritten by it.
     pub(crate) async fn may_define(

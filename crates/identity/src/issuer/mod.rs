@@ -55,7 +55,7 @@ pub(crate) struct IssuerParts {
     pub(crate) lost: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What clients are told about an issuer.
+/// What clients see of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicIssuer {
     /// What the settings call it.

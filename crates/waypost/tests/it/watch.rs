@@ -387,7 +387,7 @@ fn who_may_do_what_is_taken_without_watching() {
     desk.runs_until("the new policy to refuse", DENIED);
     desk.refuses(&[]);
 
-    // What is wrong changes nothing, and is told wherever someone looks.
+    // What is wrong changes nothing, and is reported wherever someone looks.
     write(place, &[("policies/stop.cedar", "forbid (principal, actions, resource);\n")]);
     desk.logged("not reloaded: the policies that were in force stay", 1);
     desk.logged("policies/stop.cedar:1:", 1);
