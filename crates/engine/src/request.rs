@@ -66,6 +66,27 @@ pub struct Once {
     pub key: String,
     /// The hash of the request's body: another body under the same key is refused.
     pub digest: ContentHash,
+    /// Where the same request may be remembered as well.
+    pub earlier: Option<Earlier>,
+    /// Whether it was looked for already, and not found. It is not looked for again then: the
+    /// store refuses a key that was taken meanwhile.
+    pub is_new: bool,
+}
+
+/// The door of a keyed request under a name that it had before, and since when it counts there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// As `Once::route`.
+    pub route: String,
+    /// Requests before that are forgotten.
+    pub since: Millis,
+}
+
+impl Once {
+    /// A key that counts for as long as the store remembers it.
+    pub fn new(route: String, key: String, digest: ContentHash) -> Self {
+        Self { route, key, digest, earlier: None, is_new: false }
+    }
 }
 
 /// A run to start.

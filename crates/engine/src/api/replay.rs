@@ -37,7 +37,9 @@ impl Shared {
         if refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }
-        match self.turn(caller, once).await? {
+        // It was taken after it was looked for.
+        let once = once.map(|once| Once { is_new: false, ..once.clone() });
+        match self.turn(caller, once.as_ref()).await? {
             Turn::Repeat(row) => Ok(row),
             Turn::First(_) => Err(refusal),
         }

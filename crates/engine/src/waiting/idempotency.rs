@@ -93,16 +93,29 @@ impl Keys {
     ) -> Result<Turn> {
         let (route, key) = (once.route.clone(), once.key.clone());
         let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
+        let mut is_new = once.is_new;
         let claim = loop {
             match self.take(&name, once) {
                 Ok(claim) => break claim,
-                // Nothing is ever sent: this ends when the claim is dropped.
-                Err(mut other) => drop(other.changed().await),
+                Err(mut other) => {
+                    is_new = false;
+                    // Nothing is ever sent: this ends when the claim is dropped.
+                    drop(other.changed().await);
+                }
             }
         };
+        if is_new {
+            return Ok(Turn::First(Some(claim)));
+        }
         // The claim is held while the store is asked: no one gets in between.
         let Name { realm, subject, route, key } = &name;
-        match store.once(realm, subject, route, key).await? {
+        let earlier = once.earlier.as_ref();
+        let routes: Vec<&str> =
+            std::iter::once(route.as_str()).chain(earlier.map(|one| one.route.as_str())).collect();
+        let found = store.once(realm, subject, &routes, key).await?;
+        let is_forgotten =
+            |row: &OnceRow| earlier.is_some_and(|one| row.route == one.route && row.at < one.since);
+        match found.filter(|row| !is_forgotten(row)) {
             None => Ok(Turn::First(Some(claim))),
             Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
             Some(row) => Err(mismatch(&row)),

@@ -301,7 +301,7 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
     let world = world(folder.path()).await;
     let keyed = |wait_ms: u64| {
         let (route, key) = ("POST /cases".to_owned(), "k".to_owned());
-        let once = Some(Once { route, key, digest: ContentHash::of(b"body") });
+        let once = Some(Once::new(route, key, ContentHash::of(b"body")));
         submit_with(
             &world,
             slow("T-1", 1),

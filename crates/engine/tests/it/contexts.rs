@@ -259,11 +259,7 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
 async fn a_repeated_request_gets_its_run_while_others_are_active() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
-    let once = Once {
-        route: "message".to_owned(),
-        key: "m-1".to_owned(),
-        digest: ContentHash::of(b"body"),
-    };
+    let once = Once::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
     let request = RunRequest { once: Some(once), ..in_context("ask", json!({})) };
     let first = world.engine.runs().start(&caller(), request.clone(), WAIT_MS).await.unwrap();
     run(&world, "ask", json!({})).await;

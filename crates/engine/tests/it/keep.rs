@@ -257,11 +257,11 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let limits = Limits { snapshot_floor_bytes: 256, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[WRITE, ASK], limits).await;
     world.permits.add_permits(10);
-    let once = engine::Once {
-        route: "POST /runs".to_owned(),
-        key: "k".to_owned(),
-        digest: kernel::values::ids::ContentHash::of(b"body"),
-    };
+    let once = engine::Once::new(
+        "POST /runs".to_owned(),
+        "k".to_owned(),
+        kernel::values::ids::ContentHash::of(b"body"),
+    );
     let keyed = engine::RunRequest { once: Some(once), ..world.request("write", json!({}), "s") };
     let first = world.engine.runs().start(&caller(), keyed.clone(), WAIT_MS).await.unwrap();
     let second = world.run("ask", json!({}), "s").await;

@@ -1,7 +1,7 @@
 //! Requests with a key: a repeat gets the outcome of the first, and nothing happens twice.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};
+use engine::{CallReport, CallRequest, Earlier, Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
 use kernel::tool::call::Caller;
@@ -16,7 +16,7 @@ const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, messa
 
 fn once(route: &str, body: &Value) -> Option<Once> {
     let digest = ContentHash::of(body.to_string().as_bytes());
-    Some(Once { route: route.to_owned(), key: "k1".to_owned(), digest })
+    Some(Once::new(route.to_owned(), "k1".to_owned(), digest))
 }
 
 fn run(plan: &str, input: Value) -> RunRequest {
@@ -70,6 +70,42 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
     let eve = kernel::tool::call::Caller { subject: "eve".into(), ..caller() };
     let refusal = world.engine.runs().start(&eve, run("write", json!({})), 0).await.unwrap_err();
     assert_ne!(refusal.code.name(), "idempotency_mismatch", "a key belongs to who sent it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_taken_after_it_was_looked_for_gives_the_first_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[WRITE]).await;
+    world.permits.add_permits(10);
+    let looked_for = run("write", json!({}));
+    let once = looked_for.once.clone().unwrap();
+    assert_eq!(world.engine.runs().done_before(&caller(), &once).await.unwrap(), None);
+    let first =
+        world.engine.runs().start(&caller(), run("write", json!({})), WAIT_MS).await.unwrap();
+    let late = RunRequest { once: Some(Once { is_new: true, ..once }), ..looked_for };
+    let late = world.engine.runs().start(&caller(), late, WAIT_MS).await.unwrap();
+    assert_eq!((late.run.id, late.replayed), (first.run.id, true));
+    assert_eq!((world.sent(), sessions(&world).await), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_known_again_under_its_earlier_route_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[WRITE]).await;
+    world.permits.add_permits(10);
+    let earlier = run("write", json!({}));
+    let first = world.engine.runs().start(&caller(), earlier.clone(), WAIT_MS).await.unwrap();
+    let Some(Once { route, key, digest, .. }) = earlier.once.clone() else { panic!("a key") };
+    let row = world.engine.runs().done_before(&caller(), &earlier.once.unwrap()).await.unwrap();
+    let at = row.unwrap().at;
+    let since = |since| Once {
+        earlier: Some(Earlier { route: route.clone(), since }),
+        ..Once::new("POST /runs, later".to_owned(), key.clone(), digest.clone())
+    };
+    let found = world.engine.runs().done_before(&caller(), &since(at)).await.unwrap();
+    assert_eq!(found.and_then(|row| row.run), Some(first.run.id));
+    let forgotten = world.engine.runs().done_before(&caller(), &since(at.plus_ms(1))).await;
+    assert_eq!(forgotten.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

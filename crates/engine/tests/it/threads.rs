@@ -82,7 +82,7 @@ async fn a_request_that_comes_twice_is_said_once() {
     world.permits.add_permits(1);
     let once = || {
         let (route, key) = ("POST /run".to_owned(), "k".to_owned());
-        Some(Once { route, key, digest: ContentHash::of(b"body") })
+        Some(Once::new(route, key, ContentHash::of(b"body")))
     };
     let me = caller();
     let say =

@@ -4,8 +4,7 @@
 
 use super::error::{Result, refused};
 use crate::request::doors::Doors;
-use engine::Once;
-use engine::refusal::RefusalKind;
+use engine::{Earlier, Once};
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RunId};
@@ -30,25 +29,21 @@ pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> R
     let now = doors.engine.clock().now();
     let window = now.0.div_euclid(window_ms);
     let since = Millis(now.0.saturating_sub(window_ms));
-    for number in [window, window - 1] {
-        let found = doors.engine.runs().done_before(caller, &key(message, number)).await;
-        match found {
-            Ok(Some(row)) if row.at >= since => {
-                return Ok(Repeat { once: None, run: row.run });
-            }
-            Ok(_) => {}
-            Err(refusal) if refusal.kind() == RefusalKind::WrongShape => {}
-            Err(refusal) => return Err(refused(refusal, "message.messageId")),
-        }
-    }
-    Ok(Repeat { once: Some(key(message, window)), run: None })
+    let once = key(message, window, since);
+    let found = doors.engine.runs().done_before(caller, &once).await;
+    Ok(match found.map_err(|refusal| refused(refusal, "message.messageId"))? {
+        Some(row) => Repeat { once: None, run: row.run },
+        None => Repeat { once: Some(Once { is_new: true, ..once }), run: None },
+    })
 }
 
 /// The message itself is part of the place: another one under the same id has another place.
-fn key(message: &Message, window: i64) -> Once {
+fn key(message: &Message, window: i64, since: Millis) -> Once {
     let digest = canonical::digest(&json!(message));
-    let route = format!("a2a {} {window} {}", message.task_id, digest.as_str());
-    Once { route, key: message.message_id.clone(), digest }
+    let route = |window| format!("a2a {} {window} {}", message.task_id, digest.as_str());
+    let (present, earlier) = (route(window), Earlier { route: route(window - 1), since });
+    let once = Once::new(present, message.message_id.clone(), digest);
+    Once { earlier: Some(earlier), ..once }
 }
 
 #[cfg(test)]
@@ -64,9 +59,12 @@ mod tests {
             parts: vec![Part::text(text)],
             ..Message::default()
         };
-        assert_eq!(key(&said("a", ""), 1), key(&said("a", ""), 1));
-        for other in [key(&said("b", ""), 1), key(&said("a", "t"), 1), key(&said("a", ""), 2)] {
-            assert_ne!(key(&said("a", ""), 1), other);
+        let at = |text: &str, task: &str, window| key(&said(text, task), window, Millis(0));
+        assert_eq!(at("a", "", 1), at("a", "", 1));
+        for other in [at("b", "", 1), at("a", "t", 1), at("a", "", 2)] {
+            assert_ne!(at("a", "", 1), other);
         }
+        let before = at("a", "", 2).earlier.map(|earlier| earlier.route);
+        assert_eq!(before, Some(at("a", "", 1).route), "the window before is asked, too");
     }
 }

@@ -46,7 +46,7 @@ impl Key {
 
     /// What the engine remembers the request by; nothing if it has no key.
     pub(crate) fn once(self, body: &[u8]) -> Option<Once> {
-        self.key.map(|key| Once { route: self.route, key, digest: digest(body) })
+        self.key.map(|key| Once::new(self.route, key, digest(body)))
     }
 }
 

@@ -403,7 +403,7 @@ impl Pair {
         self.both("open_sessions", |store| block_on(store.open_sessions(realm)));
         self.both("tallies", |store| block_on(store.tallies(realm, &"trades".into())));
         let key = self.rng.below(KEYS).to_string();
-        self.both("once", |store| block_on(store.once(realm, "ann", "POST /runs", &key)));
+        self.both("once", |store| block_on(store.once(realm, "ann", &["POST /runs"], &key)));
         let hash = closure(self.pick(&CLOSURES)).hash.clone();
         self.both("closure", |store| block_on(store.closure(realm, &hash)));
         let after = Millis(self.now - 20);

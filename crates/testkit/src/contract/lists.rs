@@ -398,7 +398,7 @@ pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
         at: Millis(10),
     };
     let found = |realm: &str, subject: &str| {
-        block_on(scene.store().once(&realm.into(), subject, "POST /runs", "k"))
+        block_on(scene.store().once(&realm.into(), subject, &["POST /runs"], "k"))
     };
     let mut first = a.created();
     first.once = Some(once(a.run_row(1).id));
@@ -412,6 +412,15 @@ pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     assert_eq!(scene.load(b.key()), None, "half of it was written");
     assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
+    let mut third = b.created();
+    let newer =
+        OnceRow { route: "POST /runs, later".to_owned(), at: Millis(11), ..once(b.run_row(1).id) };
+    third.once = Some(newer.clone());
+    done(scene.store().append(third));
+    for routes in [["POST /runs", "POST /runs, later"], ["POST /runs, later", "POST /runs"]] {
+        let found = block_on(scene.store().once(&"r".into(), "ann", &routes, "k"));
+        assert_eq!(found, Ok(Some(newer.clone())), "the newest counts");
+    }
 }
 
 /// An append that begins the run of a case with this reason.

@@ -126,7 +126,7 @@ pub fn what_a_removed_realm_owned_is_purged_and_nothing_else(scene: Scene) {
     let sessions = |of: &RealmId| {
         got(store.sessions(of, &SessionFilter::default(), &page(10, None))).items.len()
     };
-    let keyed = |of: &RealmId| got(store.once(of, "ann", "POST /runs", "k")).is_some();
+    let keyed = |of: &RealmId| got(store.once(of, "ann", &["POST /runs"], "k")).is_some();
     let asks = |of: &RealmId| got(store.open_asks(of)).len();
     let consumers = |of: &RealmId| got(store.consumers(of, "")).len();
     let feed = |of: &RealmId| got(store.feed(of, 0, 10)).len();

@@ -88,7 +88,7 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
     let kept: Vec<bool> = (10..15)
         .map(|at: i64| {
             let (realm, key) = (realm(), at.to_string());
-            let found = scene.store().once(&realm, "ann", "POST /runs", &key);
+            let found = scene.store().once(&realm, "ann", &["POST /runs"], &key);
             got(found).is_some()
         })
         .collect();

@@ -155,12 +155,17 @@ impl Keys for ModelStore {
         &'a self,
         realm: &'a RealmId,
         subject: &'a str,
-        route: &'a str,
+        routes: &'a [&'a str],
         key: &'a str,
     ) -> Read<'a, Option<OnceRow>> {
-        let (subject, route, key) = (subject.to_owned(), route.to_owned(), key.to_owned());
-        let name = KeyName { realm: realm.clone(), subject, route, key };
-        Box::pin(self.read(move |tables| Ok(tables.once(&name))))
+        let named = |route: &&str| {
+            let (subject, route, key) = (subject.to_owned(), (*route).to_owned(), key.to_owned());
+            KeyName { realm: realm.clone(), subject, route, key }
+        };
+        let names: Vec<KeyName> = routes.iter().map(named).collect();
+        Box::pin(self.read(move |tables| {
+            Ok(names.iter().filter_map(|name| tables.once(name)).max_by_key(|row| row.at))
+        }))
     }
 }
 

@@ -237,10 +237,10 @@ impl Keys for SimStore {
         &'a self,
         realm: &'a RealmId,
         subject: &'a str,
-        route: &'a str,
+        routes: &'a [&'a str],
         key: &'a str,
     ) -> Read<'a, Option<OnceRow>> {
-        self.inner.once(realm, subject, route, key)
+        self.inner.once(realm, subject, routes, key)
     }
 }
 

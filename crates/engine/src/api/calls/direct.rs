@@ -225,7 +225,7 @@ impl Tools<'_> {
     /// does each key once.
     fn unrecorded_id(self, caller: &Caller, once: Option<&Once>) -> CallId {
         match once {
-            Some(Once { route, key, digest }) => {
+            Some(Once { route, key, digest, .. }) => {
                 let mut parts = vec![
                     caller.realm.as_str().as_bytes(),
                     caller.subject.as_bytes(),

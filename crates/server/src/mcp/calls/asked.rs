@@ -83,7 +83,7 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
     for ask in &waiting.asks {
         let Some(answer) = responses.get(&ask.to_string()) else { continue };
         let (key, digest) = (format!("{state}/{ask}"), canonical::digest(answer));
-        let once = Once { route: ROUTE.to_owned(), key, digest };
+        let once = Once::new(ROUTE.to_owned(), key, digest);
         taking.push(take_stored(calling, *ask, answer, once));
     }
     // Together: each waits for the run, which may need all of them.

@@ -196,10 +196,10 @@ impl<'a> Calling<'a> {
 
     /// The call for the engine.
     pub(crate) fn request(&self, run: RunId, arguments: Value, given: Given) -> CallRequest {
-        let once = self.key.clone().map(|key| Once {
-            route: format!("{ROUTE} {}", self.spec.name),
-            key,
-            digest: canonical::digest(&arguments),
+        let once = self.key.clone().map(|key| {
+            let (route, digest) =
+                (format!("{ROUTE} {}", self.spec.name), canonical::digest(&arguments));
+            Once::new(route, key, digest)
         });
         CallRequest {
             given,

@@ -207,12 +207,13 @@ impl Keys for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         subject: &'a str,
-        route: &'a str,
+        routes: &'a [&'a str],
         key: &'a str,
     ) -> Read<'a, Option<OnceRow>> {
-        let (subject, route, key) = (subject.to_owned(), route.to_owned(), key.to_owned());
-        let realm = realm.clone();
-        self.readers.read(move |connection| keys::find(connection, &realm, &subject, &route, &key))
+        let routes: Vec<String> = routes.iter().map(|route| (*route).to_owned()).collect();
+        let (realm, subject, key) = (realm.clone(), subject.to_owned(), key.to_owned());
+        self.readers
+            .read(move |connection| keys::newest(connection, &realm, &subject, &routes, &key))
     }
 }
 

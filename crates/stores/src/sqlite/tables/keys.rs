@@ -14,8 +14,23 @@ const FIND: &str = "SELECT subject, route, key, body_digest, run, ask, created_a
 const WRITE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_digest, run, ask, \
      created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
-/// The outcome of a keyed request.
-pub(crate) fn find(
+/// The newest outcome of a keyed request under these routes.
+pub(crate) fn newest(
+    connection: &Connection,
+    realm: &RealmId,
+    subject: &str,
+    routes: &[String],
+    key: &str,
+) -> Result<Option<OnceRow>> {
+    let mut newest: Option<OnceRow> = None;
+    for route in routes {
+        let found = find(connection, realm, subject, route, key)?;
+        newest = newest.into_iter().chain(found).max_by_key(|row| row.at);
+    }
+    Ok(newest)
+}
+
+fn find(
     connection: &Connection,
     realm: &RealmId,
     subject: &str,

@@ -31,7 +31,7 @@ impl Sent {
     /// The key by which a server knows it again.
     pub fn once(&self) -> Once {
         let digest = ContentHash::of(self.body().to_string().as_bytes());
-        Once { route: format!("a2a {}", self.run), key: self.id.to_string(), digest }
+        Once::new(format!("a2a {}", self.run), self.id.to_string(), digest)
     }
 
     /// As it is recorded.

@@ -167,11 +167,11 @@ impl Clients {
             target: RunTarget::Plan(PlanId::from(plan.as_str())),
             input: json!({"n": number % 3, "items": [0, 1]}),
             session: RunSession::New,
-            once: Some(Once {
-                route: "POST /runs".to_owned(),
-                key: key.clone(),
-                digest: ContentHash::of(key.as_bytes()),
-            }),
+            once: Some(Once::new(
+                "POST /runs".to_owned(),
+                key.clone(),
+                ContentHash::of(key.as_bytes()),
+            )),
             about: Default::default(),
         };
         let by = self.someone();
