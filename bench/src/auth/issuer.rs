@@ -63,6 +63,15 @@ fn listed(key: &RsaKeyPair) -> Value {
     json!({"kty": "RSA", "kid": KEY_ID, "n": n, "e": e})
 }
 
+/// The first part of a token that names this key.
+pub fn header(key_id: &str) -> String {
+    part(&json!({"alg": "RS256", "typ": "at+jwt", "kid": key_id}))
+}
+
+fn part(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
 /// Signs tokens of an issuer.
 pub struct Signer {
     key: RsaKeyPair,
@@ -79,14 +88,12 @@ impl Signer {
     /// A token of one subject as a header line. Each number makes another token.
     pub fn token(&self, number: usize) -> Result<String> {
         let issued = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-        let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": KEY_ID});
         let claims = json!({
             "iss": self.url, "sub": "ann", "aud": AUDIENCE, "iat": issued,
             "exp": issued + LASTS_S, "scope": "read use", "roles": [ROLE],
             "jti": number.to_string(),
         });
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let signed = format!("{}.{}", part(&header), part(&claims));
+        let signed = format!("{}.{}", header(KEY_ID), part(&claims));
         let mut signature = vec![0; self.key.public().modulus_len()];
         let done =
             self.key.sign(&RSA_PKCS1_SHA256, &self.random, signed.as_bytes(), &mut signature);

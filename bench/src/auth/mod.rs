@@ -1,10 +1,12 @@
 //! `bench auth`: what it costs to know who calls and what it may do. Servers that ask for
 //! credentials and have 200 policies stand beside one in local mode, which asks no one. In turns,
-//! because the machine is not the same from minute to minute.
+//! because the machine is not the same from minute to minute. And what others notice of a flood of
+//! unknown key ids, beside themselves without it.
 
 pub mod issuer;
 mod policies;
 mod station;
+mod flood;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +102,8 @@ struct Stations {
     audited: Station,
     /// Ten of its policies apply to a call, and three of them read the arguments.
     judged: Station,
+    /// As the one that asks everybody, behind a proxy: a flood has an address for each attempt.
+    flooded: Station,
 }
 
 impl Stations {
@@ -109,20 +113,27 @@ impl Stations {
             let Options { server, dir, tools, .. } = options;
             Described { binary: server.as_deref(), dir, tools: *tools, asking }
         };
-        let usual = Asking { issuer: issuer.address(), policies: &few, audits_reads: false };
+        let usual = Asking {
+            issuer: issuer.address(),
+            policies: &few,
+            audits_reads: false,
+            is_behind_proxy: false,
+        };
         let audited = Asking { audits_reads: true, ..usual };
         let judged = Asking { policies: &many, ..usual };
+        let flooded = Asking { is_behind_proxy: true, ..usual };
         Ok(Self {
             local: Station::start(&describe(None)).await?,
             asking: Station::start(&describe(Some(usual))).await?,
             audited: Station::start(&describe(Some(audited))).await?,
             judged: Station::start(&describe(Some(judged))).await?,
+            flooded: Station::start(&describe(Some(flooded))).await?,
         })
     }
 
     fn stop(self) -> Result<()> {
-        let Self { local, asking, audited, judged } = self;
-        [local, asking, audited, judged].into_iter().try_for_each(Station::stop)
+        let Self { local, asking, audited, judged, flooded } = self;
+        [local, asking, audited, judged, flooded].into_iter().try_for_each(Station::stop)
     }
 }
 
@@ -159,6 +170,8 @@ async fn sections(options: &Options, stations: &Stations, signer: &Signer) -> Re
     report::section("What is new", "One client, one request after the other.", &times);
     limit(&mut targets, "a call with a new RS256 token", tokens.new, TOKEN_MAX);
     limit(&mut targets, &what, lists, LIST_MAX);
+
+    flood::measure(options, &stations.flooded, signer, &mut targets).await?;
     Ok(targets)
 }
 

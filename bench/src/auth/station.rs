@@ -37,6 +37,8 @@ pub struct Asking<'a> {
     pub policies: &'a str,
     /// Whether allowed reads are in the audit.
     pub audits_reads: bool,
+    /// Whether it believes what a request says of where it comes from.
+    pub is_behind_proxy: bool,
 }
 
 /// A running server.
@@ -98,9 +100,10 @@ impl Station {
 fn configure(project: &Path, asking: &Asking<'_>) -> Result<()> {
     let path = project.join("waypost.toml");
     let mut settings = std::fs::read_to_string(&path)?;
-    let Asking { issuer, policies, audits_reads } = asking;
+    let Asking { issuer, policies, audits_reads, is_behind_proxy } = asking;
+    let tls = if *is_behind_proxy { "[server.tls]\nby = \"proxy\"\n" } else { "" };
     settings.push_str(&format!(
-        "[server]\nhosts = [\"wp.test\"]\n[audit]\nreads = {audits_reads}\n\
+        "[server]\nhosts = [\"wp.test\"]\n{tls}[audit]\nreads = {audits_reads}\n\
          [auth.issuers.bench]\nurl = \"{}\"\naudience = \"{AUDIENCE}\"\n\
          realms = [\"default\"]\nroles = {{ {ROLE} = [\"member\"] }}\n",
         issuer::url(*issuer)
