@@ -11,15 +11,17 @@ const PROMPT: Duration = Duration::from_secs(60);
 /// The product asks an issuer for its keys at most this often.
 const PAUSE_S: u64 = 30;
 const FLOODERS: usize = 4;
-/// How many tokens each of them sends.
-const EACH: usize = 250;
-/// How often others are served before, for comparison.
-const ROUNDS_BEFORE: usize = 150;
-/// How much longer the slowest of a hundred should take beside the flood at most.
+/// How many unknown key ids each of them sends in a round.
+const EACH: usize = 500;
+/// How often others are served alone and then beside the flood. The middle ratio counts: what else
+/// a machine does may begin with one flood, but not with each.
+const ROUNDS: usize = 3;
+/// How often they are served alone in a round.
+const SERVED_ALONE: usize = 150;
+/// How much longer the slowest of a hundred may take beside the flood: the goal, which `bench auth`
+/// measures, and what is allowed on a machine that does other things too.
 const RATIO_GOAL: f64 = 2.0;
-/// How long it may take on a machine that does other things too: less than the pause for which
-/// those would wait who waited for the keys.
-const P99_MAX: Duration = Duration::from_secs(PAUSE_S - 5);
+const RATIO_MAX: f64 = 10.0 * RATIO_GOAL;
 
 #[test]
 fn issuers_that_hang_or_lie_harm_no_one_else() {
@@ -68,50 +70,85 @@ fn a_flood_of_unknown_key_ids_delays_no_one() {
     let mut ann = site.caller(HOME);
     assert_eq!(ann.who(&good).status, 200);
     let begun = Instant::now();
+    let mut subjects = 0;
     // One with a known token, with a key, and with a token that was not seen before.
-    let mut round = |subject: String| {
-        let fresh = corp.token(&corp.claims(&subject));
+    let mut serve = || {
+        subjects += 1;
+        let fresh = corp.token(&corp.claims(&format!("other-{subjects}")));
         [&good, &key.text, &fresh].map(|credential| check_served(&mut ann, credential))
     };
-    round("first".to_owned());
-    let before = (0..ROUNDS_BEFORE).flat_map(|number| round(format!("before-{number}")));
-    let before: Vec<Duration> = before.collect();
-    let beside = thread::scope(|scope| {
-        let (site, corp) = (&site, &corp);
-        let floods: Vec<_> =
-            (0..FLOODERS).map(|number| scope.spawn(move || flood(site, corp, number))).collect();
+    serve();
+    let mut rounds = Vec::new();
+    for round in 0..ROUNDS {
+        let alone: Vec<Duration> = (0..SERVED_ALONE).flat_map(|_| serve()).collect();
+        let beside = beside_flood(&site, &corp, round, &mut serve);
+        rounds.push(Round::of(alone, beside));
+    }
+    let most = 2 + begun.elapsed().as_secs() / PAUSE_S;
+    assert!(corp.asked() as u64 <= most, "its keys were asked for {} times", corp.asked());
+    check_not_delayed(rounds);
+    site.end(&[good, key.text]);
+}
+
+/// How long others take, one after the other, until a flood is over.
+fn beside_flood(
+    site: &Site,
+    corp: &Issuer,
+    round: usize,
+    mut serve: impl FnMut() -> [Duration; 3],
+) -> Vec<Duration> {
+    thread::scope(|scope| {
+        let floods: Vec<_> = (0..FLOODERS)
+            .map(|number| scope.spawn(move || flood(site, corp, round * FLOODERS + number)))
+            .collect();
         let mut beside = Vec::new();
         loop {
-            beside.extend(round(format!("beside-{}", beside.len())));
+            beside.extend(serve());
             if floods.iter().all(|flood| flood.is_finished()) {
                 break;
             }
         }
         floods.into_iter().for_each(|flood| flood.join().unwrap());
         beside
-    });
-    let most = 2 + begun.elapsed().as_secs() / PAUSE_S;
-    assert!(corp.asked() as u64 <= most, "its keys were asked for {} times", corp.asked());
-    check_not_delayed(before, beside);
-    site.end(&[good, key.text]);
+    })
 }
 
-/// Prints how long requests took before and beside the flood. The goal of twice as long holds for a
-/// machine that does nothing else, and is read from the line: what else a machine does may begin
-/// with the flood. Only a server that makes others wait for the keys is found here.
-fn check_not_delayed(before: Vec<Duration>, beside: Vec<Duration>) {
-    let line = format!("{} requests before, {} beside", before.len(), beside.len());
-    let (before, beside) = (p99(before), p99(beside));
-    let line = format!(
-        "attacks: {line} {} unknown key ids: p99 {:.2} ms and {:.2} ms, ratio {:.2}, \
-         goal {RATIO_GOAL}",
-        FLOODERS * EACH,
-        before.as_secs_f64() * 1_000.0,
-        beside.as_secs_f64() * 1_000.0,
-        beside.as_secs_f64() / before.as_secs_f64(),
-    );
-    crate::tell(&line);
-    assert!(beside <= P99_MAX, "others waited for the flood: {line}");
+/// How long the slowest of a hundred requests took in a round.
+struct Round {
+    alone: Duration,
+    beside: Duration,
+    /// How many were served beside the flood.
+    count: usize,
+}
+
+impl Round {
+    fn of(alone: Vec<Duration>, beside: Vec<Duration>) -> Self {
+        let count = beside.len();
+        Self { alone: p99(alone), beside: p99(beside), count }
+    }
+
+    fn ratio(&self) -> f64 {
+        self.beside.as_secs_f64() / self.alone.as_secs_f64()
+    }
+}
+
+/// Prints how long requests took alone and beside the flood. A server that makes others wait for
+/// the keys is found, and one that spends its time on the flood.
+fn check_not_delayed(mut rounds: Vec<Round>) {
+    for round in &rounds {
+        crate::tell(&format!(
+            "attacks: {} requests beside {} unknown key ids: p99 {:.2} ms alone and {:.2} ms \
+             beside, ratio {:.2}, goal {RATIO_GOAL}",
+            round.count,
+            FLOODERS * EACH,
+            round.alone.as_secs_f64() * 1_000.0,
+            round.beside.as_secs_f64() * 1_000.0,
+            round.ratio(),
+        ));
+    }
+    rounds.sort_by(|left, right| left.ratio().total_cmp(&right.ratio()));
+    let middle = rounds[ROUNDS / 2].ratio();
+    assert!(middle <= RATIO_MAX, "others waited for the flood: {middle:.2} > {RATIO_MAX}");
 }
 
 fn p99(mut took: Vec<Duration>) -> Duration {
@@ -119,17 +156,31 @@ fn p99(mut took: Vec<Duration>) -> Duration {
     took[took.len() * 99 / 100]
 }
 
-/// Tokens that are good but for their key, each with another id and from another address.
+/// Tokens that are good but for their key, and keys that no one made by turns, each with another id
+/// and from another address.
 fn flood(site: &Site, corp: &Issuer, number: usize) {
     let mut attacker = site.caller(HOME);
     let claims = corp.claims("ann");
     for each in 0..EACH {
-        let mut header = header("EdDSA");
-        header["kid"] = json!(format!("x-{number}-{each}"));
+        let credential = if each % 2 == 0 {
+            let mut header = header("EdDSA");
+            header["kid"] = json!(format!("x-{number}-{each}"));
+            corp.signed(&header, &claims)
+        } else {
+            unknown_key(number * EACH + each)
+        };
         let from = format!("10.{number}.{}.{}", each / 200, each % 200 + 1);
-        let answer = attacker.at(&from).who(&corp.signed(&header, &claims));
+        let answer = attacker.at(&from).who(&credential);
         assert_eq!(answer.status, 401, "{answer:?}");
     }
+}
+
+/// A text in the form of a key. An id has letters, and not every digit: those of the number are
+/// written as letters.
+fn unknown_key(number: usize) -> String {
+    let digits = format!("{number:010}");
+    let id: String = digits.bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
+    format!("wp_{id}_{}", "a".repeat(52))
 }
 
 /// How long it took to serve someone with a good credential, which must not be long.
