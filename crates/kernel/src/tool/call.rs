@@ -277,6 +277,10 @@ pub struct Abilities {
     /// spoken to in that one.
     #[serde(skip_serializing_if = "is_false")]
     pub handshake: bool,
+    /// Be answered with a task by another server, which is followed for it. Only an MCP client that
+    /// could have declared tasks, and did not, lacks this: the other server says what that means.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tasks: bool,
 }
 
 impl Abilities {
@@ -288,6 +292,7 @@ impl Abilities {
         roots: false,
         later: false,
         handshake: false,
+        tasks: true,
     };
     /// What a run can do: ask a person, and wait as long as it takes.
     pub const RUN: Abilities = Abilities { later: true, ..Abilities::PERSON };

@@ -74,6 +74,7 @@ mod mcp_lists;
 mod mcp_calls;
 mod mcp_tasks;
 mod transparent;
+mod mcp_tasks_behind;
 mod mcp_hostile;
 mod fuzz_mcp;
 mod fuzz_a2a;

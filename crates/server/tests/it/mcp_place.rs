@@ -180,6 +180,11 @@ impl Place {
         Self { router: assembled.router(), release, _data: data }
     }
 
+    /// What answers requests.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
     pub async fn send(&self, request: Request<Body>) -> Answer {
         read(self.router.clone().oneshot(request).await.unwrap()).await
     }

@@ -5,6 +5,7 @@
 
 use crate::house::{ADDRESS, Answer, House, text, wait_for};
 use crate::mcp_client::{Client, Events, LIMIT, ask, asked, posted};
+use axum::Router;
 use axum::body::Body;
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, Request, Response};
@@ -170,7 +171,7 @@ impl Pair {
         let extra = Extra { tools, ..Extra::default() };
         let direct = House::furnished(Project::demo(), extra).await;
         let entry = format!("prefix = \"it.\"\n{setting}\n");
-        let through = before(&direct, &entry, &format!("it.{last}")).await;
+        let through = before(direct.router(), &entry, &format!("it.{last}")).await;
         Self { direct, through }
     }
 
@@ -195,7 +196,7 @@ impl Pair {
 }
 
 /// A server that has another one behind it, of which its settings say this; it has this tool of it.
-async fn before(direct: &House, entry: &str, tool: &str) -> House {
+pub async fn before(direct: Router, entry: &str, tool: &str) -> House {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     // It believes to listen elsewhere.
@@ -203,7 +204,7 @@ async fn before(direct: &House, entry: &str, tool: &str) -> House {
         request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
         request
     };
-    let router = direct.router().layer(map_request(known));
+    let router = direct.layer(map_request(known));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\n{entry}");
     let config = Config::parse("waypost.toml", &settings).unwrap();
@@ -740,9 +741,9 @@ async fn a_server_whose_names_are_ours_is_asked_for_what_it_does_not_list() {
     };
     let expected = read(&direct, HIDDEN).await["result"]["contents"].clone();
     assert_eq!(expected[0]["text"], "here");
-    let transparent = before(&direct, "prefix = \"\"\n", "era").await;
+    let transparent = before(direct.router(), "prefix = \"\"\n", "era").await;
     assert_eq!(read(&transparent, HIDDEN).await["result"]["contents"], expected);
-    let prefixed = before(&direct, "prefix = \"it.\"\n", "it.era").await;
+    let prefixed = before(direct.router(), "prefix = \"it.\"\n", "it.era").await;
     for (house, uri) in [(&prefixed, HIDDEN), (&transparent, "far://nothing")] {
         let refused = read(house, uri).await;
         assert_eq!(refused["error"]["data"]["uri"], uri, "{refused}");

@@ -289,8 +289,10 @@ fn can(client: &Client, want: &Want) -> bool {
 pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
     let client = &exchange.client;
     let handshake = !client.version.is_modern();
+    // With a handshake no client could declare the tasks of a stateless server: they are followed.
+    let tasks = handshake || client.can.tasks;
     if handshake && !exchange.outbox.is_open() {
-        return Abilities { handshake, ..Abilities::default() };
+        return Abilities { handshake, tasks, ..Abilities::default() };
     }
     Abilities {
         form: shows_forms(client),
@@ -299,6 +301,7 @@ pub(crate) fn abilities(exchange: &Exchange) -> Abilities {
         roots: client.can.roots,
         later: false,
         handshake,
+        tasks,
     }
 }
 

@@ -87,8 +87,8 @@ pub(crate) fn introduced(params: impl Into<Params>, can: Abilities) -> Params {
 
 /// Members of `_meta` that say who we are, written once for all callers who can the same.
 fn sender(can: Abilities) -> &'static str {
-    static WRITTEN: [OnceLock<String>; 16] = [const { OnceLock::new() }; 16];
-    let abilities = [can.form, can.page, can.sample, can.roots];
+    static WRITTEN: [OnceLock<String>; 32] = [const { OnceLock::new() }; 32];
+    let abilities = [can.form, can.page, can.sample, can.roots, can.tasks];
     let which = abilities.into_iter().fold(0, |which, can| 2 * which + usize::from(can));
     WRITTEN[which].get_or_init(|| {
         let meta = json!({
@@ -217,9 +217,9 @@ fn client() -> Value {
     json!({"name": "waypost", "title": "Waypost", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// What reaches our own caller, and that an answer may be a task: those we follow ourselves.
+/// What reaches our own caller, and whether an answer may be a task: those we follow ourselves.
 fn modern_capabilities(can: Abilities) -> Value {
-    let mut declared = json!({"extensions": {TASKS: {}}});
+    let mut declared = json!({});
     if can.form {
         declared["elicitation"]["form"] = json!({});
     }
@@ -231,6 +231,9 @@ fn modern_capabilities(can: Abilities) -> Value {
     }
     if can.roots {
         declared["roots"] = json!({});
+    }
+    if can.tasks {
+        declared["extensions"][TASKS] = json!({});
     }
     declared
 }
@@ -393,11 +396,11 @@ mod tests {
     fn only_what_the_caller_can_is_declared_of_it() {
         let declared =
             |can| introduced(Value::Null, can).to_value()["_meta"][META_CAPABILITIES].clone();
-        let tasks = json!({TASKS: {}});
-        assert_eq!(declared(Abilities::default()), json!({"extensions": tasks}));
+        assert_eq!(declared(Abilities::default()), json!({}));
+        let tasks = Abilities { tasks: true, ..Abilities::default() };
+        assert_eq!(declared(tasks), json!({"extensions": {TASKS: {}}}));
         let program = Abilities { sample: true, roots: true, ..Abilities::default() };
-        let all = json!({"sampling": {}, "roots": {}, "extensions": tasks});
-        assert_eq!(declared(program), all);
+        assert_eq!(declared(program), json!({"sampling": {}, "roots": {}}));
         let page = Abilities { page: true, ..Abilities::default() };
         assert_eq!(declared(page)["elicitation"], json!({"url": {}}));
     }

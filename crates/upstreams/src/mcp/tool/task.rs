@@ -6,7 +6,7 @@ use super::super::peer::{AskError, Peer, Request};
 use super::calling::Calling;
 use super::{broken, refused};
 use crate::mcp::questions::{Carried, Kept, Requests, Running};
-use kernel::tool::call::{HowFar, Told, ToolError, ToolOutput};
+use kernel::tool::call::{Abilities, HowFar, Told, ToolError, ToolOutput};
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -177,7 +177,9 @@ impl Following<'_> {
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
         let (running, ms) = (&self.running, self.calling.request_ms());
-        let (name, can) = (Some(running.id.as_str()), self.calling.call.can);
+        // It is there, so we follow it, whatever its caller said of tasks.
+        let can = Abilities { tasks: true, ..self.calling.call.can };
+        let name = Some(running.id.as_str());
         let request = Request { name, can, ..Request::new(method, params, ms) };
         running.peer.request(request).await
     }

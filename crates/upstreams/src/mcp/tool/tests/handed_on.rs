@@ -104,6 +104,45 @@ fn a_stateless_server_that_needs_more_than_the_caller_has_says_so() {
 }
 
 #[test]
+fn a_server_that_needs_tasks_says_so_itself_to_who_takes_none() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    let call = able(Abilities { tasks: false, ..Abilities::RUN }, Given::default());
+    let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
+    let refusal = RpcError::new(MISSING_CAPABILITY, "only as a task").data(data);
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            assert_eq!(asked.params()["_meta"][META_CAPABILITIES].get("extensions"), None);
+            asked.fail(refusal.clone()).await;
+        };
+        let (called, ()) = join(tool.call(&caller, &call), server).await;
+        let error = called.unwrap_err();
+        assert_eq!(error.how, HowFar::Failed);
+        assert_eq!(error.said.as_deref(), Some(&OwnWords::Error(refusal.to_value())));
+
+        // A task that it begins all the same is not left alone.
+        let server = async {
+            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+            other.asked("tools/call").await.answer(made).await;
+        };
+        let begun = wants(join(tool.call(&caller, &call), server).await.0);
+        let server = async {
+            let asked = other.asked("tasks/get").await;
+            let declared = &asked.params()["_meta"][META_CAPABILITIES];
+            assert!(declared["extensions"][TASKS].is_object(), "{declared}");
+            let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+            asked.answer(done).await;
+        };
+        let again = Call { given: Arc::new(given(&begun, &Value::Null)), ..call.clone() };
+        let (done, ()) = join(tool.call(&caller, &again), server).await;
+        assert_eq!(done, Ok(ToolOutput::Value(text("done"))));
+    });
+}
+
+#[test]
 fn a_server_with_a_handshake_gets_what_it_asks_for_on_the_way() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
