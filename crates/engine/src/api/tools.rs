@@ -90,6 +90,12 @@ impl Tools<'_> {
         listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
     }
 
+    /// Whether a call that wants this takes a part of it, and wants the rest again.
+    pub fn takes_parts(self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
+        let listed = self.shared.gate.find(caller, tool);
+        listed.is_some_and(|listed| listed.tool.takes_parts(&wants.state))
+    }
+
     /// What a tool wanted of this caller will not be given.
     pub fn forget_wants(self, caller: &Caller, tool: &str, wants: &Wants) {
         if let Some(listed) = self.shared.gate.find(caller, tool) {

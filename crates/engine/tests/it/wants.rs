@@ -98,7 +98,7 @@ async fn who_called_directly_gives_all_that_its_call_wants_and_its_tool_judges()
     let report = world.engine.tools().call(&caller(), &"slow::write".into(), wants, WAIT_MS).await;
     let Ok(CallReport::Pending(report)) = report else { panic!("{report:?}") };
     let ask = asked(&report).id;
-    let wanted = world.engine.asks().wanted(&report.asks[0]).await.unwrap().unwrap();
+    let wanted = world.engine.asks().wanted(&caller(), &report.asks[0]).await.unwrap().unwrap();
     assert_eq!(wanted.inputs.keys().collect::<Vec<_>>(), ["folders", "who"]);
     let misfit = json!({"action": "accept", "content": {"name": 7}});
     let given = json!({"folders": {"roots": []}, "who": misfit});
@@ -106,6 +106,8 @@ async fn who_called_directly_gives_all_that_its_call_wants_and_its_tool_judges()
     inputs.insert("unasked".to_owned(), json!(1));
     let said = Given { inputs, ..Given::default() };
     let eve = Caller::new("default", "eve");
+    let hers = world.engine.asks().wanted(&eve, &report.asks[0]).await.unwrap();
+    assert_eq!(hers, None, "it is not wanted of her");
     let refused = world.engine.asks().give(&eve, ask, said.clone(), 1_000).await.unwrap_err();
     assert_eq!((refused.code.name(), world.sent()), ("not_found", 1), "it is not hers to give");
     let done = world.engine.asks().give(&caller(), ask, said.clone(), WAIT_MS).await.unwrap();

@@ -68,6 +68,12 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Whether a call that handed out this state takes a part of what it wants: it goes on with
+    /// that, and wants the rest again. Others are given all of it at once.
+    fn takes_parts(&self, _state: &Value) -> bool {
+        false
+    }
+
     /// The name by which its provider reports that a page was opened that it wanted under this
     /// key.
     fn page_name<'k>(&self, key: &'k str) -> &'k str {

@@ -53,15 +53,23 @@ impl Runs<'_> {
 }
 
 impl Asks<'_> {
-    /// All that a direct call wants for which this ask is open; none where the ask is about
-    /// something else, or the call has what it wanted.
-    pub async fn wanted(self, asked: &SessionAsk) -> Result<Option<Wants>> {
-        let wanted = asked.row.ask.wanted.as_ref().filter(|_| asked.key.space.is_call());
+    /// All that a direct call of this caller still wants for which this ask is open; none where the
+    /// ask is about something else, the call is somebody else's, or it has what it wanted.
+    pub async fn wanted(self, caller: &Caller, asked: &SessionAsk) -> Result<Option<Wants>> {
+        let ask = &asked.row.ask;
+        let wanted = ask.wanted.as_ref().filter(|_| asked.key.space.is_call());
         let Some(wanted) = wanted else { return Ok(None) };
-        let read = self.shared.read_session(&asked.key).await?;
-        let open = read.as_ref().and_then(|read| read.session.calls.get(&wanted.call.call_id));
+        let Some(read) = self.shared.read_session(&asked.key).await? else { return Ok(None) };
+        let run = read.session.runs.get(&ask.run);
+        let is_own = run.is_some_and(|run| *run.subject() == caller.subject);
+        let open = read.session.calls.get(&wanted.call.call_id).filter(|_| is_own);
         Ok(match open.map(|open| &open.state) {
-            Some(CallState::Wanting(wanting)) => Some(wanting.wants.clone()),
+            Some(CallState::Wanting(wanting)) => {
+                let mut wants = wanting.wants.clone();
+                // What was answered in the inbox need not be asked again.
+                wants.inputs.retain(|key, _| !wanting.given.contains_key(key));
+                Some(wants)
+            }
             _ => None,
         })
     }

@@ -138,7 +138,7 @@ async fn ask(
     if left || notes.misfits > ROUNDS_MAX {
         return Ok(Some(calling.unfinished(report)));
     }
-    if let Some(wanted) = Box::pin(wanted::wanted(calling, report)).await? {
+    if let Some(wanted) = Box::pin(wanted::wanted(calling.exchange, report)).await? {
         return Box::pin(wanted::ask(calling, report, wanted)).await;
     }
     let shown = |asked: &SessionAsk| {

@@ -11,15 +11,16 @@ use super::wanting::{
     tell_when_opened,
 };
 use crate::mcp::answer::Outcome;
+use crate::mcp::exchange::Exchange;
 use crate::mcp::messages::outbox::Unheard;
-use engine::RunReport;
 use engine::refusal::{Refusal, RefusalCode};
+use engine::{Engine, RunReport};
 use futures::future::{Either, select};
 use kernel::contracts::SessionAsk;
 use kernel::tool::call::{Given, Want, Wants};
 use kernel::values::ids::{AskId, RunId};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use wire::jsonrpc::RpcError;
@@ -50,24 +51,64 @@ pub(crate) struct Wanted<'r> {
     wants: Wants,
 }
 
+impl Wanted<'_> {
+    /// The ask that is open for it.
+    pub(crate) fn ask(&self) -> AskId {
+        self.asked.row.ask.id
+    }
+
+    /// How much is wanted, be the client able to give it or not.
+    pub(crate) fn count(&self) -> usize {
+        self.wants.inputs.len()
+    }
+
+    /// What a stateless client is asked for, by the tool's own keys, and what its answers must be.
+    pub(crate) fn asked_for(
+        &self,
+        exchange: &Exchange,
+    ) -> (Map<String, Value>, BTreeMap<String, Expected>) {
+        let possible = possible(&exchange.client, &self.wants).unwrap_or_default();
+        asked_for(exchange, &possible, judge(exchange, self.tool()))
+    }
+
+    /// The tool whose call wants it.
+    fn tool(&self) -> Option<&str> {
+        self.asked.row.ask.wanted.as_ref().map(|wanted| wanted.call.tool.as_str())
+    }
+}
+
 /// What this run wants of its client, if that is what it waits for and the client may give it.
 pub(crate) async fn wanted<'r>(
-    calling: &Calling<'_>,
+    exchange: &Exchange,
     report: &'r RunReport,
 ) -> Result<Option<Wanted<'r>>, RpcError> {
-    let asks = calling.engine().asks();
+    let (asks, caller) = (exchange.door.doors.engine.asks(), &exchange.caller);
     let of_call = |asked: &&SessionAsk| asked.row.ask.wanted.is_some();
     let Some(asked) = report.asks.iter().find(of_call) else { return Ok(None) };
-    if !asks.may_answer(calling.caller(), asked) {
+    if !asks.may_answer(caller, asked) {
         return Ok(None);
     }
-    let Some(wants) = asks.wanted(asked).await.map_err(trouble)? else { return Ok(None) };
+    let Some(wants) = asks.wanted(caller, asked).await.map_err(trouble)? else { return Ok(None) };
     // A page has a name of ours in the versions with a handshake, and a client that cannot open it
     // gets its address: it is shown as an ask.
-    let client = &calling.exchange.client;
+    let client = &exchange.client;
     let only_pages = wants.inputs.values().all(|want| matches!(want, Want::Url { .. }));
     let as_ask = only_pages && !(client.version.is_modern() && opens_pages(client));
     Ok((!as_ask).then_some(Wanted { asked, wants }))
+}
+
+/// The same of a run that is a task, where its call takes a part of what it wants: of such a call
+/// the client may answer one thing now and another later.
+pub(crate) async fn wanted_in_parts<'r>(
+    exchange: &Exchange,
+    report: &'r RunReport,
+) -> Result<Option<Wanted<'r>>, RpcError> {
+    let tools = exchange.door.doors.engine.tools();
+    let found = wanted(exchange, report).await?;
+    Ok(found.filter(|found| {
+        let takes = |tool: &str| tools.takes_parts(&exchange.caller, tool, &found.wants);
+        found.tool().is_some_and(takes) && possible(&exchange.client, &found.wants).is_ok()
+    }))
 }
 
 /// Asks the client for it: the call's answer, or none once the run has moved.
@@ -126,18 +167,27 @@ pub(crate) async fn bring(
     waiting: Waiting,
     retry: &Retry,
 ) -> Result<RunReport, RpcError> {
-    let mut responses = responses(retry)?;
-    let mut said = Given::default();
-    for (key, expected) in waiting.wanted {
-        if let Some(response) = responses.remove(&key) {
-            expected.check(calling.engine(), &key, &response)?;
-            said.inputs.insert(key, response);
-        }
-    }
+    let said = said(calling.engine(), waiting.wanted, &responses(retry)?)?;
     match waiting.asks.first() {
         Some(ask) => give(calling, waiting.run, *ask, said).await,
         None => calling.now(waiting.run).await,
     }
+}
+
+/// What a client's answers say to what it was asked for.
+pub(crate) fn said(
+    engine: &Engine,
+    wanted: BTreeMap<String, Expected>,
+    responses: &Map<String, Value>,
+) -> Result<Given, RpcError> {
+    let mut said = Given::default();
+    for (key, expected) in wanted {
+        if let Some(response) = responses.get(&key) {
+            expected.check(engine, &key, response)?;
+            said.inputs.insert(key, response.clone());
+        }
+    }
+    Ok(said)
 }
 
 async fn give(

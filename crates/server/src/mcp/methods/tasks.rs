@@ -1,12 +1,13 @@
 //! Tasks: the extension by which a client comes back to a call. A task is a run, under the run's
-//! id; what it waits for is answered here or anywhere else that asks are answered.
+//! id; what it waits for is answered here or anywhere else that asks are answered. Where its call
+//! is a task of another server, the client sees all that this one asks for, by that server's keys.
 
 use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::calls::asked::why;
 use crate::mcp::calls::calling::{takes_tasks, tasks_needed};
 use crate::mcp::calls::elicit::{self, Said, Unfit};
 use crate::mcp::calls::result::{self, TaskStatus, trouble};
-use crate::mcp::calls::wanted::is_closed;
+use crate::mcp::calls::wanted::{is_closed, said, wanted_in_parts};
 use crate::mcp::calls::wanting::{Retry, responses};
 use crate::mcp::exchange::Exchange;
 use crate::views::content::whole;
@@ -15,7 +16,7 @@ use engine::{Engine, RunReport};
 use kernel::ask::{AskStatus, Reply};
 use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
-use kernel::tool::call::OwnWords;
+use kernel::tool::call::{Given, OwnWords};
 use kernel::values::ids::{AskId, RunId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,6 +24,8 @@ use wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError};
 
 /// How much of an id that no one knows is repeated.
 const ID_CHARS_MAX: usize = 80;
+/// How often answers are given to a call while someone else answers it as well.
+const GIVE_TRIES: u32 = 4;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,7 +39,7 @@ struct Named {
 pub(crate) async fn get(exchange: Exchange) -> Answered {
     let (report, _) = find(&exchange).await?;
     let engine = &exchange.door.doors.engine;
-    let requests = requests(&exchange, &report);
+    let requests = requests(&exchange, &report).await?;
     let said = engine.runs().own_words(&report).await.map_err(trouble)?;
     // A task runs without its client: what it could not be asked for is explained in words.
     let said = said.filter(|said| !matches!(said, OwnWords::Lacks(_)));
@@ -77,11 +80,13 @@ pub(crate) async fn update(exchange: Exchange) -> Answered {
     if retry.input_responses.is_none() {
         return Err(RpcError::invalid_params("`inputResponses` is missing"));
     }
+    let answers = responses(&retry)?;
     let mut replies = Vec::new();
-    for (key, answer) in responses(&retry)? {
+    for (key, answer) in &answers {
         let Ok(ask) = key.parse::<AskId>() else { continue };
-        replies.extend(reply(&exchange, &report, ask, &answer).await?.map(|reply| (ask, reply)));
+        replies.extend(reply(&exchange, &report, ask, answer).await?.map(|reply| (ask, reply)));
     }
+    give(&exchange, report, &answers).await?;
     for (ask, reply) in replies {
         // Not waited for: the client looks at the task again. It is durable when this returns.
         let engine = &exchange.door.doors.engine;
@@ -128,8 +133,12 @@ fn no_task(id: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no task `{id}`"))
 }
 
-/// What the client is asked for, by ask: what its caller may answer.
-fn requests(exchange: &Exchange, report: &RunReport) -> Map<String, Value> {
+/// What the client is asked for: what a call wants that takes its answers in parts, by the tool's
+/// own keys; else what its caller may answer, by ask.
+async fn requests(exchange: &Exchange, report: &RunReport) -> Result<Map<String, Value>, RpcError> {
+    if let Some(wanted) = wanted_in_parts(exchange, report).await? {
+        return Ok(wanted.asked_for(exchange).0);
+    }
     let chars_max = exchange.door.doors.limits().mcp_shown_chars_max;
     let asks = exchange.door.doors.engine.asks();
     let request = |asked: &SessionAsk| {
@@ -138,7 +147,59 @@ fn requests(exchange: &Exchange, report: &RunReport) -> Map<String, Value> {
         Some((ask.id.to_string(), json!({"method": elicit::METHOD, "params": params})))
     };
     let own = report.asks.iter().filter(|asked| asks.may_answer(&exchange.caller, asked));
-    own.filter_map(request).collect()
+    Ok(own.filter_map(request).collect())
+}
+
+/// What a client gives to the call of its task.
+struct Giving {
+    /// The ask that is open for what is wanted.
+    ask: AskId,
+    said: Given,
+    /// Whether something is left to be asked for.
+    is_part: bool,
+}
+
+/// Gives the call of a task what these answers say to what it wants, if it takes them in parts.
+async fn give(
+    exchange: &Exchange,
+    mut report: RunReport,
+    answers: &Map<String, Value>,
+) -> Result<(), RpcError> {
+    let (engine, caller, run) = (&exchange.door.doors.engine, &exchange.caller, report.run.id);
+    let wait_ms = engine.limits().mcp_task_after_ms;
+    for _ in 0..GIVE_TRIES {
+        let is_direct = report.session.key.space.is_call();
+        if is_direct && report.run.status == RunStatus::Running && !answers.is_empty() {
+            // It may have a part of its answers and be about to want the rest, which is here.
+            report = engine.runs().settled(caller, run, wait_ms).await.map_err(trouble)?;
+        }
+        let Some(giving) = giving(exchange, &report, answers).await? else { return Ok(()) };
+        // What is left is asked for again before the client looks at the task again, if that does
+        // not take long. All else is not waited for.
+        let wait_ms = if giving.is_part { wait_ms } else { 0 };
+        match engine.asks().give(caller, giving.ask, giving.said, wait_ms).await {
+            Ok(_) => return Ok(()),
+            // The rest of what is said here may still be wanted.
+            Err(refusal) if is_closed(&refusal) => {
+                report = engine.runs().report(caller, run).await.map_err(trouble)?;
+            }
+            Err(refusal) => return Err(trouble(refusal)),
+        }
+    }
+    Ok(())
+}
+
+/// What these answers say to what the call of a task wants; none where that is nothing.
+async fn giving(
+    exchange: &Exchange,
+    report: &RunReport,
+    answers: &Map<String, Value>,
+) -> Result<Option<Giving>, RpcError> {
+    let Some(wanted) = wanted_in_parts(exchange, report).await? else { return Ok(None) };
+    let (_, expected) = wanted.asked_for(exchange);
+    let said = said(&exchange.door.doors.engine, expected, answers)?;
+    let (ask, is_part) = (wanted.ask(), said.inputs.len() < wanted.count());
+    Ok((!said.inputs.is_empty()).then_some(Giving { ask, said, is_part }))
 }
 
 /// The result of a task that has one.

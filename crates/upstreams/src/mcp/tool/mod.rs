@@ -116,6 +116,11 @@ impl Tool for RemoteTool {
         carried.pending.is_none() && carried.task.is_none()
     }
 
+    fn takes_parts(&self, state: &Value) -> bool {
+        // A task goes on with each answer, and says what it still waits for.
+        Carried::read(state).task.is_some()
+    }
+
     fn page_name<'k>(&self, key: &'k str) -> &'k str {
         page_name(key)
     }

@@ -425,6 +425,40 @@ fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
 }
 
 #[test]
+fn a_task_takes_a_part_of_what_it_asks_for_and_wants_the_rest() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let asked = json!({"method": "elicitation/create", "params": form});
+    let asking = |requests: Value| json!({"taskId": "1", "status": "input_required", "inputRequests": requests});
+    stage.run(async {
+        let server = async {
+            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+            other.asked("tools/call").await.answer(made).await;
+            let both = asking(json!({"a": asked, "b": asked}));
+            other.asked("tasks/get").await.answer(both).await;
+        };
+        let both = wants(join(called(&*tool, Given::default()), server).await.0);
+        assert_eq!(both.inputs.keys().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(tool.takes_parts(&both.state));
+        let accepted = json!({"action": "accept", "content": {}});
+        let mut part = given(&both, &accepted);
+        part.inputs.remove("a");
+        let server = async {
+            let updated = other.asked("tasks/update").await;
+            assert_eq!(updated.params()["inputResponses"], json!({"b": accepted}));
+            updated.answer(json!({})).await;
+            other.asked("tasks/get").await.answer(asking(json!({"a": asked}))).await;
+        };
+        let rest = wants(join(called(&*tool, part), server).await.0);
+        assert_eq!(rest.inputs.keys().collect::<Vec<_>>(), ["a"]);
+    });
+    let of_rounds = json!({"requestState": "s", "asked": ["a", "b"]});
+    assert!(!tool.takes_parts(&of_rounds), "it would ask for both again");
+}
+
+#[test]
 fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
     let scene = Scene::new(Era::Modern);
     let tool: Arc<dyn Tool> = scene.tool(json!({})).unwrap();
