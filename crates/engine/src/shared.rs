@@ -30,7 +30,7 @@ use crate::waiting::login_pages::Pages;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{
-    Blobs, Clock, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
+    Blobs, Clock, Committed, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
 };
 use kernel::definition::plan::Closure;
 use kernel::definition::plan::mistake::Mistake;
@@ -192,7 +192,8 @@ impl Engine {
         });
         let watchers = Arc::new(Watchers::default());
         let woken = watchers.clone();
-        parts.store.on_commit(Arc::new(move |keys| woken.committed(keys)));
+        let told = move |commits: &[Committed<'_>]| woken.committed(commits);
+        parts.store.on_commit(Arc::new(told));
         let (clock, spawn) = (parts.clock.clone(), parts.spawn.clone());
         let (store, of) = (parts.store.clone(), realms.clone());
         let storage = Arc::new(Storage::new(limits.clone(), of, store, clock, spawn));

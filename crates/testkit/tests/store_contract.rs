@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use futures::executor::block_on;
-use kernel::contracts::{Feed, Journal, Loaded, Ownership, Retention, Store, StoreError};
+use kernel::contracts::{
+    Committed, Feed, Journal, Loaded, Ownership, Retention, Store, StoreError,
+};
 use kernel::journal::projection::Append;
-use kernel::values::ids::{Fence, Millis, SessionKey};
+use kernel::values::ids::{Fence, Millis};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use testkit::contract::arms::{ModelArm, SqliteArm};
@@ -99,8 +101,9 @@ fn a_commit_of_one_node_wakes_the_other_and_is_in_its_feed() {
     let (one, two) = two_nodes();
     let woken = Arc::new(Mutex::new(Vec::new()));
     let heard = woken.clone();
-    two.on_commit(Arc::new(move |keys: &[SessionKey]| {
-        heard.lock().unwrap().extend_from_slice(keys);
+    two.on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+        let told = commits.iter().map(|commit| (commit.key.clone(), commit.appended.is_some()));
+        heard.lock().unwrap().extend(told);
     }));
     let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
     // Queued here first, and committed there first: rows are numbered by commits.
@@ -109,7 +112,8 @@ fn a_commit_of_one_node_wakes_the_other_and_is_in_its_feed() {
     done(queued);
     let mut heard = woken.lock().unwrap().clone();
     heard.sort();
-    assert_eq!(heard, [a.key().clone(), b.key().clone()]);
+    // What it did not write itself it does not know.
+    assert_eq!(heard, [(a.key().clone(), false), (b.key().clone(), true)]);
     let rows = got(one.feed(&a.key().realm, 0, 9));
     assert_eq!(rows, got(two.feed(&a.key().realm, 0, 9)));
     assert_eq!(rows.iter().map(|row| row.cursor).collect::<Vec<_>>(), [1, 2]);

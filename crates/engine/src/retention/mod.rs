@@ -8,7 +8,7 @@ use crate::observe::counts::add;
 use crate::refusal::Result;
 use crate::shared::{Shared, lock};
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::contracts::{Read, Realms, Slice};
+use kernel::contracts::{Committed, Read, Realms, Slice};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, RealmId, SessionKey};
@@ -173,7 +173,8 @@ impl Shared {
             drop(self.rest.take(key));
         }
         if !keys.is_empty() {
-            self.watchers.committed(keys);
+            let gone: Vec<Committed<'_>> = keys.iter().map(Committed::change).collect();
+            self.watchers.committed(&gone);
         }
     }
 }

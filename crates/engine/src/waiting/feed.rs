@@ -1,6 +1,7 @@
 //! Who wants to know when a session changes. The feed only wakes; truth is in the lists.
 
 use crate::system::locks::lock;
+use kernel::contracts::Committed;
 use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -47,7 +48,7 @@ impl Watchers {
         Watch { changes: self.all.subscribe() }
     }
 
-    pub(crate) fn committed(&self, keys: &[SessionKey]) {
+    pub(crate) fn committed(&self, commits: &[Committed<'_>]) {
         if self.all.receiver_count() > 0 {
             self.all.send_modify(|commits| *commits += 1);
         }
@@ -55,7 +56,7 @@ impl Watchers {
             return;
         }
         let watched = lock(&self.watched);
-        for sender in keys.iter().filter_map(|key| watched.get(key)) {
+        for sender in commits.iter().filter_map(|commit| watched.get(commit.key)) {
             sender.send_modify(|commits| *commits += 1);
         }
     }

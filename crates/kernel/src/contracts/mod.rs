@@ -34,7 +34,7 @@ pub use sessions::keys::Keys;
 pub use sessions::lists::Lists;
 pub use sessions::ownership::Ownership;
 pub use sessions::retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
-pub use sessions::store::{OnCommit, Store};
+pub use sessions::store::{Appended, Committed, OnCommit, Store};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Suspect, Zones};
 pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
 

@@ -4,9 +4,8 @@
 use super::poison::Poison;
 use super::trouble::Result;
 use crate::locks::held;
-use kernel::contracts::{CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
+use kernel::contracts::{CommitTimes, Committed, OnCommit, StoreError, StoreFigures, Ticket};
 use kernel::journal::projection::Append;
-use kernel::values::ids::SessionKey;
 use rusqlite::Connection;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::mpsc::error::TrySendError;
@@ -109,14 +108,12 @@ impl Shared {
     }
 
     /// Calls the hook. Not under the lock: the hook may come back to the store.
-    pub(crate) fn wake(&self, mut changed: Vec<SessionKey>) {
+    pub(crate) fn wake(&self, committed: &[Committed<'_>]) {
         let woken = held(&self.woken).clone();
         if let Some(woken) = woken
-            && !changed.is_empty()
+            && !committed.is_empty()
         {
-            changed.sort_unstable();
-            changed.dedup();
-            woken(&changed);
+            woken(committed);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::trouble::{
 };
 use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
-use kernel::contracts::{Clock, StoreError};
+use kernel::contracts::{Clock, Committed, StoreError};
 use kernel::journal::projection::Append;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
@@ -147,18 +147,14 @@ impl Writer {
         }
     }
 
-    /// Answers first, then wakes: those who are woken find the answers given.
+    /// Wakes first, then answers: who is answered can rely on it that its events were told.
     fn answer(&mut self, jobs: &mut Vec<Job>, answers: Vec<Answer>) {
-        let mut changed = Vec::with_capacity(jobs.len());
+        self.wake(jobs, &answers);
         let mut last = None;
         for (job, result) in jobs.drain(..).zip(answers) {
             match job {
-                Job::Append { number, append, answer } => {
+                Job::Append { number, answer, .. } => {
                     last = Some(number);
-                    if result.is_ok() {
-                        self.opening.fences.appended(&append);
-                        changed.push(append.session.key);
-                    }
                     let _ = answer.send(result);
                 }
                 Job::Chore(chore) => chore.done(result),
@@ -169,7 +165,18 @@ impl Writer {
         if let Some(number) = last {
             self.shared.poison().processed(number);
         }
-        self.shared.wake(changed);
+    }
+
+    /// Tells of the appends that are durable now.
+    fn wake(&self, jobs: &[Job], answers: &[Answer]) {
+        let mut committed = Vec::with_capacity(jobs.len());
+        for (job, result) in jobs.iter().zip(answers) {
+            if let (Job::Append { append, .. }, Ok(())) = (job, result) {
+                self.opening.fences.appended(append);
+                committed.push(Committed::append(append));
+            }
+        }
+        self.shared.wake(&committed);
     }
 
     /// Has the log written back once it has grown enough. All answers are given by then.
@@ -380,7 +387,7 @@ mod tests {
     use crate::sqlite::tables::known::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use kernel::contracts::{OnCommit, Read, Ticket};
+    use kernel::contracts::{Appended, OnCommit, Read, Ticket};
     use kernel::event::{Event, Fact, VERSION};
     use kernel::session::Session;
     use kernel::values::ids::{Fence, Known, Millis, SessionId, SessionKey, Space};
@@ -494,6 +501,13 @@ mod tests {
         SessionId(id.bytes().map(u128::from).sum())
     }
 
+    /// A commit as someone hears of it.
+    fn told(committed: &Committed<'_>) -> (SessionKey, SessionId, u64, String) {
+        let Appended { session, first_seq, last_seq, body } = committed.appended.unwrap();
+        assert_eq!(first_seq, last_seq, "one event");
+        (committed.key.clone(), session, last_seq, body.to_owned())
+    }
+
     #[test]
     fn every_append_has_an_answer_of_its_own_and_what_is_durable_is_told() {
         let folder = tempfile::tempdir().unwrap();
@@ -501,14 +515,15 @@ mod tests {
         assert_eq!(bench.commit(vec![created("b")]), [Ok(())]);
         let woken = Arc::new(Mutex::new(Vec::new()));
         let heard = woken.clone();
-        let hook: OnCommit = Arc::new(move |keys: &[SessionKey]| {
-            heard.lock().unwrap().extend(keys.to_vec());
+        let hook: OnCommit = Arc::new(move |commits: &[Committed<'_>]| {
+            heard.lock().unwrap().extend(commits.iter().map(told));
         });
         bench.writes.on_commit(hook);
         let exists: Answer = Err(StoreError::Exists(key("b").to_string()));
         let answers = bench.commit(vec![created("a"), created("b"), created("c")]);
         assert_eq!(answers, [Ok(()), exists.clone(), Ok(())]);
-        assert_eq!(*woken.lock().unwrap(), [key("a"), key("c")]);
+        let expected = ["a", "c"].map(|id| (key(id), session_id(id), 1, created(id).body));
+        assert_eq!(*woken.lock().unwrap(), expected);
         for id in ["a", "c"] {
             let known = Known { id: session_id(id), fence: Fence::NONE.next() };
             assert!(bench.writer.opening.fences.has(&key(id), known), "{id}");

@@ -7,11 +7,13 @@ use super::scene::Scene;
 use crate::sim::people::clients::locked;
 use futures::executor::block_on;
 use kernel::ask::AskStatus;
-use kernel::contracts::{HistoryFilter, Loaded, SessionRef, StoreError, Ticket};
+use kernel::contracts::{
+    Appended, Committed, HistoryFilter, Loaded, SessionRef, StoreError, Ticket,
+};
 use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::{Append, AskChange, Parked};
 use kernel::values::entry::EntryResult;
-use kernel::values::ids::{Fence, Millis, RunId, SessionId, SessionKey, StepId};
+use kernel::values::ids::{Fence, Millis, RunId, SessionId, StepId};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -263,8 +265,8 @@ pub fn a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append(scene: Sc
 pub fn commits_wake_and_a_closed_store_says_so(scene: Scene) {
     let woken = Arc::new(Mutex::new(Vec::new()));
     let heard = woken.clone();
-    scene.store().on_commit(Arc::new(move |keys: &[SessionKey]| {
-        locked(&heard).extend(keys.iter().map(|key| key.id.to_string()));
+    scene.store().on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+        locked(&heard).extend(commits.iter().map(|commit| commit.key.id.to_string()));
     }));
     assert_eq!(scene.store().healthy(), Ok(()));
     done(scene.store().append(Driver::new("r", "a").created()));
@@ -277,6 +279,39 @@ pub fn commits_wake_and_a_closed_store_says_so(scene: Scene) {
     let read = block_on(scene.store().load(Driver::new("r", "a").key(), None));
     assert_eq!(read, Err(StoreError::Closed));
     assert_eq!(block_on(scene.store().close()), Ok(()));
+}
+
+pub fn a_commit_is_told_with_its_events_before_its_ticket_resolves(scene: Scene) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    scene.store().on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+        for commit in commits {
+            let Appended { session, first_seq, last_seq, body } = there(commit.appended);
+            let what = (commit.key.clone(), session, (first_seq, last_seq), body.to_owned());
+            locked(&heard).push(what);
+        }
+    }));
+    let mut a = Driver::new("r", "a");
+    let timer = |name: &str| Fact::TimerFired { timer: name.to_owned() };
+    let appends = [a.created(), a.append(vec![timer("two"), timer("three")]), a.next()];
+    let mut expected = Vec::new();
+    for (append, seqs) in appends.into_iter().zip([(1, 1), (2, 3), (4, 4)]) {
+        expected.push((a.key().clone(), a.row.id, seqs, append.body.clone()));
+        done(scene.store().append(append));
+        assert_eq!(*locked(&told), expected);
+    }
+    // Two of one session may share a commit.
+    let tickets = [a.next(), a.next()].map(|append| {
+        let seqs = (append.first_seq, append.first_seq);
+        expected.push((a.key().clone(), a.row.id, seqs, append.body.clone()));
+        scene.store().append(append)
+    });
+    tickets.into_iter().for_each(done);
+    assert_eq!(*locked(&told), expected);
+    let mut stale = a.clone();
+    stale.row.fence = Fence(1);
+    assert!(block_on(scene.store().append(stale.next())).is_err());
+    assert_eq!(*locked(&told), expected, "what is refused is not told");
 }
 
 pub fn what_is_queued_is_written_before_a_close_returns(scene: Scene) {

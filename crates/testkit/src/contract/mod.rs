@@ -45,6 +45,7 @@ macro_rules! store_contract {
                 events_come_one_by_one_as_they_were_written,
                 a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append,
                 commits_wake_and_a_closed_store_says_so,
+                a_commit_is_told_with_its_events_before_its_ticket_resolves,
                 what_is_queued_is_written_before_a_close_returns;
             ownership: due_sessions_are_claimed_and_those_of_a_dead_process_first,
                 a_parked_session_is_passed_over_until_its_time_or_its_next_append,

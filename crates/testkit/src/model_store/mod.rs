@@ -15,7 +15,7 @@ mod webhooks;
 pub mod simulated;
 
 use crate::sim::rng::Rng;
-use kernel::contracts::{OnCommit, StoreError, Ticket};
+use kernel::contracts::{Committed, OnCommit, StoreError, Ticket};
 use kernel::identity::audit::{ChainName, Entries};
 use kernel::identity::chain::ChainKeys;
 use kernel::journal::projection::Append;
@@ -68,23 +68,28 @@ struct Job {
     answer: oneshot::Sender<Answer>,
 }
 
-/// Who is notified once the lock is free: first the answers, then whom the commit wakes.
+/// Who is notified once the lock is free: first whom the commit wakes, then the answers.
 #[derive(Default)]
 struct Told {
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
-    changed: Vec<SessionKey>,
-    woken: Vec<OnCommit>,
+    committed: Vec<Append>,
+    /// The node that committed, which knows what it wrote, and the others, which do not.
+    own: Option<OnCommit>,
+    others: Vec<OnCommit>,
 }
 
 impl Told {
-    fn tell(mut self) {
-        for (answer, result) in self.answers {
-            let _ = answer.send(result);
+    fn tell(self) {
+        let Self { answers, committed, own, others } = self;
+        if !committed.is_empty() {
+            let known: Vec<Committed<'_>> = committed.iter().map(Committed::append).collect();
+            let unknown: Vec<Committed<'_>> =
+                known.iter().map(|committed| Committed::change(committed.key)).collect();
+            own.iter().for_each(|woken| woken(&known));
+            others.iter().for_each(|woken| woken(&unknown));
         }
-        self.changed.sort_unstable();
-        self.changed.dedup();
-        if !self.changed.is_empty() {
-            self.woken.iter().for_each(|woken| woken(&self.changed));
+        for (answer, result) in answers {
+            let _ = answer.send(result);
         }
     }
 }
@@ -135,14 +140,19 @@ impl Shared {
             else {
                 break;
             };
-            let key = job.append.session.key.clone();
             let result = self.perform(node, &job, reasons_max);
             if result.is_ok() {
-                told.changed.push(key);
+                told.committed.push(*job.append);
             }
             told.answers.push((job.answer, result));
         }
-        told.woken = self.nodes.values().filter_map(|node| node.woken.clone()).collect();
+        for (number, other) in &self.nodes {
+            if *number == node {
+                told.own = other.woken.clone();
+            } else {
+                told.others.extend(other.woken.clone());
+            }
+        }
         told
     }
 

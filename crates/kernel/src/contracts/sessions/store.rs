@@ -2,11 +2,50 @@
 
 use crate::contracts::figures::StoreFigures;
 use crate::contracts::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
-use crate::values::ids::SessionKey;
+use crate::journal::projection::Append;
+use crate::values::ids::{SessionId, SessionKey};
 use std::sync::Arc;
 
 /// Whom a store tells which sessions a commit changed.
-pub type OnCommit = Arc<dyn Fn(&[SessionKey]) + Send + Sync>;
+pub type OnCommit = Arc<dyn Fn(&[Committed<'_>]) + Send + Sync>;
+
+/// A session that a commit changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed<'a> {
+    /// Its key.
+    pub key: &'a SessionKey,
+    /// What the commit added to its journal; none where only the change is known, as of a commit
+    /// of another process, and where nothing was added.
+    pub appended: Option<Appended<'a>>,
+}
+
+/// What one append added to a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended<'a> {
+    /// The session: another one may have had its key before.
+    pub session: SessionId,
+    /// The first of the events.
+    pub first_seq: u64,
+    /// The last one.
+    pub last_seq: u64,
+    /// All of them, as a JSON array.
+    pub body: &'a str,
+}
+
+impl<'a> Committed<'a> {
+    /// This was appended.
+    pub fn append(append: &'a Append) -> Self {
+        let Append { session, first_seq, body, .. } = append;
+        let (first_seq, last_seq) = (*first_seq, session.seq);
+        let appended = Appended { session: session.id, first_seq, last_seq, body };
+        Self { key: &session.key, appended: Some(appended) }
+    }
+
+    /// This session changed, and no more is known.
+    pub fn change(key: &'a SessionKey) -> Self {
+        Self { key, appended: None }
+    }
+}
 
 /// A store, and what concerns all of it.
 pub trait Store: Journal + Ownership + Lists + Feed + Keys + Retention {
@@ -15,7 +54,10 @@ pub trait Store: Journal + Ownership + Lists + Feed + Keys + Retention {
         None
     }
 
-    /// Calls `woken` after every commit, with the sessions whose journals it changed.
+    /// Calls `woken` after every commit, with the sessions whose journals it changed: one entry for
+    /// each append, those of one session in the order of its journal. What this process appended
+    /// comes with its events, and before its ticket resolves: who knows that an append is durable
+    /// was told what is in it.
     fn on_commit(&self, woken: OnCommit);
 
     /// Whether there is room and the writer lives.
