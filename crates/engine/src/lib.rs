@@ -24,7 +24,7 @@ pub use advice::drafting::{Draft, DraftWrite, DraftedPlan};
 pub use api::copies::Exported;
 pub use api::drafting::{DraftRequest, Drafted};
 pub use api::finding::Found;
-pub use api::messages::{TaskReport, TaskStream};
+pub use api::messages::{Started, TaskReport, TaskStream};
 pub use api::reading::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
 pub use api::reading::transcript::Transcript;
 pub use catalog::check::{Around, check_files};

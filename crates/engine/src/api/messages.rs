@@ -1,14 +1,14 @@
 //! Runs as tasks of clients that read their own messages back: a message is recorded in the commit
 //! of what it does, and a task is read from its run's events and from nothing else.
 
-use crate::api::reading::own_events::OwnEvents;
+use crate::api::reading::own_events::{OwnEvents, read};
 use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
 use crate::refusal::{Refusal, Result};
-use crate::request::{Message, Once, RunReport, RunRequest};
+use crate::request::{Message, Once, RunReport, RunRequest, RunSession};
 use crate::shared::Shared;
-use crate::waiting::feed::Watch;
+use crate::waiting::feed::{AtHand, Watch};
 use crate::waiting::idempotency::Turn;
 use futures::FutureExt;
 use kernel::ask::Reply;
@@ -19,7 +19,7 @@ use kernel::journal::task::{Task, TaskUpdate};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::datum::BlobRef;
-use kernel::values::ids::{AskId, RunId, SessionKey};
+use kernel::values::ids::{AskId, RunId, SessionKey, Space};
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,9 +33,67 @@ pub struct TaskReport {
     pub task: Task,
 }
 
+/// A run that is followed as a task: one that was started just now, or any by its id.
+#[derive(Debug)]
+pub struct Started {
+    run: RunId,
+    /// The run and its session's watch, where that was told all that the run recorded.
+    told: Option<Box<(SessionRun, Watch)>>,
+}
+
+impl Started {
+    /// A run that was started while its session was watched.
+    fn watched(report: RunReport, watch: Option<Watch>) -> Self {
+        let RunReport { run: row, session, replayed, .. } = report;
+        let run = row.id;
+        // The first run of a session begins where its journal does.
+        let watch = watch.filter(|_| !replayed && row.no == 1);
+        let of = |watch| (SessionRun { session: session.id, key: session.key, row }, watch);
+        Self { run, told: watch.map(of).map(Box::new) }
+    }
+
+    /// Its id.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+}
+
+impl From<RunId> for Started {
+    fn from(run: RunId) -> Self {
+        Self { run, told: None }
+    }
+}
+
+/// Where a stream finds what comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    /// Nowhere yet: a commit wakes it.
+    Nothing,
+    /// At hand, with the commits that were told, and in the store where it is not. Only for who is
+    /// woken by the commits that are told later: the store may have these already.
+    Told,
+    /// In the store.
+    Stored,
+}
+
+/// An event that was not looked at.
+enum Unread {
+    Event(Arc<Event>),
+    Text(String),
+}
+
+impl Unread {
+    fn event(self) -> Option<Arc<Event>> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Text(body) => read(&body).map(Arc::new),
+        }
+    }
+}
+
 /// Follows a task from a place in its run's journal on. Futures of `look` and `woken` can be
-/// dropped: nothing is lost. The run's events are all that is read while there are some: a stream
-/// of many is woken by each of them.
+/// dropped: nothing is lost. Many streams are woken by one event: it is taken from the commit that
+/// brought it, read once for all of them, and the store is asked by those alone that lag.
 pub struct TaskStream {
     shared: Arc<Shared>,
     caller: Caller,
@@ -44,29 +102,28 @@ pub struct TaskStream {
     own: OwnEvents,
     /// The last event that was read, and those behind it that were not looked at.
     after: u64,
-    page: VecDeque<(u64, String)>,
+    page: VecDeque<(u64, Unread)>,
     watch: Watch,
-    /// Whether something may be committed that was not read.
-    stale: bool,
+    ahead: Ahead,
     task: Task,
     /// The last event that the task is made from.
     seq: u64,
     /// Events after the place that were read already.
-    held: VecDeque<Event>,
+    held: VecDeque<Arc<Event>>,
     updates: VecDeque<TaskUpdate>,
 }
 
 impl TaskStream {
-    /// Begins behind this event of the journal, before the run's first one.
-    fn new(shared: &Arc<Shared>, caller: &Caller, run: SessionRun, after: u64) -> Self {
+    /// Begins where the session's journal does.
+    fn new(shared: &Arc<Shared>, caller: &Caller, run: SessionRun, watch: Watch) -> Self {
         Self {
             shared: shared.clone(),
             caller: caller.clone(),
             own: OwnEvents::new(run.row.id, 0),
-            after,
+            after: 0,
             page: VecDeque::new(),
-            watch: shared.watchers.watch(&run.key),
-            stale: true,
+            watch,
+            ahead: Ahead::Stored,
             task: Task::default(),
             seq: 0,
             held: VecDeque::new(),
@@ -121,32 +178,30 @@ impl TaskStream {
 
     /// Waits until there may be more.
     pub async fn woken(&mut self) {
-        // Before the wait: a follower that gives it up, after a while, looks again all the same.
-        self.stale = true;
+        // Commits that a look noticed before it was given up do not wake again.
+        if self.ahead != Ahead::Nothing {
+            return;
+        }
+        // Before the wait: a follower that gives it up, after a while, reads again all the same.
+        self.ahead = Ahead::Stored;
         self.watch.changed().await;
+        self.ahead = Ahead::Told;
     }
 
     /// The run's next event that is recorded.
-    async fn event(&mut self) -> Result<Option<Event>> {
+    async fn event(&mut self) -> Result<Option<Arc<Event>>> {
         loop {
-            while let Some((seq, body)) = self.page.pop_front() {
+            while let Some((seq, unread)) = self.page.pop_front() {
                 self.after = seq;
-                if let Some(event) = self.own.read(&body) {
-                    return Ok(Some(event));
+                let event = unread.event().filter(|event| self.own.admits(event));
+                if event.is_some() {
+                    return Ok(event);
                 }
             }
-            if !self.stale {
+            if self.ahead == Ahead::Nothing {
                 return Ok(None);
             }
-            let limit = self.shared.limits.page_items_max;
-            let page = self.shared.store.events(&self.run.key, self.after, limit).await?;
-            // A page that is not full is the journal's end: a commit behind it wakes.
-            self.stale = page.len() >= limit;
-            self.page.extend(page);
-            let may_read = self.shared.gate.reads(&self.caller, run_of(&self.run));
-            if !may_read {
-                return Err(Refusal::no_run(self.run.row.id));
-            }
+            self.read().await?;
             if self.page.is_empty() {
                 // It may be removed, and then nothing comes any more.
                 self.shared.runs().stored(&self.caller, self.run.row.id).await?;
@@ -155,11 +210,41 @@ impl TaskStream {
         }
     }
 
+    /// Gets the events that come next, for a caller that may still read them.
+    async fn read(&mut self) -> Result<()> {
+        let at_hand = match self.ahead {
+            Ahead::Told => self.watch.at_hand(self.run.session, self.after),
+            Ahead::Nothing | Ahead::Stored => None,
+        };
+        if let Some(AtHand { events, are_newest }) = at_hand {
+            self.ahead = if are_newest { Ahead::Nothing } else { Ahead::Told };
+            self.page.extend(events.into_iter().map(|event| (event.seq, Unread::Event(event))));
+        } else {
+            // What was told before the read is in it.
+            self.watch.notice();
+            let limit = self.shared.limits.page_items_max;
+            let page = self.shared.store.events(&self.run.key, self.after, limit).await?;
+            self.unread(page);
+        }
+        match self.shared.gate.reads(&self.caller, run_of(&self.run)) {
+            true => Ok(()),
+            false => Err(Refusal::no_run(self.run.row.id)),
+        }
+    }
+
+    /// A page out of the store comes next. One that is not full is the journal's end: a commit
+    /// behind it wakes.
+    fn unread(&mut self, page: Vec<(u64, String)>) {
+        let is_full = page.len() >= self.shared.limits.page_items_max;
+        self.ahead = if is_full { Ahead::Stored } else { Ahead::Nothing };
+        self.page.extend(page.into_iter().map(|(seq, body)| (seq, Unread::Text(body))));
+    }
+
     /// Goes to the place where the stream begins: behind the last message with this id, where one
     /// is named and recorded, else behind all that is recorded.
     async fn seek(&mut self, message: Option<&str>) -> Result<()> {
         // What was read behind the message.
-        let mut behind: Option<VecDeque<Event>> = None;
+        let mut behind: Option<VecDeque<Arc<Event>>> = None;
         while let Some(event) = self.event().await? {
             let is_meant = match &event.fact {
                 Fact::MessageReceived(received) => message == Some(&*received.id),
@@ -209,10 +294,18 @@ impl Runs<'_> {
     pub async fn follow_task(
         self,
         caller: &Caller,
-        run: RunId,
+        started: impl Into<Started>,
         message: Option<&str>,
     ) -> Result<TaskStream> {
-        let mut stream = self.replay_task(caller, run).await?;
+        let Started { run, told } = started.into();
+        let mut stream = match told {
+            None => self.replay_task(caller, run).await?,
+            Some(told) => {
+                let (found, watch) = *told;
+                let stream = TaskStream::new(self.shared, caller, found, watch);
+                TaskStream { ahead: Ahead::Told, ..stream }
+            }
+        };
         stream.seek(message).await?;
         Ok(stream)
     }
@@ -243,26 +336,40 @@ impl Runs<'_> {
                 shared.newest_start(&found.key, session.seq, Some(run)).await?
             }
         };
+        let watch = shared.watchers.watch(&found.key);
         let after = start.map_or(0, |(seq, _)| seq - 1);
-        Ok(TaskStream::new(shared, caller, found, after))
+        Ok(TaskStream { after, ..TaskStream::new(shared, caller, found, watch) })
     }
 
-    /// Starts a run and waits until it ends or pauses, at most so long; its id. Once it has begun
-    /// it is the caller's, also where what it does fails for a moment: it continues later.
-    pub async fn start_known(
+    /// Starts a run that is followed as a task. It is waited for until it ends or pauses, at most
+    /// so long, or where no time is named until it has begun. One that was waited for and has begun
+    /// is the caller's, also where what it does fails for a moment: it continues later.
+    pub async fn start_task(
         self,
         caller: &Caller,
         request: RunRequest,
-        wait_ms: u64,
-    ) -> Result<RunId> {
+        wait_ms: Option<u64>,
+    ) -> Result<Started> {
+        // From before the start on: what the run records is told then, and need not be read.
+        let watch = self.watch_context(caller, &request.session);
+        let Some(wait_ms) = wait_ms else {
+            return Ok(Started::watched(self.begin(caller, request).await?, watch));
+        };
         let run = self.new_id();
         match self.start_as(caller, run, request, wait_ms).await {
-            Ok(report) => Ok(report.run.id),
+            Ok(report) => Ok(Started::watched(report, watch)),
             Err(refusal) => match self.stored(caller, run).await {
-                Ok(found) => Ok(found.row.id),
+                Ok(found) => Ok(found.row.id.into()),
                 Err(_) => Err(refusal),
             },
         }
+    }
+
+    fn watch_context(self, caller: &Caller, session: &RunSession) -> Option<Watch> {
+        let (RunSession::NewContext(name) | RunSession::Context(name)) = session else {
+            return None;
+        };
+        Some(self.shared.watchers.watch(&caller.key(Space::context(), name.as_str())))
     }
 
     /// Refuses who may not add a message to a run.

@@ -2,6 +2,7 @@
 //! became of the call. Who asks for it learns that from the run's events, also where the call was
 //! refused or no one knows whether it happened.
 
+use crate::api::messages::Started;
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{ProxyCall, RunRequest, RunTarget};
@@ -9,15 +10,14 @@ use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{PlanId, RunId, ToolName};
+use kernel::values::ids::{PlanId, ToolName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Tools<'_> {
-    /// Begins such a run, and gives its id once that is durable, or once it ended where that is
-    /// wanted.
-    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<RunId> {
+    /// Begins such a run, and gives it once that is durable, or once it ended where that is wanted.
+    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<Started> {
         self.shared.gate.permit_act(caller, Act::Call)?;
         let ProxyCall { tool, input, session, once, about, wait_ms } = call;
         let request = RunRequest {
@@ -27,10 +27,7 @@ impl Tools<'_> {
             once,
             about,
         };
-        match wait_ms {
-            Some(wait_ms) => self.shared.runs().start_known(caller, request, wait_ms).await,
-            None => Ok(self.shared.runs().begin(caller, request).await?.run.id),
-        }
+        self.shared.runs().start_task(caller, request, wait_ms).await
     }
 
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {

@@ -1,63 +1,328 @@
-//! Who wants to know when a session changes. The feed only wakes; truth is in the lists.
+//! Who wants to know when a session changes, and what the last commits brought, so that many who
+//! follow one session do not all read the same from the store. Commits wake; truth is in the store:
+//! who does not find here what comes next reads it there.
 
 use crate::system::locks::lock;
-use kernel::contracts::Committed;
-use kernel::values::ids::SessionKey;
-use std::collections::HashMap;
-use std::sync::Mutex;
+use kernel::contracts::{Appended, Committed};
+use kernel::event::{self, Event};
+use kernel::values::ids::{SessionId, SessionKey};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
+
+/// How many commits of a watched session are at hand. A follower that is further behind reads.
+const COMMITS_KEPT_MAX: usize = 16;
+/// How many bytes of journal they have together; the last one is at hand whatever it has.
+const BYTES_KEPT_MAX: usize = 64 * 1024;
 
 /// The watchers of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    watched: Mutex<HashMap<SessionKey, watch::Sender<u64>>>,
+    watched: Mutex<HashMap<SessionKey, Watched>>,
     /// How many are in the map, so that a commit no one watches costs one load.
     size: AtomicUsize,
-    /// Counts all commits, for those who watch every session.
-    all: watch::Sender<u64>,
+    /// For those who watch every session: it wakes, and brings nothing.
+    all: watch::Sender<News>,
+}
+
+/// A session, as long as someone watches it.
+#[derive(Debug, Default)]
+struct Watched {
+    watches: usize,
+    news: watch::Sender<News>,
+}
+
+/// What the last commits of a session brought, the newest at the end, without a gap.
+#[derive(Debug, Default)]
+struct News {
+    recent: VecDeque<Arc<Brought>>,
+}
+
+/// The events of one commit. They are read once, by the first who wants them.
+#[derive(Debug)]
+struct Brought {
+    session: SessionId,
+    first_seq: u64,
+    last_seq: u64,
+    body: String,
+    events: OnceLock<Option<Vec<Arc<Event>>>>,
+}
+
+/// Events that a commit brought.
+#[derive(Debug)]
+pub(crate) struct AtHand {
+    /// They follow each other without a gap.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Whether no commit was told that came after theirs.
+    pub(crate) are_newest: bool,
 }
 
 /// Wakes after commits of one session, or of all.
 #[derive(Debug)]
 pub struct Watch {
-    changes: watch::Receiver<u64>,
+    news: watch::Receiver<News>,
+    /// Of the session, if it is one.
+    place: Option<(Arc<Watchers>, SessionKey)>,
 }
 
 impl Watch {
     /// Waits for a commit after the last one that this watch was woken for.
     pub async fn changed(&mut self) {
         // The sender lives as long as a receiver does, so this fails only when the engine ends.
-        if self.changes.changed().await.is_err() {
+        if self.news.changed().await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// What was told so far does not wake any more: for who reads the store next, which has it.
+    pub(crate) fn notice(&mut self) {
+        self.news.mark_unchanged();
+    }
+
+    /// The events after this one, as far as one commit brought them, if it is at hand. All that was
+    /// told so far counts as noticed: the store has it, for who gets nothing here.
+    pub(crate) fn at_hand(&mut self, session: SessionId, after: u64) -> Option<AtHand> {
+        let (brought, are_newest) = {
+            let news = self.news.borrow_and_update();
+            let has_next = |brought: &Arc<Brought>| brought.has(session, after + 1);
+            let place = news.recent.iter().position(has_next)?;
+            (news.recent.get(place)?.clone(), place + 1 == news.recent.len())
+        };
+        let events = brought.events()?.iter().filter(|event| event.seq > after).cloned().collect();
+        Some(AtHand { events, are_newest })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some((watchers, key)) = &self.place {
+            watchers.leave(key);
         }
     }
 }
 
 impl Watchers {
-    pub(crate) fn watch(&self, key: &SessionKey) -> Watch {
+    pub(crate) fn watch(self: &Arc<Self>, key: &SessionKey) -> Watch {
         let mut watched = lock(&self.watched);
-        watched.retain(|_, sender| sender.receiver_count() > 0);
-        let sender = watched.entry(key.clone()).or_insert_with(|| watch::channel(0).0);
-        let changes = sender.subscribe();
+        let session = watched.entry(key.clone()).or_default();
+        session.watches += 1;
+        let news = session.news.subscribe();
         self.size.store(watched.len(), Ordering::Release);
-        Watch { changes }
+        Watch { news, place: Some((self.clone(), key.clone())) }
     }
 
     pub(crate) fn watch_all(&self) -> Watch {
-        Watch { changes: self.all.subscribe() }
+        Watch { news: self.all.subscribe(), place: None }
+    }
+
+    /// A watch of this session ends; with the last one, all that is kept of it.
+    fn leave(&self, key: &SessionKey) {
+        let mut watched = lock(&self.watched);
+        let Some(session) = watched.get_mut(key) else { return };
+        session.watches -= 1;
+        if session.watches == 0 {
+            watched.remove(key);
+        }
+        self.size.store(watched.len(), Ordering::Release);
     }
 
     pub(crate) fn committed(&self, commits: &[Committed<'_>]) {
         if self.all.receiver_count() > 0 {
-            self.all.send_modify(|commits| *commits += 1);
+            self.all.send_modify(|_| {});
         }
         if self.size.load(Ordering::Acquire) == 0 {
             return;
         }
-        let watched = lock(&self.watched);
-        for sender in commits.iter().filter_map(|commit| watched.get(commit.key)) {
-            sender.send_modify(|commits| *commits += 1);
+        for commit in commits {
+            // Told without the lock: who is woken may let go of its watch, which takes it.
+            let news = lock(&self.watched).get(commit.key).map(|session| session.news.clone());
+            if let Some(news) = news {
+                news.send_modify(|news| news.take(commit.appended));
+            }
         }
+    }
+}
+
+impl News {
+    fn take(&mut self, appended: Option<Appended<'_>>) {
+        let follows = |last: &Arc<Brought>| {
+            let end = (last.session, last.last_seq + 1);
+            appended.is_some_and(|next| (next.session, next.first_seq) == end)
+        };
+        if !self.recent.back().is_some_and(follows) {
+            self.recent.clear();
+        }
+        self.recent.extend(appended.map(|appended| Arc::new(Brought::new(&appended))));
+        while self.recent.len() > 1 && self.is_too_much() {
+            self.recent.pop_front();
+        }
+    }
+
+    fn is_too_much(&self) -> bool {
+        let bytes: usize = self.recent.iter().map(|brought| brought.body.len()).sum();
+        self.recent.len() > COMMITS_KEPT_MAX || bytes > BYTES_KEPT_MAX
+    }
+}
+
+impl Brought {
+    fn new(appended: &Appended<'_>) -> Self {
+        let Appended { session, first_seq, last_seq, body } = *appended;
+        Self { session, first_seq, last_seq, body: body.to_owned(), events: OnceLock::new() }
+    }
+
+    /// Whether this event of this session is one of them.
+    fn has(&self, session: SessionId, seq: u64) -> bool {
+        self.session == session && (self.first_seq..=self.last_seq).contains(&seq)
+    }
+
+    /// All of them; none where this release cannot read each one.
+    fn events(&self) -> Option<&[Arc<Event>]> {
+        let read = || -> Option<Vec<Arc<Event>>> {
+            let events = event::read(&self.body).ok()?;
+            let is_whole = events.iter().map(|event| event.seq).eq(self.first_seq..=self.last_seq);
+            is_whole.then(|| events.into_iter().map(Arc::new).collect())
+        };
+        self.events.get_or_init(read).as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use kernel::event::{Fact, VERSION};
+    use kernel::values::ids::{Millis, Space};
+    use std::ops::RangeInclusive;
+
+    const ONE: SessionId = SessionId(1);
+    const OTHER: SessionId = SessionId(2);
+
+    fn key() -> SessionKey {
+        SessionKey::new("r", Space::context(), "c")
+    }
+
+    fn body(seqs: RangeInclusive<u64>, timer: &str) -> String {
+        let event = |seq| {
+            let fact = Fact::TimerFired { timer: timer.to_owned() };
+            Event { seq, at: Millis(1), v: VERSION, fact }
+        };
+        serde_json::to_string(&seqs.map(event).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// A commit of these events of a session, as this process made it.
+    fn commit(watchers: &Watchers, session: SessionId, seqs: RangeInclusive<u64>) {
+        told(watchers, session, seqs.clone(), &body(seqs, "t"));
+    }
+
+    fn told(watchers: &Watchers, session: SessionId, seqs: RangeInclusive<u64>, body: &str) {
+        let (first_seq, last_seq) = (*seqs.start(), *seqs.end());
+        let appended = Some(Appended { session, first_seq, last_seq, body });
+        watchers.committed(&[Committed { key: &key(), appended }]);
+    }
+
+    /// Which events are at hand after this one, and whether they are the newest.
+    fn seen(watch: &mut Watch, after: u64) -> Option<(Vec<u64>, bool)> {
+        let AtHand { events, are_newest } = watch.at_hand(ONE, after)?;
+        Some((events.iter().map(|event| event.seq).collect(), are_newest))
+    }
+
+    fn is_woken(watch: &mut Watch) -> bool {
+        watch.changed().now_or_never().is_some()
+    }
+
+    #[test]
+    fn what_a_commit_brought_is_read_once_for_all_who_watch() {
+        let watchers = Arc::new(Watchers::default());
+        let (mut first, mut second) = (watchers.watch(&key()), watchers.watch(&key()));
+        assert_eq!(seen(&mut first, 0), None);
+        commit(&watchers, ONE, 1..=3);
+        let one = first.at_hand(ONE, 0).unwrap();
+        let other = second.at_hand(ONE, 0).unwrap();
+        assert!(Arc::ptr_eq(&one.events[0], &other.events[0]));
+        // A follower in the middle of a commit gets the rest of it, and one that has all nothing.
+        assert_eq!(seen(&mut first, 2), Some((vec![3], true)));
+        assert_eq!(seen(&mut first, 3), None);
+        // One that comes later finds what is at hand.
+        assert_eq!(seen(&mut watchers.watch(&key()), 0), Some((vec![1, 2, 3], true)));
+    }
+
+    #[test]
+    fn a_follower_that_lags_gets_commit_by_commit() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        commit(&watchers, ONE, 1..=2);
+        commit(&watchers, ONE, 3..=3);
+        assert_eq!(seen(&mut watch, 0), Some((vec![1, 2], false)));
+        assert_eq!(seen(&mut watch, 2), Some((vec![3], true)));
+        assert!(!is_woken(&mut watch), "what was looked at is noticed");
+        commit(&watchers, ONE, 4..=4);
+        assert!(is_woken(&mut watch));
+        assert_eq!(seen(&mut watch, 3), Some((vec![4], true)));
+    }
+
+    #[test]
+    fn behind_a_gap_nothing_is_at_hand() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        commit(&watchers, ONE, 1..=1);
+        commit(&watchers, ONE, 3..=3);
+        assert_eq!((seen(&mut watch, 0), seen(&mut watch, 1)), (None, None));
+        assert_eq!(seen(&mut watch, 2), Some((vec![3], true)));
+    }
+
+    #[test]
+    fn of_a_commit_that_another_process_made_only_the_wake_comes() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        commit(&watchers, ONE, 1..=1);
+        watchers.committed(&[Committed::change(&key())]);
+        assert!(is_woken(&mut watch));
+        assert_eq!(seen(&mut watch, 0), None);
+    }
+
+    #[test]
+    fn another_session_under_the_same_key_is_another_one() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        commit(&watchers, ONE, 1..=1);
+        commit(&watchers, OTHER, 1..=1);
+        assert_eq!(seen(&mut watch, 0), None);
+        assert!(watch.at_hand(OTHER, 0).is_some());
+        commit(&watchers, ONE, 2..=2);
+        assert_eq!(seen(&mut watch, 1), Some((vec![2], true)));
+        assert!(watch.at_hand(OTHER, 0).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_at_hand() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        let short = body(1..=1, "t");
+        for unreadable in ["[{\"seq\":1,\"type\":\"of.tomorrow\"}]", short.as_str()] {
+            told(&watchers, ONE, 1..=2, unreadable);
+            assert_eq!(seen(&mut watch, 0), None, "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_goes_with_the_last_watch() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        let last = COMMITS_KEPT_MAX as u64 + 1;
+        (1..=last).for_each(|seq| commit(&watchers, ONE, seq..=seq));
+        assert_eq!(seen(&mut watch, 0), None);
+        assert_eq!(seen(&mut watch, 1), Some((vec![2], false)));
+        let large = body(last + 1..=last + 1, &"x".repeat(BYTES_KEPT_MAX));
+        told(&watchers, ONE, last + 1..=last + 1, &large);
+        assert_eq!(seen(&mut watch, 1), None);
+        assert_eq!(seen(&mut watch, last), Some((vec![last + 1], true)));
+        let second = watchers.watch(&key());
+        drop(watch);
+        assert_eq!(lock(&watchers.watched).len(), 1);
+        drop(second);
+        assert_eq!(lock(&watchers.watched).len(), 0);
+        assert_eq!(watchers.size.load(Ordering::Acquire), 0);
+        assert_eq!(seen(&mut watchers.watch(&key()), last), None);
     }
 }

@@ -10,7 +10,7 @@ use super::skills::{self, Kind};
 use super::view::Viewer;
 use crate::request::doors::Shared;
 use engine::refusal::RefusalKind;
-use engine::{RunAbout, RunRequest, RunSession, RunTarget, TaskReport, TaskStream};
+use engine::{RunAbout, RunRequest, RunSession, RunTarget, Started, TaskReport, TaskStream};
 use kernel::contracts::SessionRun;
 use kernel::event::Occasion;
 use kernel::journal::task;
@@ -158,8 +158,14 @@ impl Client {
         Ok((stream, viewer))
     }
 
-    pub(super) async fn followed(&self, run: RunId, message: Option<&str>) -> Result<TaskStream> {
-        let found = self.doors.engine.runs().follow_task(&self.caller, run, message).await;
+    pub(super) async fn followed(
+        &self,
+        started: impl Into<Started>,
+        message: Option<&str>,
+    ) -> Result<TaskStream> {
+        let started = started.into();
+        let run = started.run();
+        let found = self.doors.engine.runs().follow_task(&self.caller, started, message).await;
         found.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
 
@@ -233,23 +239,29 @@ impl Client {
             // To answer needs less than to send a message.
             self.permit_webhook(self.own(&message.task_id).await?.row.id).await?;
         }
-        let (run, behind) = match repeat.run {
-            Some(run) => (self.own(&run.to_string()).await?.row.id, None),
+        let (started, behind): (Started, Option<&str>) = match repeat.run {
+            Some(run) => (self.own(&run.to_string()).await?.row.id.into(), None),
             None if message.task_id.is_empty() => {
                 // A webhook is made before its task is waited for.
                 let wait = wait.filter(|_| webhook.is_none());
-                let run = self.start(&message, repeat.once, wait).await?;
+                let started = self.start(&message, repeat.once, wait).await?;
                 // What happened while it was waited for is past: an ask may be answered by now.
-                (run, wait.is_none().then_some(message.message_id.as_str()))
+                (started, wait.is_none().then_some(message.message_id.as_str()))
             }
-            None => (self.reply(&message, repeat.once).await?, Some(message.message_id.as_str())),
+            None => {
+                let run = self.reply(&message, repeat.once).await?;
+                (run.into(), Some(message.message_id.as_str()))
+            }
         };
-        let stream = self.followed(run, behind).await?;
+        let stream = self.followed(started, behind).await?;
         if let Some(webhook) = webhook {
             // A repeat is followed from now on; its webhook began where the first one did.
             let place = match behind {
                 Some(_) => stream.place(),
-                None => self.followed(run, Some(message.message_id.as_str())).await?.place(),
+                None => {
+                    let run = stream.run().row.id;
+                    self.followed(run, Some(message.message_id.as_str())).await?.place()
+                }
             };
             self.webhook_of_message(stream.run(), webhook, place, behind.is_none()).await?;
         }
@@ -263,7 +275,7 @@ impl Client {
         message: &Message,
         once: Option<engine::Once>,
         wait: Option<Wait>,
-    ) -> Result<RunId> {
+    ) -> Result<Started> {
         let (doors, caller) = (&self.doors, &self.caller);
         let now = doors.engine.clock().now();
         let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
@@ -295,12 +307,8 @@ impl Client {
                 message: Some(recorded),
             },
         };
-        let runs = doors.engine.runs();
-        let begun = match wait_ms {
-            Some(wait_ms) => runs.start_known(caller, request, wait_ms).await,
-            None => runs.begin(caller, request).await.map(|report| report.run.id),
-        };
-        begun.map_err(|refusal| match refusal.code {
+        let started = doors.engine.runs().start_task(caller, request, wait_ms).await;
+        started.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),
         })

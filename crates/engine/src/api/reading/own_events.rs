@@ -29,16 +29,17 @@ impl OwnEvents {
 
     /// Takes in the next event of the journal; whether it is the run's, and new to the follower.
     pub(in crate::api) fn take(&mut self, body: &str) -> bool {
-        self.read(body).is_some_and(|event| event.seq > self.had)
+        read(body).is_some_and(|event| self.admits(&event) && event.seq > self.had)
     }
 
-    /// Takes in the next event of the journal, and gives it if it is the run's.
-    pub(in crate::api) fn read(&mut self, body: &str) -> Option<Event> {
-        let read = event::read(&format!("[{body}]")).unwrap_or_default();
-        let own = read.into_iter().next().filter(|event| self.is_own(&event.fact))?;
-        self.learn(&own.fact);
-        self.last = own.seq;
-        Some(own)
+    /// Takes in the next event of the journal; whether it is the run's.
+    pub(in crate::api) fn admits(&mut self, event: &Event) -> bool {
+        let is_own = self.is_own(&event.fact);
+        if is_own {
+            self.learn(&event.fact);
+            self.last = event.seq;
+        }
+        is_own
     }
 
     fn is_own(&self, fact: &Fact) -> bool {
@@ -71,6 +72,11 @@ impl OwnEvents {
             _ => {}
         }
     }
+}
+
+/// One event of a journal; none where this release cannot read it.
+pub(in crate::api) fn read(body: &str) -> Option<Event> {
+    event::read(&format!("[{body}]")).ok()?.into_iter().next()
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@ use super::super::error::{Result, refused};
 use super::instruction::{nothing, read};
 use super::route::{Nowhere, Routed, routed};
 use crate::request::doors::Doors;
-use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout, RunSession};
+use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout, RunSession, Started};
 use kernel::event::Occasion;
 use kernel::journal::proxied::{OPEN, REFUSED};
 use kernel::tool::call::Caller;
-use kernel::values::ids::RunId;
 use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};
 
@@ -31,7 +30,7 @@ pub(in crate::a2a) async fn begun(
     doors: &Doors,
     caller: &Caller,
     execution: Execution,
-) -> Result<RunId> {
+) -> Result<Started> {
     let Execution { instruction, message, session, once, trace, wait_ms } = execution;
     let instruction = instruction.unwrap_or_else(nothing);
     let (tool, input) = match meant(doors, caller, &instruction).await {

@@ -38,7 +38,7 @@ impl Client {
         let message = incoming::checked(&self.doors, Some(message))?;
         let is_new = message.task_id.is_empty();
         let run = if is_new {
-            self.start(&message, None, None).await?
+            self.start(&message, None, None).await?.run()
         } else {
             let run = self.check_asks(&message.task_id).await?;
             if webhook.is_some() {

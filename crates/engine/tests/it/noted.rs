@@ -1,0 +1,134 @@
+//! A store that notes what it is asked, in front of the real one.
+
+use kernel::contracts::{
+    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
+    OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
+    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
+    StoreError, StoredBytes, Ticket, Trimmable,
+};
+use kernel::definition::pipeline::TallyRow;
+use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::journal::trim::Trim;
+use kernel::values::ids::{
+    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey,
+};
+use std::sync::{Arc, Mutex};
+
+/// What the store was asked, by the names of the methods, in order.
+pub struct Noted {
+    inner: Arc<dyn Store>,
+    asked: Mutex<Vec<&'static str>>,
+}
+
+impl Noted {
+    pub fn over(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, asked: Mutex::default() })
+    }
+
+    fn note(&self, name: &'static str) {
+        self.asked.lock().unwrap().push(name);
+    }
+
+    /// Forgets what was asked so far.
+    pub fn forget(&self) {
+        self.asked.lock().unwrap().clear();
+    }
+
+    /// How often this was asked since then.
+    pub fn count(&self, name: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| **asked == name).count()
+    }
+}
+
+/// Methods that note their names and hand everything on.
+macro_rules! noted {
+    ($($name:ident $(<$life:lifetime>)? ($($given:ident: $type:ty),*) -> $out:ty;)*) => {$(
+        fn $name $(<$life>)? (&$($life)? self $(, $given: $type)*) -> $out {
+            self.note(stringify!($name));
+            self.inner.$name($($given),*)
+        }
+    )*};
+}
+
+impl Journal for Noted {
+    noted! {
+        load<'a>(key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded>;
+        append(append: Append) -> Ticket;
+        closure<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
+        tool_spec<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
+        history<'a>(key: &'a SessionKey, only: HistoryFilter, page: &'a Page)
+            -> Read<'a, Paged<HistoryItem>>;
+        events<'a>(key: &'a SessionKey, after: u64, limit: usize) -> Read<'a, Vec<(u64, String)>>;
+    }
+}
+
+impl Ownership for Noted {
+    noted! {
+        claim(now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>>;
+        park<'a>(key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+        next_wake(after: Millis) -> Read<'_, Option<Millis>>;
+    }
+}
+
+impl Lists for Noted {
+    noted! {
+        session<'a>(realm: &'a RealmId, session: &'a SessionRef) -> Read<'a, Option<SessionRow>>;
+        sessions<'a>(realm: &'a RealmId, filter: &'a SessionFilter, page: &'a Page)
+            -> Read<'a, Paged<SessionRow>>;
+        run<'a>(realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+        runs<'a>(realm: &'a RealmId, filter: &'a RunFilter, page: &'a Page) -> Read<'a, RunPage>;
+        ask<'a>(realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
+        asks<'a>(realm: &'a RealmId, filter: &'a AskFilter, page: &'a Page)
+            -> Read<'a, Paged<SessionAsk>>;
+        open_asks<'a>(realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
+        open_sessions<'a>(realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
+        stored_bytes() -> Read<'_, Vec<StoredBytes>>;
+        tallies<'a>(realm: &'a RealmId, pipeline: &'a PipelineName) -> Read<'a, Vec<TallyRow>>;
+    }
+}
+
+impl Feed for Noted {
+    noted! {
+        feed<'a>(realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>>;
+        feed_ahead<'a>(realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64>;
+        feed_end() -> Read<'_, u64>;
+        consumer<'a>(realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64>;
+        begin_consumer<'a>(realm: &'a RealmId, consumer: &'a str, start: FeedStart)
+            -> Read<'a, u64>;
+        consumers<'a>(realm: &'a RealmId, prefix: &'a str) -> Read<'a, Vec<(String, u64)>>;
+        advance<'a>(realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()>;
+        forget_consumer<'a>(realm: &'a RealmId, consumer: &'a str) -> Read<'a, bool>;
+    }
+}
+
+impl Keys for Noted {
+    noted! {
+        once<'a>(realm: &'a RealmId, subject: &'a str, route: &'a str, key: &'a str)
+            -> Read<'a, Option<OnceRow>>;
+    }
+}
+
+impl Retention for Noted {
+    noted! {
+        remove<'a>(key: &'a SessionKey, known: Known) -> Read<'a, ()>;
+        remove_sent<'a>(key: &'a SessionKey, known: Known) -> Read<'a, Option<String>>;
+        prune<'a>(
+            realms: Realms<'a>, before: Millis, but: &'a [SessionKey], slice: Slice<u64>
+        ) -> Read<'a, PrunedSlice>;
+        trimmable<'a>(realms: Realms<'a>, before: Millis, slice: Slice<Option<(Millis, u64)>>)
+            -> Read<'a, Vec<Trimmable>>;
+        trim(trim: Trim) -> Read<'_, Option<u64>>;
+        sweep_closures(limit: usize) -> Read<'_, (usize, u64)>;
+    }
+}
+
+impl Store for Noted {
+    noted! {
+        healthy() -> Result<(), StoreError>;
+        close() -> Read<'_, ()>;
+    }
+
+    fn on_commit(&self, woken: OnCommit) {
+        self.inner.on_commit(woken);
+    }
+}
