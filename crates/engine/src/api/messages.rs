@@ -12,7 +12,7 @@ use crate::waiting::feed::{AtHand, Watch};
 use crate::waiting::idempotency::Turn;
 use futures::FutureExt;
 use kernel::ask::Reply;
-use kernel::contracts::{SessionRef, SessionRun};
+use kernel::contracts::{RunWithEvents, SessionRef, SessionRun};
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::OnceRow;
 use kernel::journal::task::{Task, TaskUpdate};
@@ -285,7 +285,17 @@ impl Runs<'_> {
 
     /// A run and its task, as they are now.
     pub async fn task(self, caller: &Caller, run: RunId) -> Result<TaskReport> {
-        let TaskStream { run, task, .. } = self.follow_task(caller, run, None).await?;
+        let (shared, limit) = (self.shared, self.shared.limits.page_items_max);
+        let found = shared.store.run_with_events(&caller.realm, run, limit).await?;
+        let found = found.filter(|found| shared.gate.reads(caller, run_of(&found.run)));
+        let RunWithEvents { run, events } = found.ok_or_else(|| Refusal::no_run(run))?;
+        let is_first = run.row.no == 1;
+        let mut stream = self.replayed(caller, run).await?;
+        if is_first {
+            stream.unread(events);
+        }
+        stream.seek(None).await?;
+        let TaskStream { run, task, .. } = stream;
         Ok(TaskReport { run, task })
     }
 
@@ -325,7 +335,11 @@ impl Runs<'_> {
     /// Follows a task from its first event on.
     pub async fn replay_task(self, caller: &Caller, run: RunId) -> Result<TaskStream> {
         let found = self.stored(caller, run).await?;
-        let shared = self.shared;
+        self.replayed(caller, found).await
+    }
+
+    async fn replayed(self, caller: &Caller, found: SessionRun) -> Result<TaskStream> {
+        let (shared, run) = (self.shared, found.row.id);
         // The first run of a session begins where its journal does.
         let start = match found.row.no {
             1 => None,

@@ -3,8 +3,8 @@
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
-    StoreError, StoredBytes, Ticket, Trimmable,
+    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
+    Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -76,6 +76,8 @@ impl Lists for Noted {
         sessions<'a>(realm: &'a RealmId, filter: &'a SessionFilter, page: &'a Page)
             -> Read<'a, Paged<SessionRow>>;
         run<'a>(realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+        run_with_events<'a>(realm: &'a RealmId, run: RunId, limit: usize)
+            -> Read<'a, Option<RunWithEvents>>;
         runs<'a>(realm: &'a RealmId, filter: &'a RunFilter, page: &'a Page) -> Read<'a, RunPage>;
         ask<'a>(realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
         asks<'a>(realm: &'a RealmId, filter: &'a AskFilter, page: &'a Page)

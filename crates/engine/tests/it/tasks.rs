@@ -11,6 +11,7 @@ use futures::future::join_all;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::journal::task::{Chunk, TaskState, TaskUpdate};
+use kernel::limits::Limits;
 use kernel::values::ids::{ContentHash, PlanId};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -123,10 +124,32 @@ async fn a_task_in_a_new_context_is_shown_without_a_read() {
         assert_eq!((stream.run().row.id, stream.run().row.no), (run, 1));
         assert!(stream.task().has_message("m-1"));
         assert_eq!((store.count("append"), store.count("run"), store.count("events")), (1, 0, 0));
+        store.forget();
         let report = world.engine.runs().task(&caller(), run).await.unwrap();
         assert_eq!(report.task, *stream.task());
         assert_eq!(report.run.row.status, stream.run().row.status);
+        let reads = ["run_with_events", "run", "events"].map(|name| store.count(name));
+        assert_eq!(reads, [1, 0, 0]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_many_pages_and_one_of_a_later_run_are_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { page_items_max: 2, ..Limits::default() };
+    let world = World::with_limits(folder.path(), PLANS, limits).await;
+    let first = start(&world, request("ask", json!({}), context())).await;
+    let second = start(&world, request("echo", json!({"n": 2}), context())).await;
+    assert!(matches!(read(&world, first).await, TaskState::Asking(_)));
+    assert_eq!(read(&world, second).await, TaskState::Completed);
+}
+
+/// The state of a task as it is read, and as it is followed.
+async fn read(world: &World, started: Started) -> TaskState {
+    let report = world.engine.runs().task(&caller(), started.run()).await.unwrap();
+    let stream = follow(world, started, None).await;
+    assert_eq!((report.run.row.id, &report.task), (stream.run().row.id, stream.task()));
+    report.task.state
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,8 +23,8 @@ pub use crate::contracts::figures::{
 };
 pub use crate::contracts::policy::Policy;
 pub use crate::journal::lists::{
-    AskFilter, FeedRow, Page, Paged, RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef,
-    SessionRun, Whose,
+    AskFilter, FeedRow, Page, Paged, RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter,
+    SessionRef, SessionRun, Whose,
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
 pub use outcome::{Read, StoreError};

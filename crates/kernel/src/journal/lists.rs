@@ -169,6 +169,15 @@ pub struct SessionRun {
     pub row: RunRow,
 }
 
+/// A run, and how the journal of its session begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunWithEvents {
+    /// The run.
+    pub run: SessionRun,
+    /// The first events, as JSON texts with their sequences; none where the run is a later one.
+    pub events: Vec<(u64, String)>,
+}
+
 /// One row of the feed over all sessions of a realm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedRow {

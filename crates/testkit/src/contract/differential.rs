@@ -325,6 +325,9 @@ impl Pair {
             all(limit, |page| block_on(store.history(key, only.clone(), page)))
         });
         self.both("run", |store| block_on(store.run(&key.realm, run)));
+        self.both("run_with_events", |store| {
+            block_on(store.run_with_events(&key.realm, run, limit))
+        });
     }
 
     fn read_sessions(&mut self, realm: &RealmId) {

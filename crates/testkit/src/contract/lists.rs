@@ -5,8 +5,8 @@ use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::ask::held::{Does, HeldBy};
 use kernel::contracts::{
-    AskFilter, OpenAsks, OpenSessions, RunFilter, RunPage, SessionFilter, SessionRef, StoreError,
-    StoredBytes, Whose,
+    AskFilter, OpenAsks, OpenSessions, RunFilter, RunPage, RunWithEvents, SessionFilter,
+    SessionRef, StoreError, StoredBytes, Whose,
 };
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::{Append, AskChange, OnceRow, RunRow, StoredClosure};
@@ -216,6 +216,26 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
     done(scene.store().append(ended));
     let found = there(got(scene.store().run(&realm(), run.id)));
     assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
+}
+
+pub fn a_first_run_comes_with_the_first_events_of_its_session(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    let (first, second) = (a.run_row(1), a.run_row(2));
+    done(scene.store().append(Append { runs: vec![first.clone()], ..a.created() }));
+    done(scene.store().append(Append { runs: vec![second.clone()], ..a.next() }));
+    let found = |run: &RunRow, limit: usize| {
+        let found = got(scene.store().run_with_events(&realm(), run.id, limit));
+        let RunWithEvents { run, events } = there(found);
+        assert_eq!(Some(&run), got(scene.store().run(&realm(), run.row.id)).as_ref());
+        events
+    };
+    for limit in [1, 2, 9] {
+        assert_eq!(found(&first, limit), got(scene.store().events(a.key(), 0, limit)));
+        assert_eq!(found(&second, limit), []);
+    }
+    for (realm, run) in [("q", first.id), ("r", RunId(1))] {
+        assert_eq!(got(scene.store().run_with_events(&realm.into(), run, 9)), None);
+    }
 }
 
 pub fn what_runs_store_is_summed_up_by_realm_and_owner(scene: Scene) {

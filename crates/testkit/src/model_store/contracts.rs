@@ -5,8 +5,8 @@ use super::tables::KeyName;
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
-    StoreError, StoredBytes, Ticket, Trimmable,
+    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
+    Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -105,6 +105,15 @@ impl Lists for ModelStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         Box::pin(self.read(move |tables| Ok(tables.run(realm, run))))
+    }
+
+    fn run_with_events<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        run: RunId,
+        limit: usize,
+    ) -> Read<'a, Option<RunWithEvents>> {
+        Box::pin(self.read(move |tables| tables.run_with_events(realm, run, limit)))
     }
 
     fn runs<'a>(

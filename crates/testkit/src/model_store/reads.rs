@@ -4,7 +4,8 @@ use super::tables::{AskData, KeyName, RunData, SessionData, Tables};
 use kernel::ask::AskStatus;
 use kernel::contracts::{
     AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, RunFilter,
-    RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored, StoredBytes,
+    RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored,
+    StoredBytes,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::event::{self, Event};
@@ -149,6 +150,21 @@ impl Tables {
         let of = &self.sessions.get(session)?.row;
         let run = SessionRun { session: of.id, key: of.key.clone(), row: row.clone() };
         (of.key.realm == *realm).then_some(run)
+    }
+
+    /// The same with the first events of its session, where it is the first of it.
+    pub(super) fn run_with_events(
+        &self,
+        realm: &RealmId,
+        id: RunId,
+        limit: usize,
+    ) -> Result<Option<RunWithEvents>, StoreError> {
+        let Some(run) = self.run(realm, id) else { return Ok(None) };
+        let events = match run.row.no {
+            1 => self.events(&run.key, 0, limit)?,
+            _ => Vec::new(),
+        };
+        Ok(Some(RunWithEvents { run, events }))
     }
 
     /// Runs of contexts, the one that changed last first, and how many fit.

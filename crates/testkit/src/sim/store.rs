@@ -7,8 +7,8 @@ use crate::sim::machine::power::Point;
 use kernel::contracts::{
     AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
     OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice, Store,
-    StoreError, StoredBytes, Ticket, Trimmable,
+    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
+    Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
@@ -141,6 +141,15 @@ impl Lists for SimStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         self.inner.run(realm, run)
+    }
+
+    fn run_with_events<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        run: RunId,
+        limit: usize,
+    ) -> Read<'a, Option<RunWithEvents>> {
+        self.inner.run_with_events(realm, run, limit)
     }
 
     fn runs<'a>(

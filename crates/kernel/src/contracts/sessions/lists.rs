@@ -1,8 +1,8 @@
 //! What is listed beside the journal: rows that every append keeps up to date.
 
 use crate::contracts::{
-    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, SessionAsk,
-    SessionFilter, SessionRef, SessionRun, StoredBytes,
+    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, RunWithEvents,
+    SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use crate::definition::pipeline::TallyRow;
 use crate::journal::projection::SessionRow;
@@ -27,6 +27,15 @@ pub trait Lists: Send + Sync {
 
     /// One run.
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+
+    /// The same with the first events of its session, at most so many, where it is the session's
+    /// first run: most tasks are read whole by this, as they were at one moment.
+    fn run_with_events<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        run: RunId,
+        limit: usize,
+    ) -> Read<'a, Option<RunWithEvents>>;
 
     /// Runs of contexts, the one that changed last first, and how many fit. A run that changes
     /// while pages are read moves to the front: none is listed twice after its last change, and

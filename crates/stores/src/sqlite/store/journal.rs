@@ -93,29 +93,9 @@ impl Journal for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
         let key = key.clone();
-        self.readers.read(move |connection| {
-            let Some(number) = read::session_number(connection, &key)? else {
-                return Ok(Vec::new());
-            };
-            if after > 0 {
-                let sql = "SELECT min(seq) FROM journal WHERE session = ?1";
-                let oldest =
-                    one(connection, sql, params![number], |row| count(row, 0))?.unwrap_or(0);
-                if after < oldest {
-                    return Err(Trouble::Refused(StoreError::Gone(oldest)));
-                }
-            }
-            let params = params![number, integer(after), limit_of(limit)];
-            let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
-            let mut events = Vec::new();
-            for row in &rows {
-                for event in read::split(row)? {
-                    if events.len() < limit && event.0 > after {
-                        events.push(event);
-                    }
-                }
-            }
-            Ok(events)
+        self.readers.read(move |connection| match read::session_number(connection, &key)? {
+            Some(session) => events(connection, session, after, limit),
+            None => Ok(Vec::new()),
         })
     }
 }
@@ -148,6 +128,33 @@ impl Ownership for SqliteStore {
             Ok(nearest.flatten().map(Millis))
         })
     }
+}
+
+/// At most so many events of a session after a sequence.
+pub(super) fn events(
+    connection: &Connection,
+    session: i64,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, String)>> {
+    if after > 0 {
+        let sql = "SELECT min(seq) FROM journal WHERE session = ?1";
+        let oldest = one(connection, sql, params![session], |row| count(row, 0))?.unwrap_or(0);
+        if after < oldest {
+            return Err(Trouble::Refused(StoreError::Gone(oldest)));
+        }
+    }
+    let params = params![session, integer(after), limit_of(limit)];
+    let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
+    let mut events = Vec::new();
+    for row in &rows {
+        for event in read::split(row)? {
+            if events.len() < limit && event.0 > after {
+                events.push(event);
+            }
+        }
+    }
+    Ok(events)
 }
 
 /// Snapshot and tail, unless the session is the known one.

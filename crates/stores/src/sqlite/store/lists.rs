@@ -1,17 +1,18 @@
 //! Lists, and outcomes of keyed requests.
 
 use super::super::trouble::Result;
+use super::journal::events;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::changed_runs;
 use crate::sqlite::tables::columns::{
-    AFTER_ASK, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text, many, one,
-    paged, rows_max, run, session,
+    AFTER_ASK, AFTER_RUN, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text,
+    many, one, paged, rows_max, run, session,
 };
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
 use kernel::contracts::{
     AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
+    RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
@@ -80,12 +81,24 @@ impl Lists for SqliteStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, id: RunId) -> Read<'a, Option<SessionRun>> {
         let realm = realm.clone();
+        self.readers
+            .read(move |connection| Ok(find_run(connection, &realm, id)?.map(|(_, run)| run)))
+    }
+
+    fn run_with_events<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        id: RunId,
+        limit: usize,
+    ) -> Read<'a, Option<RunWithEvents>> {
+        let realm = realm.clone();
         self.readers.read(move |connection| {
-            let sql = format!(
-                "SELECT {RUN} FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
-                 WHERE r.id = ?1 AND s.realm = ?2"
-            );
-            one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], run)
+            let Some((session, run)) = find_run(connection, &realm, id)? else { return Ok(None) };
+            let events = match run.row.no {
+                1 => events(connection, session, 0, limit)?,
+                _ => Vec::new(),
+            };
+            Ok(Some(RunWithEvents { run, events }))
         })
     }
 
@@ -215,6 +228,21 @@ impl Keys for SqliteStore {
         self.readers
             .read(move |connection| keys::newest(connection, &realm, &subject, &routes, &key))
     }
+}
+
+/// One run, and the number of its session.
+fn find_run(
+    connection: &Connection,
+    realm: &RealmId,
+    id: RunId,
+) -> Result<Option<(i64, SessionRun)>> {
+    let sql = format!(
+        "SELECT {RUN}, s.pk FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
+         WHERE r.id = ?1 AND s.realm = ?2"
+    );
+    one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], |row| {
+        Ok((row.get(AFTER_RUN)?, run(row)?))
+    })
 }
 
 /// One session. A key without a space means the one in `session`, else the only one.

@@ -25,6 +25,8 @@ pub(crate) const AFTER_SESSION: usize = 16;
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
      r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped, r.owner, \
      coalesce(r.changed_at, r.ended_at, r.started_at), r.bytes";
+/// Where the columns after `RUN` begin.
+pub(crate) const AFTER_RUN: usize = 18;
 /// The columns that `ask` reads, from the tables `s` and `a`.
 pub(crate) const ASK: &str = "s.id, s.realm, s.space, s.key, a.body, a.status, a.decision";
 /// Where the columns after `ASK` begin.
