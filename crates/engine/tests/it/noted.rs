@@ -105,7 +105,7 @@ impl Feed for Noted {
 
 impl Keys for Noted {
     noted! {
-        once<'a>(realm: &'a RealmId, subject: &'a str, route: &'a str, key: &'a str)
+        once<'a>(realm: &'a RealmId, subject: &'a str, routes: &'a [&'a str], key: &'a str)
             -> Read<'a, Option<OnceRow>>;
     }
 }

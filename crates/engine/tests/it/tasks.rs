@@ -176,11 +176,7 @@ async fn later_runs_of_a_context_and_repeats_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;
     let first = start(&world, request("echo", json!({"n": 1}), context())).await;
-    let once = Once {
-        route: "message".to_owned(),
-        key: "m-1".to_owned(),
-        digest: ContentHash::of(b"body"),
-    };
+    let once = Once::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
     let second = RunRequest { once: Some(once), ..request("echo", json!({"n": 2}), context()) };
     let [second, again] = [start(&world, second.clone()).await, start(&world, second).await];
     assert_eq!(second.run(), again.run());
