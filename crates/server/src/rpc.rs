@@ -31,6 +31,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::iter::once_with;
 use std::sync::Arc;
 use wire::jsonrpc::{
     Frame, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND, PARSE_ERROR,
@@ -211,15 +212,18 @@ async fn dispatch(
     if let Some(scope) = missing_scope(doors, &caller, Act::Call) {
         return Err(out_of_scope(scope));
     }
-    let Some(spec) = find(doors, &caller, &name) else {
-        return Err(unknown(doors, &caller, &name, dialect));
-    };
+    let written = ToolName::from(name.as_str());
     let request = CallRequest {
         once: once(key, method, params),
         trace,
         occasion: Occasion::at("rpc", "/rpc"),
-        ..CallRequest::new(spec.name.clone(), arguments, doors.limits().run_wait_ms)
+        ..CallRequest::new(written, arguments, doors.limits().run_wait_ms)
     };
+    let Some(spec) = find(doors, &caller, &name) else {
+        note_unseen(doors, &caller, request);
+        return Err(unknown(doors, &caller, &name, dialect));
+    };
+    let request = CallRequest { tool: spec.name.clone(), ..request };
     match doors.engine.tools().call_with(&caller, request).await {
         Ok(report) => Ok(came(doors, &caller, &spec, report)),
         Err(refusal) => refused(&refusal, dialect),
@@ -284,9 +288,21 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
 /// A tool by any of its names: its own, the one that MCP clients use, or with dots.
 pub(crate) fn find(doors: &Doors, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
     let known = |name: &str| doors.engine.tools().callable(caller, name);
-    let from_mcp = || known(&inward(name, Alphabet::Mcp)?);
-    let dotted = || name.contains('.').then(|| name.replace('.', "::"));
-    known(name).or_else(from_mcp).or_else(|| known(&dotted()?))
+    known(name).or_else(|| other_names(name).find_map(|name| known(&name)))
+}
+
+/// The names that a tool may have that is not written by its own.
+fn other_names(written: &str) -> impl Iterator<Item = String> {
+    let dotted = move || written.contains('.').then(|| written.replace('.', "::"));
+    once_with(move || inward(written, Alphabet::Mcp)).chain(once_with(dotted)).flatten()
+}
+
+/// Keeps that a tool was called that its caller does not see, by the name that it wrote.
+pub(crate) fn note_unseen(doors: &Doors, caller: &Caller, call: CallRequest) {
+    let written = call.tool.as_str();
+    let mut names = vec![written.to_owned()];
+    names.extend(other_names(written));
+    doors.engine.audits().note_unseen(caller, &names, call);
 }
 
 fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcError {

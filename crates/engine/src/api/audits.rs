@@ -4,6 +4,7 @@
 use crate::gate::trail::Trail;
 use crate::handles::Audits;
 use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::request::CallRequest;
 use crate::shared::Shared;
 use kernel::contracts::identity::audit::{AuditFilter, ChainState, Found};
 use kernel::contracts::policy::Resource;
@@ -12,7 +13,7 @@ use kernel::identity::audit::{ChainName, Entry, Object};
 use kernel::identity::chain::{Head, Verified, Verifier};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::Millis;
+use kernel::values::ids::{Millis, PlanId};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 
@@ -55,6 +56,18 @@ impl Audits<'_> {
     /// refused all the same.
     pub fn note_beyond(self, caller: &Caller, act: Act, why: String) {
         let _ = self.shared.gate.note_beyond(caller, act, why);
+    }
+
+    /// Keeps that a door refuses a call of a tool, or of a plan as a tool, because the caller does
+    /// not see it, by the names under which the door looked for it. One that is not there leaves no
+    /// entry. What could not be kept is refused all the same.
+    pub fn note_unseen(self, caller: &Caller, names: &[String], call: CallRequest) {
+        let _ = self.shared.gate.note_unseen(caller, names, call);
+    }
+
+    /// The same of a plan, an agent or a pipeline that is to be started.
+    pub fn note_unstarted(self, caller: &Caller, plan: &PlanId) {
+        let _ = self.shared.gate.note_unstarted(caller, plan, None);
     }
 
     /// Entries of a chain, newest first, for who administers. Whose chain it may be, the door asks.

@@ -3,6 +3,7 @@
 //! used, and nothing is done to it.
 
 use crate::catalog::registry::Listed;
+use crate::catalog::roster::starting;
 use crate::gate::Gate;
 use crate::gate::trail::Trail;
 use crate::refusal::Result;
@@ -14,7 +15,7 @@ use kernel::journal::audited;
 use kernel::session::Session;
 use kernel::tool::call::{Caller, Reach, Verdict};
 use kernel::values::caller::Act;
-use kernel::values::ids::{RealmId, ToolName};
+use kernel::values::ids::{PlanId, RealmId, ToolName};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -178,15 +179,49 @@ impl Gate {
         trail.push(caller, self.done_as(&caller.realm, entry))
     }
 
-    /// Keeps that a caller asked for a tool that is there and that it does not see.
-    pub(crate) fn note_unseen(&self, caller: &Caller, request: &CallRequest) -> Result<()> {
-        let is_there = || self.catalog.tool(&caller.realm, request.tool.as_str()).is_some();
-        if self.beside().is_none() || !is_there() {
+    /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it does
+    /// not see: the first that has one of these names.
+    pub(crate) fn note_unseen(
+        &self,
+        caller: &Caller,
+        names: &[String],
+        call: CallRequest,
+    ) -> Result<()> {
+        if self.beside().is_none() {
             return Ok(());
         }
-        let verdict = Verdict::Deny("the caller does not see this tool".to_owned());
-        let (reach, version, policies) = (Reach::Writes, None, Vec::new());
-        self.note_call(caller, request, JudgedCall { reach, verdict, version, policies })
+        let is_hidden = |name: &&String| {
+            let listed = self.catalog.tool(&caller.realm, name);
+            listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
+        };
+        if let Some(name) = names.iter().find(is_hidden) {
+            let call = CallRequest { tool: ToolName::from(name.as_str()), ..call };
+            let (reach, version, policies) = (Reach::Writes, None, Vec::new());
+            let judged = JudgedCall { reach, verdict: unseen(), version, policies };
+            return self.note_call(caller, &call, judged);
+        }
+        let mut plans = names.iter().map(|name| PlanId::from(name.as_str()));
+        match plans.find(|plan| self.catalog.plan(&caller.realm, plan).is_some()) {
+            Some(plan) => self.note_unstarted(caller, &plan, Some(&call.arguments)),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps that a caller asked for a plan, an agent or a pipeline that is there and that it does
+    /// not see.
+    pub(crate) fn note_unstarted(
+        &self,
+        caller: &Caller,
+        plan: &PlanId,
+        arguments: Option<&Value>,
+    ) -> Result<()> {
+        let (act, resource) = starting(plan);
+        let is_there = || self.catalog.plan(&caller.realm, plan).is_some();
+        if self.beside().is_none() || !is_there() || self.sees(caller, resource) {
+            return Ok(());
+        }
+        let context = Context { arguments, ..Context::default() };
+        self.note(&Request { act, subject: caller, resource, context }, &unseen().into())
     }
 
     /// Keeps that a call was denied that had been allowed, or that a reply wanted in place of
@@ -221,6 +256,11 @@ impl Gate {
             trail.settled().await;
         }
     }
+}
+
+/// What is said of something that a caller asks for and does not see.
+fn unseen() -> Verdict {
+    Verdict::Deny("the caller does not see it".to_owned())
 }
 
 fn digested(trail: &Trail, value: &Value) -> Mac {

@@ -212,22 +212,23 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
     let is_unnamed = said(message, "skill").is_none_or(|id| id == proxy::SKILL);
     let is_free = is_unnamed && hinted.is_none_or(|id| id == proxy::SKILL);
     let instruction = if is_free { proxy::instruction(message) } else { None };
-    if let Some(instruction) = instruction
-        && (proxy::is_offered(doors, &caller.realm, Some(caller))
-            || proxy::may_call_meant(doors, caller, &instruction))
-    {
-        return Ok(Skill::of_proxy());
+    if let Some(instruction) = instruction {
+        if proxy::is_offered(doors, &caller.realm, Some(caller))
+            || proxy::may_call_meant(doors, caller, &instruction)
+        {
+            return Ok(Skill::of_proxy());
+        }
+        proxy::note_unseen(doors, caller, &instruction);
     }
     let skills = visible(doors, caller);
     if let Some(named) = said(message, "skill") {
-        let found = skills.iter().find(|skill| named.as_str() == Some(skill.id()));
-        let unknown = || unknown(&skills, &format!("there is no skill {named}"));
-        return found.cloned().ok_or_else(unknown);
+        let found = named.as_str().and_then(|id| by_id(doors, caller, &skills, id));
+        return found.ok_or_else(|| unknown(&skills, &format!("there is no skill {named}")));
     }
     if let Some(choice) = host_choice(doors, message) {
-        let found = skills.iter().find(|skill| skill.id() == choice.skill);
+        let found = by_id(doors, caller, &skills, &choice.skill);
         let unknown = || unknown(&skills, &format!("there is no skill `{}`", choice.skill));
-        return found.cloned().ok_or_else(unknown);
+        return found.ok_or_else(unknown);
     }
     if let Some(hinted) = skills.iter().find(|skill| Some(skill.id()) == hinted) {
         return Ok(hinted.clone());
@@ -239,6 +240,16 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
         Some(skill) => Ok(skill.clone()),
         None => Err(unknown(&skills, "the message names no skill, and no agent is the default")),
     }
+}
+
+/// The skill of this id among those that the caller sees. The audit keeps that it asked for another
+/// one that is there.
+fn by_id(doors: &Doors, caller: &Caller, skills: &[Skill], id: &str) -> Option<Skill> {
+    let found = skills.iter().find(|skill| skill.id() == id).cloned();
+    if found.is_none() {
+        doors.engine.audits().note_unstarted(caller, &PlanId::from(id));
+    }
+    found
 }
 
 fn unknown(skills: &[Skill], why: &str) -> A2aError {

@@ -68,16 +68,18 @@ pub(crate) async fn call(
     doors.engine.tools().within_scopes(&caller)?;
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
-    if doors.engine.tools().callable(&caller, &name).is_none() {
-        return Err(no_tool(&doors, &caller, &name));
-    }
-    let tool = ToolName::from(name);
+    let tool = ToolName::from(name.as_str());
     let arguments = input(body.arguments);
     let once = key.once(&sent);
     drop(sent);
     let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let occasion = Occasion::at("rest", "/api/v1/tools/{name}/call");
     let request = CallRequest { once, trace, occasion, ..request };
+    if doors.engine.tools().callable(&caller, &name).is_none() {
+        let failure = no_tool(&doors, &caller, &name);
+        doors.engine.audits().note_unseen(&caller, &[name], request);
+        return Err(failure);
+    }
     let report = doors.engine.tools().call_with(&caller, request).await;
     match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),

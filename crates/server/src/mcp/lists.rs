@@ -6,10 +6,11 @@ use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
 use crate::request::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
+use engine::CallRequest;
 use kernel::contracts::shelf::WRONG_REQUEST;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::values::fault::Fault;
-use kernel::values::names::{Alphabet, found_inward};
+use kernel::values::names::{Alphabet, found_inward, inward};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -40,6 +41,14 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
 pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
     let callable = |name: &str| door.doors.engine.tools().callable(caller, name);
     found_inward(written, Alphabet::Mcp, callable).or_else(|| callable(written))
+}
+
+/// Keeps that a tool was called that its caller does not see, by the name that a client wrote.
+pub(crate) fn note_unseen(door: &Door, caller: &Caller, call: CallRequest) {
+    let written = call.tool.as_str();
+    let mut names: Vec<String> = inward(written, Alphabet::Mcp).into_iter().collect();
+    names.push(written.to_owned());
+    door.doors.engine.audits().note_unseen(caller, &names, call);
 }
 
 /// Whether this version has titles.

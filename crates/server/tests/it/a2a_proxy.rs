@@ -440,6 +440,45 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
 }
 
 #[tokio::test]
+async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
+    let plain = started("/rpc", Router::new().route("/rpc", post(bare))).await;
+    let mcp = started("/mcp", Router::new().route("/mcp", post(real))).await;
+    let settings = format!(
+        "{OPEN}[providers.fs]\ntype = \"rpc\"\nbase_url = \"{plain}\"\nopen = true\n\
+         [mcp.servers.real]\nurl = \"{mcp}\"\n"
+    );
+    let policies = "forbid (principal, action == Action::\"call\", \
+         resource == Tool::\"real.twice\");\n";
+    let guarded = Guarded::with_policies(&settings, Some(policies)).await;
+    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    for (tool, arguments) in [("fs.plain", json!({})), ("real.fail", json!({"n": 1}))] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": tool, "params": arguments});
+        let call = async || guarded.post_as(&member, "/rpc", body.clone()).await;
+        let is_called = |answer: &Answer| answer.body["error"].is_null();
+        wait_for(&format!("the tool `{tool}`"), call, is_called).await;
+    }
+    // A member sees other tools of the server, a viewer none: that is refused in other places.
+    for (key, server, tool) in [(&member, "real", "twice"), (&viewer, "fs", "plain")] {
+        let content = instruction(server, tool, json!({"n": 1}));
+        let message = json!({"role": "user", "parts": [{"type": "data", "content": content}]});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/send",
+            "params": {"message": message}});
+        guarded.post_as(key, "/a2a", body).await;
+        let name = format!("{server}.{tool}");
+        let look = async || {
+            let page = guarded.get_as(ADMIN_KEY, "/api/v1/audit?act=call").await;
+            let items = page.body["items"].as_array().cloned().unwrap_or_default();
+            items
+                .into_iter()
+                .find(|item| item["object"]["id"] == name.as_str() && item["verdict"] == "deny")
+        };
+        let kept = |entry: &Option<Value>| entry.is_some();
+        let entry = wait_for(&format!("the denied call of `{name}`"), look, kept).await.unwrap();
+        assert_eq!(entry["door"], format!("a2a {SKILL}"), "{entry}");
+    }
+}
+
+#[tokio::test]
 async fn who_may_call_nothing_is_refused_before_anything_is_stored() {
     let guarded = Guarded::start(&format!("{OPEN}[a2a]\nproxy = true\n")).await;
     let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);

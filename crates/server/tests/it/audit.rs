@@ -1,9 +1,11 @@
 //! `/api/v1/audit`: who did what, for those who administer, and whether it is as it was written.
 
+use crate::a2a::{ADD, SETTINGS, message};
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{House, request, text, wait_for};
+use crate::house::{Answer, House, read, request, text, wait_for};
+use crate::mcp_client::{asked, modern};
 use axum::body::Body;
-use axum::http::Method;
+use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 const AUDIT: &str = "/api/v1/audit";
@@ -139,10 +141,9 @@ async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_w
         let called = send(&house, &key.text, Method::POST, path, call).await;
         assert_eq!(called.status == 200, verdict == "allow", "{state}: {called:?}");
         let (subject, service) = (subject.as_str(), "service");
-        // A tool that is not seen is not there for the caller.
         let kept: &[_] = match verdict {
             "allow" => &[("run", subject), ("call", subject), ("call", service)],
-            _ => &[("run", subject), ("run", service)],
+            _ => &[("run", subject), ("run", service), ("call", subject), ("call", service)],
         };
         for (act, who) in kept {
             let path = format!("{AUDIT}?act={act}&subject={who}&limit=1");
@@ -172,6 +173,67 @@ async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_w
     tries("deny", "disabled").await;
     let own = get(&house, &key.text, "/api/v1/upstreams").await;
     assert_eq!(own.status, 200, "what is not begun is the caller's own: {own:?}");
+}
+
+/// A request with this credential that is not one of our REST.
+async fn answered(house: &House, key: &Key, mut request: Request<Body>) -> Answer {
+    let credential = format!("Bearer {}", key.text).parse().unwrap();
+    request.headers_mut().insert("authorization", credential);
+    request.headers_mut().insert("a2a-version", "1.0".parse().unwrap());
+    read(house.open(request).await).await
+}
+
+#[tokio::test]
+async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
+    let house = asking(&format!("{STRICT}\n{SETTINGS}")).await;
+    let posted =
+        |path: &str, body: Value| request(Method::POST, path, Body::from(body.to_string()));
+    let (tool, numbers) = ("math::add", json!({"a": 1, "b": 2}));
+    let by_rest = |name: &str| {
+        let path = format!("/api/v1/tools/{name}/call");
+        posted(&path, json!({"arguments": numbers}))
+    };
+    let named = |name: &str| json!({"name": name, "arguments": numbers});
+    let skill = json!({"message": message("m1", ADD, json!({"data": numbers}))});
+    for (request, act, object, door) in [
+        (by_rest(tool), "call", ("tool", tool), "rest /api/v1/tools/{name}/call"),
+        (posted("/rpc", asked(1, "math.add", numbers.clone())), "call", ("tool", tool), "rpc /rpc"),
+        (
+            posted("/rpc", asked(1, "tools/call", named("math__add"))),
+            "call",
+            ("tool", tool),
+            "rpc /rpc",
+        ),
+        (modern("tools/call", named("math__add")), "call", ("tool", tool), "mcp tools/call"),
+        (posted("/a2a", asked(1, tool, numbers.clone())), "call", ("tool", tool), "a2a /a2a"),
+        (by_rest(ADD), "run", ("plan", ADD), "rest /api/v1/tools/{name}/call"),
+        (posted("/a2a/v1", asked(1, "SendMessage", skill)), "run", ("plan", ADD), ""),
+    ] {
+        let viewer = Key::created(&house, ADMIN, json!({"name": "v", "roles": ["viewer"]})).await;
+        let what = format!("{act} of {object:?} at {}", request.uri());
+        let refused = answered(&house, &viewer, request).await;
+        let is_refused = refused.status == 404 || refused.body["error"].is_object();
+        assert!(is_refused, "{what}: {refused:?}");
+        let path = format!("{AUDIT}?act={act}&subject=key:{}", viewer.id);
+        // A refusal is answered before it is written.
+        let look = async || get(&house, ADMIN, &path).await.body["items"].clone();
+        let is_kept = |items: &Value| items.as_array().is_some_and(|items| !items.is_empty());
+        let items = wait_for(&what, look, is_kept).await;
+        assert_eq!(items.as_array().unwrap().len(), 1, "{what}: {items}");
+        let entry = &items[0];
+        assert_eq!(entry["verdict"], "deny", "{what}: {entry}");
+        assert_eq!(entry["object"], json!({"kind": object.0, "id": object.1}), "{what}: {entry}");
+        assert!(door.is_empty() || entry["door"] == door, "{what}: {entry}");
+    }
+    let member = Key::created(&house, ADMIN, json!({"name": "m"})).await;
+    let unknown = answered(&house, &member, by_rest("math::nothing")).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let called = answered(&house, &member, by_rest(tool)).await;
+    assert_eq!(called.status, 200, "{called:?}");
+    let page = get(&house, ADMIN, &format!("{AUDIT}?act=call&subject=key:{}", member.id)).await;
+    let names: Vec<&Value> =
+        page.body["items"].as_array().unwrap().iter().map(|item| &item["object"]["id"]).collect();
+    assert_eq!(names, [tool], "what is not there leaves no entry: {page:?}");
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ impl Tools<'_> {
                     }
                     _ => {
                         if gate.find(caller, tool.as_str()).is_none() {
-                            gate.note_unseen(caller, &request)?;
+                            gate.note_unseen(caller, &[tool.to_string()], request)?;
                         }
                         Err(ill_formed(wrong))
                     }

@@ -1,8 +1,8 @@
 //! An instruction becomes a task: always, so that its sender gets an output whatever is wrong.
 
 use super::super::error::{Result, refused};
-use super::instruction::{nothing, read};
-use super::route::{Nowhere, Routed, routed};
+use super::instruction::{SKILL, nothing, read};
+use super::route::{Nowhere, Routed, note_unseen, routed};
 use crate::request::doors::Doors;
 use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout, RunSession, Started};
 use kernel::event::Occasion;
@@ -38,12 +38,15 @@ pub(in crate::a2a) async fn begun(
         Ok(Routed { tool, is_open: true }) => {
             (Some(tool), json!({"instruction": instruction, OPEN: true}))
         }
-        // The message has the instruction: without it the reason is never kept as a blob.
-        Err(nowhere) => (None, json!({REFUSED: nowhere.to_value()})),
+        Err(nowhere) => {
+            note_unseen(doors, caller, &instruction);
+            // The message has the instruction: without it the reason is never kept as a blob.
+            (None, json!({REFUSED: nowhere.to_value()}))
+        }
     };
     let about = RunAbout {
         trace,
-        occasion: Occasion::at("a2a", "mcp.execute_tool"),
+        occasion: Occasion::at("a2a", SKILL),
         message: Some(message),
         ..RunAbout::default()
     };

@@ -8,7 +8,7 @@ pub(in crate::a2a) const SKILL: &str = "mcp.execute_tool";
 
 const TARGET: &str = "target_mcp_server_id";
 const TOOL: &str = "tool_name";
-const ARGUMENTS: &str = "arguments";
+pub(super) const ARGUMENTS: &str = "arguments";
 
 /// What the skill takes.
 pub(in crate::a2a) fn input_schema() -> Value {

@@ -10,4 +10,4 @@ mod output;
 pub(super) use begin::{Execution, begun};
 pub(super) use instruction::{SKILL, input_schema, instruction, output_schema};
 pub(super) use output::opened;
-pub(super) use route::{is_offered, may_call_meant};
+pub(super) use route::{is_offered, may_call_meant, note_unseen};

@@ -1,10 +1,12 @@
 //! Which tool an instruction means. A server is meant by its own name, else by that of the tool,
 //! else by what stands before the first dot of that. What the caller does not see is not there.
 
-use super::instruction::{SKILL, Wanted, read};
+use super::instruction::{ARGUMENTS, SKILL, Wanted, read};
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
+use engine::CallRequest;
 use kernel::contracts::policy::{Context, Request, Resource};
+use kernel::event::Occasion;
 use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
 use kernel::values::caller::Act;
 use kernel::values::ids::{RealmId, ToolName};
@@ -123,15 +125,12 @@ pub(super) async fn routed(
     for server in servers.iter().filter(is_named) {
         server.listed().await;
     }
-    let named = |name: &str| servers.iter().find(|server| server.name() == name);
-    let server = match named(&wanted.server) {
-        Some(server) => Some(server),
-        None => match listed(doors, caller, &servers, &wanted.tool) {
-            Some(tool) => return Ok(Routed { tool, is_open: false }),
-            None => named(&wanted.tool).or_else(|| before.and_then(named)),
-        },
-    };
-    let server = server.map(|server| &**server);
+    let server = meant(&servers, wanted);
+    if server.is_none_or(|server| server.name() != wanted.server)
+        && let Some(tool) = listed(doors, caller, &servers, &wanted.tool)
+    {
+        return Ok(Routed { tool, is_open: false });
+    }
     if let Some(tool) = server.and_then(|server| of_server(doors, caller, server, &wanted.tool)) {
         return Ok(Routed { tool, is_open: false });
     }
@@ -141,6 +140,29 @@ pub(super) async fn routed(
         return Ok(Routed { tool, is_open: true });
     }
     Err(nowhere(doors, caller, wanted, server))
+}
+
+/// Keeps that an instruction means a tool that its sender does not see, if it does.
+pub(in crate::a2a) fn note_unseen(doors: &Doors, caller: &Caller, instruction: &Value) {
+    let Ok(wanted) = read(instruction) else { return };
+    let servers = servers(doors, &caller.realm);
+    let server = meant(&servers, &wanted);
+    let mut names = server.map_or_else(Vec::new, |server| {
+        names(server.name(), &server.config().prefix, &wanted.tool)
+    });
+    if server.is_none_or(|server| server.name() != wanted.server) {
+        names.push(wanted.tool.clone());
+    }
+    let call = CallRequest::new(ToolName::from(wanted.tool), instruction[ARGUMENTS].clone(), 0);
+    let call = CallRequest { occasion: Occasion::at("a2a", SKILL), ..call };
+    doors.engine.audits().note_unseen(caller, &names, call);
+}
+
+/// The server that an instruction names: by itself, by its tool, or by how that begins.
+fn meant<'s>(servers: &'s [Arc<Upstream>], wanted: &Wanted) -> Option<&'s Upstream> {
+    let named = |name: &str| servers.iter().find(|server| server.name() == name);
+    let by_tool = || named(&wanted.tool).or_else(|| named(wanted.tool.split_once('.')?.0));
+    named(&wanted.server).or_else(by_tool).map(|server| &**server)
 }
 
 /// The tool of this very name, if one of these servers lists it.

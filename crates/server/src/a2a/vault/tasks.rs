@@ -6,10 +6,10 @@ use super::super::operations::Client;
 use super::words;
 use crate::request::doors::missing_scope;
 use crate::rpc;
-use engine::TaskReport;
+use engine::{CallRequest, TaskReport};
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
-use kernel::values::ids::RunId;
+use kernel::values::ids::{RunId, ToolName};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -103,13 +103,17 @@ impl Client {
             let why = format!("the credential does not have the scope `{}`", scope.name());
             return Err(A2aError::new(ErrorKind::PermissionDenied, why));
         }
+        let occasion = Occasion::at("a2a", ADDRESS);
         let Some(spec) = rpc::find(doors, caller, method) else {
+            let arguments: Map<String, Value> = read(params).unwrap_or_default();
+            let call = CallRequest::new(ToolName::from(method), Value::Object(arguments), 0);
+            let call = CallRequest { trace: self.trace, occasion, ..call };
+            rpc::note_unseen(doors, caller, call);
             let shown: String = method.chars().take(100).collect();
             let why = format!("there is no method `{shown}`, and no tool of this name");
             return Err(A2aError::new(ErrorKind::MethodNotFound, why));
         };
         let arguments: Map<String, Value> = read(params)?;
-        let occasion = Occasion::at("a2a", ADDRESS);
         let arguments = Value::Object(arguments);
         let called = rpc::called(doors, caller, &spec, arguments, occasion, self.trace);
         called.await.map_err(|refusal| refused(refusal, "params"))

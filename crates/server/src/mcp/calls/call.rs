@@ -10,8 +10,9 @@ use crate::mcp::answer::Answered;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists;
 use engine::{CallReport, CallRequest, Refusal, RefusalCode};
+use kernel::event::Occasion;
 use kernel::tool::call::{Given, Pace, Reach};
-use kernel::values::ids::RunId;
+use kernel::values::ids::{RunId, ToolName};
 use serde_json::Value;
 use wire::jsonrpc::RpcError;
 
@@ -23,7 +24,7 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
     let mut params: Params = exchange.params()?;
     let known = exchange.tool.take();
     let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
-    let spec = known.or_else(find).ok_or_else(|| no_tool(&params.name))?;
+    let Some(spec) = known.or_else(find) else { return Err(unseen(&exchange, params)) };
     if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
@@ -97,6 +98,17 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
     }
     let tool = &calling.spec.name;
     Ok(words(&format!("`{tool}` still wanted more after {ROUNDS_MAX} rounds"), true))
+}
+
+/// The client gets the same answer as for a tool that does not exist; the audit knows better.
+fn unseen(exchange: &Exchange, params: Params) -> RpcError {
+    let error = no_tool(&params.name);
+    let (tool, trace) = (ToolName::from(params.name.as_str()), params.trace().or(exchange.trace));
+    let (arguments, _) = params.split();
+    let occasion = Occasion::at("mcp", "tools/call");
+    let call = CallRequest { trace, occasion, ..CallRequest::new(tool, arguments, 0) };
+    lists::note_unseen(&exchange.door, &exchange.caller, call);
+    error
 }
 
 /// A tool that is not visible is exactly like one that does not exist.

@@ -88,7 +88,7 @@ impl Params {
     }
 
     /// The span of the caller, as the call itself names it.
-    fn trace(&self) -> Option<TraceParent> {
+    pub(crate) fn trace(&self) -> Option<TraceParent> {
         self.meta.as_ref().and_then(|meta| meta.traceparent)
     }
 
