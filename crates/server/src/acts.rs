@@ -12,11 +12,11 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
+use kernel::contracts::StoredBy;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::{Act, Caller, Scope};
 use project::upstream_entries::stored::KIND;
 use serde_json::json;
-use std::sync::Arc;
 use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 
 /// Who asks policy, and about which act.
@@ -50,19 +50,19 @@ impl Of {
         }
     }
 
-    /// Who stored it, where it is a definition.
-    async fn defined_by(
+    /// Who stored it, where it is a definition and that can matter.
+    async fn stored_by(
         self,
         doors: &Doors,
         caller: &Caller,
         act: Act,
         name: &str,
-    ) -> Result<Option<Arc<str>>> {
+    ) -> Result<Option<StoredBy>> {
         match self {
             Self::Provider if doors.engine.admin().is_free(caller, act) => Ok(None),
             Self::Provider => {
                 let stored = providers::stored(&doors.gateway, &caller.realm, name).await?;
-                Ok(stored.and_then(|definition| definition.by))
+                Ok(Some(StoredBy(stored.and_then(|definition| definition.by))))
             }
             Self::Upstream | Self::Server => Ok(None),
         }
@@ -149,23 +149,26 @@ async fn ask(
     State(asked): State<Asked>,
     visitor: Visitor,
     params: Result<RawPathParams, RawPathParamsRejection>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response> {
     let Asked { doors, act, of } = asked;
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);
     let caller = visitor.foremost();
-    let defined_by = of.defined_by(&doors, caller, act, name).await?;
-    let (admin, resource) = (doors.engine.admin(), of.resource(name, defined_by.as_deref()));
-    match admin.permit(caller, act, resource) {
-        Ok(()) => Ok(next.run(request).await),
-        Err(refusal) => {
-            let missing = match admin.reads(caller, resource) {
-                true => None,
-                false => of.missing(&doors, caller, name),
-            };
-            Err(missing.unwrap_or_else(|| refusal.into()))
-        }
+    let stored = of.stored_by(&doors, caller, act, name).await?;
+    let defined_by = stored.as_ref().and_then(|stored| stored.0.as_deref());
+    let (admin, resource) = (doors.engine.admin(), of.resource(name, defined_by));
+    if let Err(refusal) = admin.permit(caller, act, resource) {
+        let missing = match admin.reads(caller, resource) {
+            true => None,
+            false => of.missing(&doors, caller, name),
+        };
+        return Err(missing.unwrap_or_else(|| refusal.into()));
     }
+    if let Some(judged) = stored {
+        // Whoever changes it makes sure that it is still so.
+        request.extensions_mut().insert(judged);
+    }
+    Ok(next.run(request).await)
 }

@@ -20,8 +20,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    Definition, Holder, Incoming, Loaded, Page, Realms, SessionFilter, SessionRef, Slice, Spawn,
-    Store, StoreError, Stored, WHOLE,
+    Against, Definition, Holder, Incoming, Loaded, Page, Realms, SessionFilter, SessionRef, Slice,
+    Spawn, Store, StoreError, Stored, StoredBy, WHOLE,
 };
 use kernel::event::{Event, VERSION};
 use kernel::journal::projection::{Append, RunRow};
@@ -342,8 +342,9 @@ fn definitions_are_put_against_a_version() {
         // Each version has its own, and some have none.
         by: (body != 2).then(|| format!("author {body}").into()),
     };
-    let put = |body: i64, expected: Option<u64>| {
-        block_on(definitions.put(&realm(), draft(body), expected))
+    let put = |body: i64, version: Option<u64>| {
+        let against = Against { version, owner: None };
+        block_on(definitions.put(&realm(), draft(body), against))
     };
     let stored =
         |version: u64, body: i64| Definition { version, updated_at: Millis(1_000), ..draft(body) };
@@ -363,15 +364,53 @@ fn definitions_are_put_against_a_version() {
     // Versions are not counted, names and kinds are.
     let agent = Definition { kind: "agent".to_owned(), ..draft(1) };
     for (realm, definition) in [("a", draft(1)), ("r", agent)] {
-        block_on(definitions.put(&realm.into(), definition, None)).unwrap();
+        block_on(definitions.put(&realm.into(), definition, Against::default())).unwrap();
     }
     let counts = vec![("a".into(), 1), ("r".into(), 2)];
     assert_eq!(block_on(definitions.counts()), Ok(counts));
-    let delete = |realm: &str| block_on(definitions.delete(&realm.into(), "plan", "math/add"));
+    let delete = |realm: &str| {
+        let against = Against::default();
+        block_on(definitions.delete(&realm.into(), "plan", "math/add", against))
+    };
     assert_eq!(delete("other"), Ok(false));
     assert_eq!(delete("r"), Ok(true));
     assert_eq!(get("r"), Ok(None));
     assert_eq!(block_on(definitions.counts()), Ok(vec![("a".into(), 1), ("r".into(), 1)]));
+}
+
+#[test]
+fn a_definition_is_changed_only_while_it_is_of_the_same_owner() {
+    let scene = Scene::new();
+    let definitions = &scene.opened.definitions;
+    let owner = |name: &str| StoredBy((!name.is_empty()).then(|| name.into()));
+    let against = |name: &str| Against { version: None, owner: Some(owner(name)) };
+    let put = |by: &str, judged: &str| {
+        let definition = Definition {
+            kind: "provider".to_owned(),
+            name: "crm".to_owned(),
+            version: 0,
+            body: json!({}),
+            updated_at: Millis(0),
+            by: owner(by).0,
+        };
+        let stored = block_on(definitions.put(&realm(), definition, against(judged)));
+        stored.map(|stored| stored.version)
+    };
+    let delete =
+        |judged: &str| block_on(definitions.delete(&realm(), "provider", "crm", against(judged)));
+    let conflict = || StoreError::Conflict("provider/crm".into());
+    assert_eq!(put("ann", "bob"), Err(conflict()), "it is not there");
+    assert_eq!(delete("bob"), Ok(false), "there is nothing to remove");
+    assert_eq!(put("ann", ""), Ok(1));
+    assert_eq!(put("bob", ""), Err(conflict()), "it came meanwhile");
+    assert_eq!(delete(""), Err(conflict()));
+    assert_eq!(put("ann", "ann"), Ok(2));
+    assert_eq!(delete("ann"), Ok(true));
+    // The number of the version is the same as before, the owner is not.
+    assert_eq!(put("bob", ""), Ok(1));
+    assert_eq!(put("ann", "ann"), Err(conflict()));
+    assert_eq!(delete("ann"), Err(conflict()));
+    assert_eq!(delete("bob"), Ok(true));
 }
 
 #[test]

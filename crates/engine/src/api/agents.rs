@@ -5,12 +5,11 @@ use crate::catalog::roster::{KnownAgent, Talked};
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::RegisteredAgent;
-use kernel::contracts::Definition;
 use kernel::contracts::policy::Resource;
+use kernel::contracts::{Against, Definition};
 use kernel::definition::agent_reader::read_value;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
-use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, RealmId};
 use serde_json::Value;
 
@@ -62,9 +61,8 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let stored =
-            self.shared.definitions.put(&caller.realm, definition, expected.or(judged)).await;
-        let stored = stored.map_err(|error| Refusal::not_stored(AGENT, &agent.name, error))?;
+        let against = Against { version: expected, owner: judged };
+        let stored = self.store(caller, definition, against).await?;
         self.shared.catalog.set_stored_agent(&caller.realm, stored.version, talked);
         Ok(RegisteredAgent { agent, version: stored.version, updated_at: stored.updated_at })
     }
@@ -73,13 +71,12 @@ impl Catalog<'_> {
     pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<()> {
         let realm = &caller.realm;
         let resource = Resource::Agent(name.as_str());
-        self.may_define(caller, AGENT, name.as_str()).await.map_err(|refusal| {
-            match self.shared.gate.could_read(caller, resource) {
-                true => refusal,
-                false => no_agent(name),
-            }
-        })?;
-        let removed = self.shared.definitions.delete(realm, AGENT, name.as_str()).await?;
+        let refused = |refusal: Refusal| match self.shared.gate.could_read(caller, resource) {
+            true => refusal,
+            false => no_agent(name),
+        };
+        let judged = self.may_define(caller, AGENT, name.as_str()).await.map_err(refused)?;
+        let removed = self.discard(caller, AGENT, name.as_str(), judged).await.map_err(refused)?;
         self.shared.catalog.remove_stored_agent(realm, name.as_str());
         if removed {
             return Ok(());
@@ -108,25 +105,6 @@ impl Catalog<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Refuses to change a stored definition that this caller may not change. Policy knows who
-    /// stored it. The version that was judged, where one was (0: there is none): what is stored
-    /// meanwhile is not overwritten by it.
-    pub(crate) async fn may_define(
-        self,
-        caller: &Caller,
-        kind: &str,
-        name: &str,
-    ) -> Result<Option<u64>> {
-        let (gate, act) = (&self.shared.gate, Act::Define);
-        if gate.is_free(caller, act) {
-            return Ok(None);
-        }
-        let stored = self.shared.definitions.get(&caller.realm, kind, name).await?;
-        let defined_by = stored.as_ref().and_then(|stored| stored.by.as_deref());
-        gate.permit(caller, act, Resource::Definition { kind, name, defined_by })?;
-        Ok(Some(stored.map_or(0, |stored| stored.version)))
     }
 
     fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {

@@ -6,10 +6,10 @@ use crate::catalog::{
     Author, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, invalid_plan,
 };
 use crate::handles::Catalog;
-use crate::refusal::{Refusal, Result};
+use crate::refusal::Result;
 use crate::request::RegisteredPlan;
-use kernel::contracts::Definition;
 use kernel::contracts::policy::Resource;
+use kernel::contracts::{Against, Definition};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
@@ -145,8 +145,8 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let stored = self.shared.definitions.put(realm, definition, expected.or(judged)).await;
-        let version = stored.map_err(|error| Refusal::not_stored(PLAN, &plan.id, error))?.version;
+        let against = Against { version: expected, owner: judged };
+        let version = self.store(caller, definition, against).await?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));
         Ok(RegisteredPlan { id, version })

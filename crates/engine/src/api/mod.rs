@@ -4,6 +4,7 @@
 
 pub(crate) mod runs;
 pub(crate) mod tools;
+mod defining;
 pub(crate) mod definitions;
 pub(crate) mod finding;
 pub(crate) mod drafting;

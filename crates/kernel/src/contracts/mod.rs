@@ -121,6 +121,28 @@ pub struct Definition {
     pub by: Option<Arc<str>>,
 }
 
+/// Who stored the newest version of a definition: none where there is no definition, or where that
+/// is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredBy(pub Option<Arc<str>>);
+
+/// What must be so for a definition to be changed. What is left out may be anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Against {
+    /// The newest version (0: there is none).
+    pub version: Option<u64>,
+    /// Who stored it.
+    pub owner: Option<StoredBy>,
+}
+
+impl Against {
+    /// Whether it is so, of the newest version (0: there is none).
+    pub fn holds(&self, version: u64, owner: &StoredBy) -> bool {
+        self.version.is_none_or(|expected| expected == version)
+            && self.owner.as_ref().is_none_or(|expected| expected == owner)
+    }
+}
+
 /// Stored configuration: plans, agents, providers.
 pub trait Definitions: Send + Sync {
     /// How many definitions each realm has that has any, by its name. All versions of one are one.
@@ -134,14 +156,21 @@ pub trait Definitions: Send + Sync {
         kind: &'a str,
         name: &'a str,
     ) -> Read<'a, Option<Definition>>;
-    /// Stores the next version if `expected` is the newest now (0: there is none); durable on
-    /// return. `Conflict` otherwise.
+    /// Stores the next version if the newest is as `against` says; durable on return. `Conflict`
+    /// otherwise.
     fn put<'a>(
         &'a self,
         realm: &'a RealmId,
         definition: Definition,
-        expected: Option<u64>,
+        against: Against,
     ) -> Read<'a, Definition>;
-    /// Removes it; whether it was there.
-    fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool>;
+    /// Removes it if the newest version is as `against` says; whether it was there. `Conflict`
+    /// otherwise.
+    fn delete<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        kind: &'a str,
+        name: &'a str,
+        against: Against,
+    ) -> Read<'a, bool>;
 }

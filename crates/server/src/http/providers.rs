@@ -2,26 +2,27 @@
 //! when it is removed; what runs is shown by `/api/v1/upstreams`. Each is the own of the realm that
 //! it is stored in: another may have one of the same name.
 
-use super::condition::{Condition, stale, tagged};
+use super::condition::{Condition, not_stored, tagged};
 use crate::gateway::{Gateway, Provided, leads_inside};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::body::Posted;
-use crate::request::doors::{Administrator, Shared, for_whole_server};
+use crate::request::doors::{Administrator, Doors, Shared, for_whole_server};
 use crate::request::params::{Named, short};
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::refusal::Refusal;
+use axum::{Extension, Json};
+use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Definition, StoreError};
+use kernel::contracts::{Against, Definition, StoreError, StoredBy};
 use kernel::definition::plan::mistake::Mistake;
-use kernel::values::caller::Act;
+use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::RealmId;
 use project::upstream_entries::shown_url;
 use project::upstream_entries::stored::KIND;
 use serde_json::Value;
+use std::sync::Arc;
 use wire::rest::Provider;
 
 /// `GET /providers/{refName}`. What may be a secret in an address is for administrators.
@@ -47,6 +48,7 @@ pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
     Named(name): Named,
+    judged: Option<Extension<StoredBy>>,
     headers: HeaderMap,
     Posted(mut provider): Posted<Provider>,
 ) -> Result<(StatusCode, Response)> {
@@ -72,36 +74,43 @@ pub(crate) async fn store(
         updated_at: doors.engine.clock().now(),
         by: caller.owner(),
     };
-    let storing = doors.clone();
-    let stored = doors.gateway.to_the_end(async move {
-        put_and_begun(&storing.gateway, &provided, definition, condition).await
-    });
+    let judged = judged.map(|Extension(judged)| judged);
+    let storing = Storing { caller, provided, definition, condition, judged };
+    let working = doors.clone();
+    let stored = doors.gateway.to_the_end(async move { put_and_begun(&working, storing).await });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
     let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, tagged(Json(body).into_response(), Some(version))))
 }
 
-/// Stores it and lets it run, one after the other for all callers.
-async fn put_and_begun(
-    gateway: &Gateway,
-    provided: &Provided,
+/// A provider to be stored.
+struct Storing {
+    caller: Arc<Caller>,
+    provided: Provided,
     definition: Definition,
     condition: Condition,
-) -> Result<Definition> {
+    /// Who had stored it when policy was asked, if it was.
+    judged: Option<StoredBy>,
+}
+
+/// Stores it and lets it run, one after the other for all callers.
+async fn put_and_begun(doors: &Doors, storing: Storing) -> Result<Definition> {
+    let Storing { caller, provided, definition, condition, judged } = storing;
+    let gateway = &doors.gateway;
     let _changing = gateway.changing.lock().await;
-    let config = gateway.config_of(provided).map_err(unusable)?;
+    let config = gateway.config_of(&provided).map_err(unusable)?;
     let (realm, name) = (&provided.realm, provided.entry.name.as_str());
     let version = async {
         let stored = stored(gateway, realm, name).await;
         stored.map(|stored| stored.map(|definition| definition.version))
     };
-    let expected = condition.expected("provider", name, version).await?;
-    let put = gateway.definitions().put(realm, definition, expected).await;
-    let definition = put.map_err(|error| match error {
-        StoreError::Conflict(_) => stale(format!("provider `{name}` has another version")),
-        other => Refusal::from(other).into(),
-    })?;
-    gateway.begin(provided, config).await;
+    let version = condition.expected("provider", name, version).await?;
+    let against = Against { version, owner: judged };
+    let definition = match doors.engine.catalog().store(&caller, definition, against).await {
+        Ok(definition) => definition,
+        Err(refusal) => return Err(unchanged(doors, &caller, name, refusal).await),
+    };
+    gateway.begin(&provided, config).await;
     Ok(definition)
 }
 
@@ -109,27 +118,53 @@ async fn put_and_begun(
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
     Named(name): Named,
+    judged: Option<Extension<StoredBy>>,
 ) -> Result<StatusCode> {
+    let judged = judged.map(|Extension(judged)| judged);
     let removing = doors.clone();
-    let removed = doors.gateway.to_the_end(async move {
-        deleted_and_ended(&removing.gateway, &caller.realm, &name).await
-    });
+    let removed = doors
+        .gateway
+        .to_the_end(async move { deleted_and_ended(&removing, &caller, &name, judged).await });
     removed.await.unwrap_or_else(|| Err(ending()))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Takes it out of the store and ends it.
-async fn deleted_and_ended(gateway: &Gateway, realm: &RealmId, name: &str) -> Result<()> {
+async fn deleted_and_ended(
+    doors: &Doors,
+    caller: &Caller,
+    name: &str,
+    judged: Option<StoredBy>,
+) -> Result<()> {
+    let (gateway, realm) = (&doors.gateway, &caller.realm);
     let _changing = gateway.changing.lock().await;
-    let deleted = gateway.definitions().delete(realm, KIND, name).await;
-    if !deleted.map_err(Refusal::from)? {
-        return Err(missing(name));
+    match doors.engine.catalog().discard(caller, KIND, name, judged).await {
+        Ok(true) => {}
+        Ok(false) => return Err(missing(name)),
+        Err(refusal) => return Err(unchanged(doors, caller, name, refusal).await),
     }
     // A configured one of the same name was never replaced by what was stored.
     gateway.log_out(realm, name).await;
     gateway.end(realm, name).await;
     gateway.forget_logins(realm, name).await;
     Ok(())
+}
+
+/// Why a provider was not changed. Who may not change what someone else stored meanwhile gets the
+/// answer that it would have got later.
+async fn unchanged(doors: &Doors, caller: &Caller, name: &str, refusal: Refusal) -> Failure {
+    if refusal.code != RefusalCode::Forbidden(Act::Define) {
+        return not_stored(refusal);
+    }
+    let by = match stored(&doors.gateway, &caller.realm, name).await {
+        Ok(stored) => stored.and_then(|definition| definition.by),
+        Err(failure) => return failure,
+    };
+    let resource = Resource::Definition { kind: KIND, name, defined_by: by.as_deref() };
+    match doors.engine.admin().reads(caller, resource) {
+        true => refusal.into(),
+        false => missing(name),
+    }
 }
 
 /// Whether a provider reaches what is the server's own, its network and its journal: an address

@@ -189,12 +189,16 @@ async fn a_property_of_a_principal_decides_and_its_change_counts_at_once() {
     }
 }
 
+/// Everyone may store new definitions and change their own.
+const OWN: &str = r#"
+@id("own") permit(principal, action == Action::"define", resource is Definition) when {
+    if resource has definedBy then resource.definedBy == principal else true
+};
+"#;
+
 #[tokio::test]
 async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
-    let own = "@id(\"own\") permit(principal, action == Action::\"define\",\n\
-               resource is Definition) when {\n\
-               if resource has definedBy then resource.definedBy == principal else true };";
-    let guarded = Guarded::with_policies(OPEN, Some(own)).await;
+    let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
     let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
     let agent = json!({"name": "Helper", "llmConfigRef": "openai"});
     for (path, body) in [("/api/v1/plans/it%2Fapproval", approval()), ("/api/v1/agents/x", agent)] {
@@ -207,6 +211,40 @@ async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
         assert_eq!(stores(&ann).await, 200, "{path}: it is hers");
         assert_eq!(stores(ADMIN_KEY).await, 200, "{path}: by a role");
         assert_eq!(stores(&ann).await, 403, "{path}: it is not hers any more");
+    }
+}
+
+#[tokio::test]
+async fn of_two_who_store_at_the_same_moment_the_second_is_judged_about_the_first() {
+    let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let provider = json!({"providerType": "MCP", "baseUrl": "https://crm.example.com/mcp",
+        "disabled": true});
+    for round in 0..10 {
+        let mut plan = approval();
+        plan["planId"] = json!(format!("it/approval{round}"));
+        for (path, body) in [
+            (format!("/api/v1/plans/it%2Fapproval{round}"), plan),
+            (format!("/api/v1/agents/x{round}"), json!({"name": "x", "llmConfigRef": "openai"})),
+            (format!("/api/v1/providers/crm{round}"), provider.clone()),
+        ] {
+            let send = async |method: Method, key: &str, body: &Value| {
+                let headers = [("x-api-key", key)];
+                guarded.open(method, &path, &headers, body).await.status().as_u16()
+            };
+            let stores = async |key: &str| send(Method::PUT, key, &body).await;
+            let (hers, his) = tokio::join!(stores(&ann), stores(&bob));
+            let (winner, loser, lost) =
+                if hers == 201 { (&ann, &bob, his) } else { (&bob, &ann, hers) };
+            // Who may not even read it does not learn that it is there.
+            assert!(hers.min(his) == 201 && [403, 404].contains(&lost), "{path}: {hers}, {his}");
+            assert_eq!(stores(loser).await, lost, "{path}");
+            assert_eq!(stores(winner).await, 200, "{path}");
+            if !path.contains("plans") {
+                assert_eq!(send(Method::DELETE, loser, &Value::Null).await, lost, "{path}");
+                assert_eq!(send(Method::DELETE, winner, &Value::Null).await, 204, "{path}");
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Scene;
 use futures::executor::block_on;
 use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
-use kernel::contracts::{Definition, StoreError};
+use kernel::contracts::{Against, Definition, StoreError};
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 use serde_json::json;
 use stores::Opened;
@@ -30,7 +30,7 @@ fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them
             removed: None,
         };
         block_on(realms.create_realm(&record, Vec::new())).unwrap();
-        block_on(definitions.put(realm, plan(), None)).unwrap();
+        block_on(definitions.put(realm, plan(), Against::default())).unwrap();
         for text in texts {
             block_on(blobs.put(realm, text.into())).unwrap();
         }
@@ -40,7 +40,7 @@ fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them
     block_on(removed).unwrap();
     let refused = || StoreError::RealmRemoved("acme".to_owned());
     assert_eq!(block_on(blobs.put(&gone, b"late".to_vec())), Err(refused()));
-    assert_eq!(block_on(definitions.put(&gone, plan(), None)), Err(refused()));
+    assert_eq!(block_on(definitions.put(&gone, plan(), Against::default())), Err(refused()));
     let folder = scene.folder.path().join("data/blobs");
     assert!(folder.join("acme").is_dir());
     while block_on(blobs.purge(&gone)).unwrap() {}

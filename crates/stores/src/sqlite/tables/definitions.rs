@@ -4,7 +4,7 @@
 use super::columns::{count, execute, integer, many, one};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::{Definition, Definitions, Read, StoreError};
+use kernel::contracts::{Against, Definition, Definitions, Read, StoreError, StoredBy};
 use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
 
@@ -42,19 +42,31 @@ impl Definitions for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         definition: Definition,
-        expected: Option<u64>,
+        against: Against,
     ) -> Read<'a, Definition> {
         let (realm, removed) = (realm.clone(), self.removed.clone());
         let definition = Definition { updated_at: self.clock.now(), ..definition };
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
-            put(connection, &realm, &definition, expected)
+            put(connection, &realm, &definition, &against)
         })
     }
 
-    fn delete<'a>(&'a self, realm: &'a RealmId, kind: &'a str, name: &'a str) -> Read<'a, bool> {
+    fn delete<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        kind: &'a str,
+        name: &'a str,
+        against: Against,
+    ) -> Read<'a, bool> {
         let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
         self.writes.perform(move |connection| {
+            let Some((version, owner)) = newest(connection, &realm, &kind, &name)? else {
+                return Ok(false);
+            };
+            if !against.holds(version, &owner) {
+                return Err(conflict(&kind, &name));
+            }
             let sql = "DELETE FROM definitions WHERE realm = ?1 AND kind = ?2 AND name = ?3";
             Ok(execute(connection, sql, params![realm.as_str(), kind, name])? > 0)
         })
@@ -72,16 +84,36 @@ fn get(
     one(connection, sql, params![realm.as_str(), kind, name], definition)
 }
 
+/// The newest version and who stored it. Its body is not read: one that cannot be read can be
+/// replaced and removed.
+fn newest(
+    connection: &Connection,
+    realm: &RealmId,
+    kind: &str,
+    name: &str,
+) -> Result<Option<(u64, StoredBy)>> {
+    let sql = "SELECT version, stored_by FROM definitions \
+         WHERE realm = ?1 AND kind = ?2 AND name = ?3 ORDER BY version DESC LIMIT 1";
+    one(connection, sql, params![realm.as_str(), kind, name], |row| {
+        let by = row.get::<_, Option<String>>(1)?.map(Into::into);
+        Ok((count(row, 0)?, StoredBy(by)))
+    })
+}
+
+fn conflict(kind: &str, name: &str) -> Trouble {
+    Trouble::Refused(StoreError::Conflict(format!("{kind}/{name}")))
+}
+
 fn put(
     connection: &Connection,
     realm: &RealmId,
     definition: &Definition,
-    expected: Option<u64>,
+    against: &Against,
 ) -> Result<Definition> {
     let Definition { kind, name, body, updated_at, by, .. } = definition;
-    let newest = get(connection, realm, kind, name)?.map_or(0, |newest| newest.version);
-    if expected.is_some_and(|expected| expected != newest) {
-        return Err(Trouble::Refused(StoreError::Conflict(format!("{kind}/{name}"))));
+    let (newest, owner) = newest(connection, realm, kind, name)?.unwrap_or_default();
+    if !against.holds(newest, &owner) {
+        return Err(conflict(kind, name));
     }
     let version = newest + 1;
     let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at, stored_by) \
