@@ -2,20 +2,22 @@
 //! any other, and a panic costs the call or the session that it happened in, nothing else.
 
 use crate::fix;
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
 use kernel::contracts::observe::{Observer, Seen};
-use kernel::contracts::{Blobs, CrashMarks, Holder, Incoming, Loaded, OpenBlob, Read, Suspect};
+use kernel::contracts::{
+    Blobs, CrashMarks, Holder, Incoming, Loaded, OpenBlob, Read, SessionRef, StoreError, Suspect,
+};
 use kernel::limits::Limits;
 use kernel::tool::call::HowFar;
 use kernel::values::datum::BlobRef;
-use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
+use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId, Space};
 use serde_json::json;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 const SPIN: &str = "planId: spin\nsteps: [{id: outer, type: loop_over_items, collectionPath: \
@@ -328,15 +330,21 @@ async fn a_lower_limit_stops_no_run_that_is_under_way() {
     assert_eq!(reply.run.run.status.name(), "completed");
 }
 
-/// Blobs whose removal never ends.
-struct Unswept(Arc<dyn Blobs>);
+/// Blobs whose removal never ends, and that take nothing while there is no room.
+struct Troubled {
+    blobs: Arc<dyn Blobs>,
+    is_full: Arc<AtomicBool>,
+}
 
-impl Blobs for Unswept {
+impl Blobs for Troubled {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
-        self.0.put(realm, bytes)
+        if self.is_full.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err(StoreError::Full)));
+        }
+        self.blobs.put(realm, bytes)
     }
     fn put_pieces<'a>(&'a self, realm: &'a RealmId, incoming: Incoming<'a>) -> Read<'a, BlobRef> {
-        self.0.put_pieces(realm, incoming)
+        self.blobs.put_pieces(realm, incoming)
     }
     fn open<'a>(
         &'a self,
@@ -344,7 +352,7 @@ impl Blobs for Unswept {
         hash: &'a ContentHash,
         part: Range<u64>,
     ) -> Read<'a, Option<OpenBlob>> {
-        self.0.open(realm, hash, part)
+        self.blobs.open(realm, hash, part)
     }
     fn hold<'a>(
         &'a self,
@@ -352,16 +360,16 @@ impl Blobs for Unswept {
         holder: &'a Holder,
         blobs: &'a [ContentHash],
     ) -> Read<'a, ()> {
-        self.0.hold(realm, holder, blobs)
+        self.blobs.hold(realm, holder, blobs)
     }
     fn release<'a>(&'a self, realm: &'a RealmId, holder: &'a Holder) -> Read<'a, ()> {
-        self.0.release(realm, holder)
+        self.blobs.release(realm, holder)
     }
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
-        self.0.delete(realm, hash)
+        self.blobs.delete(realm, hash)
     }
     fn purge<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
-        self.0.purge(realm)
+        self.blobs.purge(realm)
     }
     fn sweep(&self, _before: Millis, _limit: usize) -> Read<'_, (usize, u64)> {
         let never: BoxFuture<'_, _> = Box::pin(std::future::pending());
@@ -375,11 +383,70 @@ async fn a_removal_that_takes_for_ever_does_not_stop_the_clock() {
     let expiring = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: ready?, \
         expiresIn: 300ms, nextStepIdOnInput: end}, {id: end, type: final_response, message: ok}]";
     let world = World::changed(folder.path(), &[expiring], |parts| engine::Parts {
-        blobs: Arc::new(Unswept(parts.blobs)),
+        blobs: Arc::new(Troubled { blobs: parts.blobs, is_full: Arc::default() }),
         ..parts
     })
     .await;
     world.engine.admin().keep_recovering();
     let report = world.run("ask", json!({}), "s").await;
     world.until_status(report.run.id, "failed").await;
+}
+
+/// Waits until the session of this name is in the store.
+async fn until_stored(world: &World, name: &str) {
+    let session = SessionRef::Key { key: name.into(), space: Some(Space::session()) };
+    for _ in 0..LOOKS_MAX {
+        if world.engine.sessions().get(&caller(), &session).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for session {name} to be stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_has_begun_is_its_caller_s_although_its_driver_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = READ.replace("{n: 1}", "{repeat: 100000}");
+    let is_full = Arc::new(AtomicBool::new(true));
+    let told = is_full.clone();
+    let world = World::changed(folder.path(), &[&large], |parts| engine::Parts {
+        blobs: Arc::new(Troubled { blobs: parts.blobs, is_full: told }),
+        ..parts
+    })
+    .await;
+    // The output is too large for the journal, and there is no room for it elsewhere: the driver
+    // fails when the run is long stored.
+    let (engine, request) = (world.engine.clone(), world.request("read", json!({}), "plain"));
+    let plain = tokio::spawn(async move { engine.runs().start(&caller(), request, WAIT_MS).await });
+    until_stored(&world, "plain").await;
+    world.permits.add_permits(1);
+    let refused = plain.await.unwrap();
+    assert!(refused.is_err(), "the driver did not fail: {refused:?}");
+
+    let (engine, request) = (world.engine.clone(), world.request("read", json!({}), "known"));
+    let known =
+        tokio::spawn(async move { engine.runs().start_known(&caller(), request, WAIT_MS).await });
+    until_stored(&world, "known").await;
+    world.permits.add_permits(1);
+    let run = known.await.unwrap().unwrap();
+    let report = world.engine.runs().report(&caller(), run).await.unwrap();
+    assert_eq!((report.run.id, report.run.status.name()), (run, "running"));
+    // It continues once what failed does not fail any more.
+    is_full.store(false, Ordering::SeqCst);
+    world.permits.add_permits(9);
+    world.engine.admin().recover_once().await;
+    world.until_status(run, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_whose_wait_is_over_gives_a_run_that_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[READ]).await;
+    let request = world.request("read", json!({}), "s");
+    let run = world.engine.runs().start_known(&caller(), request, 0).await.unwrap();
+    let report = world.engine.runs().report(&caller(), run).await.unwrap();
+    assert_eq!(report.run.status.name(), "running");
+    world.permits.add_permits(1);
+    world.until_status(run, "completed").await;
 }

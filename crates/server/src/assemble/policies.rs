@@ -120,4 +120,21 @@ mod tests {
         let (first, _) = read_again(None, Some(&before)).unwrap();
         assert_eq!(first.map(|read| read.len()), Some(1));
     }
+
+    #[test]
+    fn a_folder_that_is_emptied_leaves_what_was_forbidden_until_a_comment_says_that_none_hold() {
+        let before = files("forbid(principal, action, resource);");
+        let emptied = PolicyFiles { policies: Vec::new(), tests: None };
+        for now in [&emptied, &files(""), &files(" \n")] {
+            let (read, warnings) = read_again(Some(&before), Some(now)).unwrap();
+            assert!(read.is_none(), "{now:?}");
+            let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            assert!(told.len() == 1 && told[0].contains("no policies are left"), "{told:?}");
+            assert!(!warnings[0].is_error(), "{told:?}");
+        }
+        let (read, warnings) = read_again(Some(&before), Some(&files("// none"))).unwrap();
+        assert_eq!((read.map(|read| read.len()), warnings.len()), (Some(0), 0));
+        let (first, warnings) = read_again(Some(&emptied), Some(&before)).unwrap();
+        assert_eq!((first.map(|read| read.len()), warnings.len()), (Some(1), 0));
+    }
 }

@@ -130,6 +130,22 @@ async fn a_question_is_answered_by_a_message_to_its_task() {
 }
 
 #[tokio::test]
+async fn what_is_recorded_is_answered_although_the_wait_is_over() {
+    let house = house(&format!("{SETTINGS}[limits]\na2a_wait_ms_max = 1\n")).await;
+    for round in 0..5 {
+        // What a run does without waiting for anyone is recorded with its start, or with the answer
+        // that lets it continue.
+        let sum = message(&format!("a{round}"), ADD, json!({"data": {"a": 1, "b": 2}}));
+        assert_eq!(state(&send(&house, sum).await), "COMPLETED");
+        let asked = message(&format!("b{round}"), "it/question", json!({"data": {}}));
+        let task = send(&house, asked).await;
+        assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+        let done = send(&house, reply(&format!("c{round}"), &task, json!({"text": "yes"}))).await;
+        assert_eq!(state(&done), "COMPLETED", "{done}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_does_not_fit_is_asked_for_again() {
     let house = house(SETTINGS).await;
     let task = send(&house, message("m1", "it/approval", json!({"data": {}}))).await;

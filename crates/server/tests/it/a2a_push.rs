@@ -3,16 +3,26 @@
 
 use crate::a2a::{ADD, SETTINGS, house, message, open, project, reply, rpc, send};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, is_in_clear, read, wait_for};
+use crate::house::{Answer, House, is_in_clear, read, request, wait_for};
+use crate::mcp_client::LIMIT;
+use axum::body::Body;
 use axum::http::Method;
+use kernel::contracts::Policy;
+use kernel::contracts::policy::{Decision, Request};
 use kernel::identity::roles::Role;
+use kernel::values::caller::Act;
 use serde_json::{Value, json};
+use server::Extra;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use testkit::damage::{make_webhook_unreadable, webhook_ids};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tower::ServiceExt;
 
 /// Webhooks may be on this machine, and are tried again soon.
 pub const PUSH: &str = "[a2a.push]\nallow = [\"127.0.0.1\"]\n\
@@ -184,6 +194,62 @@ async fn a_webhook_of_a_task_that_waits_gets_what_follows() {
     let late = create(&house, &task, json!({"id": "late", "url": receiver.url})).await;
     assert_eq!(late["result"]["id"], "late", "{late}");
     assert_eq!(receiver.got().len(), 3);
+}
+
+/// Allows everything, and stops once, at one of the reads that it is asked about, until the test
+/// lets it continue: what happens meanwhile happens between two looks at the store.
+struct Stopping {
+    /// How many reads are asked about until then; 0 where it does not stop.
+    reads: AtomicU32,
+    reached: Semaphore,
+    resumed: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Policy for Stopping {
+    fn decide(&self, asked: &Request<'_>) -> Decision {
+        let counted = |reads: u32| reads.checked_sub(1);
+        let is_read = asked.act == Act::Read;
+        if is_read && self.reads.fetch_update(SeqCst, SeqCst, counted) == Ok(1) {
+            self.reached.add_permits(1);
+            let resumed = self.resumed.lock().unwrap();
+            let waited = tokio::task::block_in_place(|| resumed.recv_timeout(LIMIT));
+            waited.expect("the test did not let the request continue");
+        }
+        Decision::allow()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_webhook_that_is_made_while_its_task_ends_gets_the_end() {
+    // The request looks at the task, at the end of its journal, at the task again, and at whether
+    // its caller may do this. A task that is over at the second look has nothing more to post.
+    for look in 2..=4 {
+        let (resume, resumed) = mpsc::channel();
+        let (reads, reached) = (AtomicU32::new(0), Semaphore::new(0));
+        let stopping = Arc::new(Stopping { reads, reached, resumed: Mutex::new(resumed) });
+        // Each in a house of its own: a webhook that is there reads its task, too.
+        let extra = Extra { policy: Some(stopping.clone()), ..Extra::default() };
+        let house = House::furnished(project(&format!("{SETTINGS}{PUSH}")), extra).await;
+        let receiver = Receiver::new(&[OK]);
+        let task = send(&house, question("m1")).await;
+        let mut config = receiver.config();
+        config["taskId"] = task["id"].clone();
+        let body = json!({"jsonrpc": "2.0", "id": 1,
+            "method": "CreateTaskPushNotificationConfig", "params": config});
+        let mut making = request(Method::POST, "/a2a/v1", Body::from(body.to_string()));
+        making.headers_mut().insert("a2a-version", "1.0".parse().unwrap());
+        stopping.reads.store(look, SeqCst);
+        let router = house.router();
+        let made = tokio::spawn(async move { read(router.oneshot(making).await.unwrap()).await });
+        let reached = timeout(LIMIT, stopping.reached.acquire()).await;
+        reached.unwrap_or_else(|_| panic!("waited in vain for look {look}")).unwrap().forget();
+        let ended = send(&house, reply("m2", &task, json!({"text": "yes"}))).await;
+        assert_eq!(ended["status"]["state"], "TASK_STATE_COMPLETED", "{ended}");
+        resume.send(()).unwrap();
+        let made = timeout(LIMIT, made).await.expect("the webhook was not made").unwrap();
+        assert_eq!(made.body["result"]["url"], json!(receiver.url), "look {look}: {made:?}");
+        receiver.until("COMPLETED").await;
+    }
 }
 
 #[tokio::test]
