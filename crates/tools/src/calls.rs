@@ -33,6 +33,7 @@ pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
             hops: 0,
             publisher: Publisher::recorded(),
             blobs: CallBlobs::default(),
+            acts_as: None,
         },
     }
 }

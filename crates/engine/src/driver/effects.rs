@@ -131,6 +131,7 @@ impl Driver {
                     publisher
                 },
                 blobs: self.shared.blobs_of_call(&self.key.realm, id, &open.request.arguments),
+                ..CallPlace::default()
             },
             consent: self.consents.remove(&id).unwrap_or_default(),
         };

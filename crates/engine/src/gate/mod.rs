@@ -448,7 +448,10 @@ impl Gate {
             given: sending.given.clone(),
             can: sending.can,
             teller: sending.teller.clone(),
-            place: narrowed(sending.place.clone(), listed),
+            place: CallPlace {
+                acts_as: self.policy.acts_as(&sending.caller.realm),
+                ..narrowed(sending.place.clone(), listed)
+            },
         };
         match listed.tool.call(&sending.caller, &call).await? {
             ToolOutput::Value(value) => {

@@ -221,6 +221,8 @@ pub struct CallPlace {
     pub publisher: Publisher,
     /// Where it puts what is large.
     pub blobs: CallBlobs,
+    /// The principal that the realm acts as, where it acts as one.
+    pub acts_as: Option<Arc<str>>,
 }
 
 /// Takes what a call publishes. It counts once the call's result is recorded, and not before.

@@ -154,6 +154,15 @@ impl Caller {
         Self { admin: true, ..self }
     }
 
+    /// This caller as the principal that its realm acts as, if that acts as one: so it uses a login
+    /// of one's own at another server. In local mode there is one person, who logs in for all.
+    pub fn acting_as(&self, principal: Option<&Arc<str>>) -> Cow<'_, Self> {
+        match principal.filter(|_| &*self.subject != LOCAL) {
+            Some(principal) => Cow::Owned(Self { subject: principal.clone(), ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
     /// Who acts: the subject, and who really calls.
     pub fn hands(&self) -> impl Iterator<Item = &Arc<str>> {
         std::iter::once(&self.subject).chain(&self.actor)
@@ -325,6 +334,16 @@ impl<'de> Deserialize<'de> for Scopes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_realm_acts_as_a_principal_for_everyone_but_the_one_person_of_a_local_server() {
+        let (ann, robot) = (Caller::new("r", "ann"), Arc::<str>::from("robot"));
+        let lent = Caller { actor: Some("sue".into()), ..ann.clone() };
+        assert_eq!(ann.acting_as(Some(&robot)).into_owned(), Caller::new("r", "robot"));
+        assert_eq!(lent.acting_as(Some(&robot)).actor.as_deref(), Some("sue"));
+        let local = Caller::new("r", LOCAL);
+        assert_eq!((&*ann.acting_as(None), &*local.acting_as(Some(&robot))), (&ann, &local));
+    }
 
     #[test]
     fn a_scope_allows_reading_and_only_its_own_acts() {

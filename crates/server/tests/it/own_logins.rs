@@ -216,6 +216,50 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
 }
 
 #[tokio::test]
+async fn a_realm_that_acts_as_a_principal_calls_with_the_login_of_that_principal() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let acting = || limited(&login, "[realms.default]\nrun_as_user_id = \"robot\"");
+    let (house, stopper) = House::over(acting, &data, Some(ADMIN)).await;
+    let body = json!({"kind": "service", "realms": {"default": ["member"]}});
+    let stored = send(&house, ADMIN, Method::PUT, "/api/v1/principals/robot", body).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let robot = Key::created(&house, ADMIN, json!({"name": "robot", "of": "robot"})).await.text;
+    list_tools(&house, &login).await;
+    let alice = member(&house, "alice").await;
+    let own = code(&house, &login, &alice).await;
+    assert_eq!(prove(&house, &alice, &own).await.status, 204);
+    assert!(is_logged_in(&house, &alice).await);
+
+    // Her own login is not used, and she is not shown the page of another's.
+    let arguments = json!({"arguments": {"a": 2, "b": 3}});
+    let called = send(&house, &alice, Method::POST, "/api/v1/tools/hub.add/call", arguments).await;
+    assert_eq!(called.refusal(), refused(502, "tool_failed", &[]), "{called:?}");
+    assert!(called.text.contains("run_as_user_id"), "{called:?}");
+    assert!(!called.text.contains("/authorize"), "{called:?}");
+    let plan = json!({"plan": {"planId": "it/sum", "steps": [
+        {"id": "add", "type": "tool_call", "toolId": "hub.add", "arguments": {"a": 2, "b": 3}},
+    ]}});
+    let run = send(&house, &alice, Method::POST, "/api/v1/runs", plan).await.body["run"].clone();
+    assert_eq!(run["asks"][0]["kind"], "fix", "nobody is asked to log in for another: {run}");
+
+    let shown = code(&house, &login, &robot).await;
+    assert_eq!(prove(&house, &alice, &shown).await.status, 409, "it is not hers to finish");
+    assert_eq!(prove(&house, &robot, &shown).await.status, 204);
+    let ended = send(&house, &alice, Method::DELETE, OWN, Value::Null).await;
+    assert_eq!(ended.status, 204, "{ended:?}");
+    assert!(can_call(&house, &alice).await && can_call(&house, &robot).await);
+    assert!(!is_logged_in(&house, &alice).await, "what others begin is still one's own");
+    let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
+    let retried = send(&house, &alice, Method::POST, &path, json!({"action": "retry"})).await;
+    assert_eq!(retried.body["run"]["status"], "completed", "{retried:?}");
+    let ended = send(&house, &robot, Method::DELETE, OWN, Value::Null).await;
+    assert_eq!(ended.status, 204, "{ended:?}");
+    assert!(!can_call(&house, &alice).await);
+    stopper.stop().await;
+}
+
+#[tokio::test]
 async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();

@@ -21,7 +21,15 @@ impl Calling<'_> {
         // What has begun must not be done twice.
         let has_begun =
             error.how == HowFar::Unknown || Carried::read(&self.call.given.state).task.is_some();
-        let wants_login = words.contains(&error.fault.name.as_str()) && !has_begun;
+        let is_login = words.contains(&error.fault.name.as_str());
+        if is_login && self.is_for_another() {
+            return Err(error.hint(format!(
+                "this realm acts as a principal of its own (`run_as_user_id`), which logs in there \
+                 with its own credential: `waypost mcp login {} --mine`",
+                self.link().config.name
+            )));
+        }
+        let wants_login = is_login && !has_begun;
         let offered = wants_login && self.may_log_in();
         let Some(url) = self.link().login_url().filter(|_| offered) else { return Err(error) };
         let message = format!("{}; log in there, then this call continues", error.fault.message);
@@ -29,6 +37,14 @@ impl Calling<'_> {
         let carried =
             Carried { asked: vec![LOGIN_PAGE.to_owned()], pages: true, ..Carried::default() };
         Ok(carried.wanting(inputs))
+    }
+
+    /// Whether the login is the own one of a principal that is not who calls: only that principal
+    /// can finish it, so no one else is shown its page.
+    fn is_for_another(self) -> bool {
+        let is_own = self.link().parts.scope.person.is_some();
+        let user = self.caller.acting_as(self.call.place.acts_as.as_ref());
+        is_own && user.subject != self.caller.subject
     }
 
     fn may_log_in(self) -> bool {

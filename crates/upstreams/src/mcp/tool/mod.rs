@@ -130,7 +130,7 @@ impl Tool for RemoteTool {
             return Box::pin(Calling { tool: self, caller, call }.run());
         }
         Box::pin(async move {
-            let link = self.link.of(caller);
+            let link = self.link.of(&caller.acting_as(call.place.acts_as.as_ref()));
             let link = link.map_err(|fault| ToolError::new(HowFar::NotSent, fault))?;
             let tool = self.over(link);
             Calling { tool: &tool, caller, call }.run().await
