@@ -266,7 +266,7 @@ impl Asker {
             Ok(action) => action,
             Err(said) => return Ok(said),
         };
-        Ok(Said::Reply(json!(AuthorizeReply { action })))
+        Ok(Said::Reply(json!(AuthorizeReply { action, code: None })))
     }
 
     async fn fix(&mut self, ask: &Ask) -> Result<Said> {

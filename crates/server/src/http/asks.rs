@@ -1,5 +1,6 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
+use super::logins::{own_login_for, proven};
 use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::cursors::Purpose;
@@ -9,11 +10,11 @@ use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
 use crate::views::rows;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use engine::RefusalCode;
+use engine::{Once, RefusalCode};
 use kernel::ask::proposal::proposed;
 use kernel::ask::reply::no_proposal;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::contracts::AskFilter;
+use kernel::contracts::{AskFilter, SessionAsk};
 use kernel::tool::call::Caller;
 use kernel::values::ids::{BadId, CallId, PlanId, RunId, SessionId, StepId};
 use serde::Deserialize;
@@ -77,9 +78,12 @@ pub(crate) async fn reply(
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
     let ask = doors.engine.asks().get(&caller, id).await?;
-    let reply = read(&ask.row.ask, &body, doors.limits().body_depth_max)?;
+    let (reply, code) = read(&ask.row.ask, &body, doors.limits().body_depth_max)?;
     let once = key.once(&body);
     drop(body);
+    if let Some(code) = code {
+        prove(&doors, &caller, &ask, &code, once.as_ref()).await?;
+    }
     let report = doors.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
     let again = report.replayed;
@@ -123,15 +127,41 @@ fn one_of(name: &str, given: Option<String>, known: &[&str]) -> Result<Option<St
     }
 }
 
-/// The reply that this kind of ask takes.
-fn read(ask: &Ask, body: &[u8], depth_max: usize) -> Result<Reply> {
-    match &ask.body {
-        AskBody::Clarify { .. } => clarify(parse(body, depth_max)?),
-        AskBody::Approve { .. } => approve(parse(body, depth_max)?),
-        AskBody::Fill { .. } => fill(parse(body, depth_max)?),
-        AskBody::Authorize { .. } => Ok(authorize(&parse(body, depth_max)?)),
-        AskBody::Fix { .. } => fix(ask, parse(body, depth_max)?),
+/// The reply that this kind of ask takes, and beside it the code of a login, which is not kept.
+fn read(ask: &Ask, body: &[u8], depth_max: usize) -> Result<(Reply, Option<String>)> {
+    let reply = match &ask.body {
+        AskBody::Clarify { .. } => clarify(parse(body, depth_max)?)?,
+        AskBody::Approve { .. } => approve(parse(body, depth_max)?)?,
+        AskBody::Fill { .. } => fill(parse(body, depth_max)?)?,
+        AskBody::Authorize { .. } => return authorize(parse(body, depth_max)?),
+        AskBody::Fix { .. } => fix(ask, parse(body, depth_max)?)?,
+    };
+    Ok((reply, None))
+}
+
+/// Finishes the caller's own login that an ask waits for. Who may not answer the ask is refused
+/// with its reply, and a request that is repeated has sent its code before.
+async fn prove(
+    doors: &Doors,
+    caller: &Caller,
+    asked: &SessionAsk,
+    code: &str,
+    once: Option<&Once>,
+) -> Result<()> {
+    if !doors.engine.asks().may_answer(caller, asked) {
+        return Ok(());
     }
+    if let Some(once) = once
+        && doors.engine.runs().done_before(caller, once).await?.is_some()
+    {
+        return Ok(());
+    }
+    let tool = asked.row.ask.wanted.as_ref().map(|wanted| &wanted.call.tool);
+    let Some(name) = tool.and_then(|tool| own_login_for(doors, caller, tool)) else {
+        return Err(Failure::wrong_value("/code", "this ask waits for no login of your own")
+            .hint("leave `code` out"));
+    };
+    proven(doors, caller, &name, code).await
 }
 
 fn clarify(reply: rest::ClarifyReply) -> Result<Reply> {
@@ -174,8 +204,12 @@ fn fill(reply: rest::FillReply) -> Result<Reply> {
     }
 }
 
-fn authorize(reply: &rest::AuthorizeReply) -> Reply {
-    Reply::Authorize { done: reply.action == AuthorizeAction::Done }
+fn authorize(reply: rest::AuthorizeReply) -> Result<(Reply, Option<String>)> {
+    let done = reply.action == AuthorizeAction::Done;
+    match reply.code {
+        Some(_) if !done => Err(contradiction("code")),
+        code => Ok((Reply::Authorize { done }, code)),
+    }
 }
 
 fn fix(ask: &Ask, reply: rest::FixReply) -> Result<Reply> {

@@ -19,6 +19,7 @@ use engine::refusal::{Refusal, RefusalCode};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::fault::Fault;
+use kernel::values::ids::ToolName;
 use project::upstream_entries::cleaned;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -79,15 +80,29 @@ pub(crate) async fn prove_own(
     Named(name): Named,
     Posted(LoginProof { code }): Posted<LoginProof>,
 ) -> Result<StatusCode> {
-    let upstream = with_own_logins(&doors, &caller, &name)?;
+    proven(&doors, &caller, &name, &code).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The caller sends the code of a login that it began: from now on the login is used.
+pub(super) async fn proven(doors: &Doors, caller: &Caller, name: &str, code: &str) -> Result<()> {
+    let upstream = with_own_logins(doors, caller, name)?;
     // Codes are tried no faster than logins are begun.
-    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
-    let proven = upstream.prove_own_login(&caller, &code).await;
+    doors.logins_begun.take(caller, doors.engine.clock().now()).map_err(too_many)?;
+    let proven = upstream.prove_own_login(caller, code).await;
     proven.map_err(|fault| {
         let Fault { message, hint, .. } = cleaned(fault, upstream.config());
         Failure::new(StatusCode::CONFLICT, "login_code_unknown", message).maybe_hint(hint)
-    })?;
-    Ok(StatusCode::NO_CONTENT)
+    })
+}
+
+/// The upstream that brings this tool, if its callers log in for themselves.
+pub(super) fn own_login_for(doors: &Doors, caller: &Caller, tool: &ToolName) -> Option<String> {
+    let brings = |upstream: &&Arc<Upstream>| {
+        upstream.has_own_logins() && upstream.tools().iter().any(|one| one.spec().name == *tool)
+    };
+    let running = doors.gateway.running(&caller.realm);
+    running.iter().find(brings).map(|upstream| upstream.name().to_owned())
 }
 
 /// `DELETE /upstreams/{name}/my-login`: the caller's own login is forgotten.
@@ -156,8 +171,9 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                     format!("The code is `{code}`. It is good for ten minutes."),
                     format!(
                         "If you began this login yourself, send the code to Waypost with your own \
-                         credential: `waypost mcp login {name} --code {code}`, or `PUT \
-                         /api/v1/upstreams/{name}/my-login`."
+                         credential: `waypost mcp login {name} --code {code}`, `PUT \
+                         /api/v1/upstreams/{name}/my-login`, or with the answer to what your run \
+                         asks: `waypost inbox answer ask_.. --action done --code {code}`."
                     ),
                     "If the link was sent to you, give the code to no one: with it the sender \
                      would use your account."

@@ -5,7 +5,6 @@
 pub(crate) mod runs;
 pub(crate) mod sessions;
 pub(crate) mod streams;
-pub(crate) mod asks;
 pub(crate) mod tools;
 mod condition;
 pub(crate) mod plans;
@@ -14,6 +13,7 @@ pub(crate) mod pipelines;
 pub(crate) mod upstreams;
 pub(crate) mod pages;
 pub(crate) mod logins;
+pub(crate) mod asks;
 pub(crate) mod providers;
 pub(crate) mod sinks;
 pub(crate) mod blobs;

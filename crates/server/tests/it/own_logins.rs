@@ -2,7 +2,7 @@
 //! even if another follows its link, and nobody's is used for another.
 
 use crate::api_keys::{ADMIN, Key, get, send};
-use crate::house::{Answer, House, refused, request, text, wait_for};
+use crate::house::{Answer, House, is_in_clear, refused, request, text, wait_for};
 use axum::body::Body;
 use axum::http::Method;
 use project::config::Config;
@@ -58,7 +58,12 @@ async fn member(house: &House, name: &str) -> String {
 async fn code(house: &House, login: &LoginServer, by: &str) -> String {
     let begun = send(house, by, Method::POST, OWN, json!({})).await;
     assert_eq!(begun.status, 200, "{begun:?}");
-    let done = agreed(house, login, &text(&begun.body["url"])).await;
+    code_at(house, login, &text(&begun.body["url"])).await
+}
+
+/// The code that this page shows to who follows it.
+async fn code_at(house: &House, login: &LoginServer, page: &str) -> String {
+    let done = agreed(house, login, page).await;
     assert!(done.status == 200 && done.text.contains("One step is left"), "{done:?}");
     let (_, rest) = done.text.split_once("The code is <code>").unwrap();
     rest.split_once("</code>").unwrap().0.to_owned()
@@ -213,6 +218,49 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
     assert_eq!(run["status"], "completed", "{run}");
     assert!(run["answer"].to_string().contains('5'), "{run}");
     stopper.stop().await;
+}
+
+#[tokio::test]
+async fn the_code_of_a_login_comes_with_the_answer_of_who_began_it() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let alice = member(&house, "alice").await;
+    let bob = json!({"name": "bob", "roles": ["operator"]});
+    let bob = Key::created(&house, ADMIN, bob).await.text;
+    let run = approved(&house, &alice, &bob).await;
+    let ask = &run["asks"][0];
+    assert_eq!(ask["kind"], "authorize", "{run}");
+    let shown = code_at(&house, &login, &text(&ask["url"])).await;
+    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let answers = async |who: &str, body: Value| {
+        let mut request = request(Method::POST, &path, Body::from(body.to_string()));
+        let bearer = format!("Bearer {who}");
+        for (name, value) in [("authorization", &*bearer), ("idempotency-key", "once")] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        house.send(request).await
+    };
+    let done = json!({"action": "done", "code": shown});
+    let other = answers(&bob, done.clone()).await;
+    assert_eq!(other.refusal(), refused(409, "login_code_unknown", &[]), "it is not his");
+    let wrong = answers(&alice, json!({"action": "done", "code": "AAAA-AAAA-AAAA"})).await;
+    assert_eq!(wrong.refusal(), refused(409, "login_code_unknown", &[]));
+    let declined = answers(&alice, json!({"action": "decline", "code": shown})).await;
+    assert_eq!(declined.refusal(), refused(400, "contradiction", &[]));
+    assert!(!is_logged_in(&house, &alice).await);
+    assert_eq!(get(&house, &alice, &path).await.body["status"], "open");
+    let answered = answers(&alice, done.clone()).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    assert_eq!(answered.body["run"]["status"], "completed", "{answered:?}");
+    assert!(is_logged_in(&house, &alice).await && can_call(&house, &alice).await);
+    assert!(!is_logged_in(&house, &bob).await);
+    let again = answers(&alice, done).await;
+    let replayed = (again.status, again.header("idempotency-replayed"));
+    assert_eq!(replayed, (200, "true"), "a repeat has sent its code before: {again:?}");
+    stopper.stop().await;
+    assert!(!is_in_clear(data.path(), &[shown]), "a code is not kept");
 }
 
 #[tokio::test]

@@ -359,6 +359,10 @@ pub enum AuthorizeAction {
 pub struct AuthorizeReply {
     /// Whether it was done.
     pub action: AuthorizeAction,
+    /// The code that the page showed at its end, for `done`, where it is a login of the caller's
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// To a failed step.

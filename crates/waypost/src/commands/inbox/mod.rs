@@ -108,6 +108,9 @@ struct AnswerArgs {
     /// For `--action correct`: the plan that finds out what to do
     #[arg(long, requires = "action")]
     plan: Option<String>,
+    /// For `--action done`: the code that the page of your login showed
+    #[arg(long, requires = "action")]
+    code: Option<String>,
     /// Take what the ask of a failed step proposes
     #[arg(long, conflicts_with_all = ["text", "json_input", "action"])]
     proposal: bool,

@@ -30,10 +30,10 @@ pub(super) fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
             json!(FillReply { action: FillAction::Decline, content: None })
         }
         (AskKind::Authorize, Some(Action::Done)) => {
-            json!(AuthorizeReply { action: AuthorizeAction::Done })
+            json!(AuthorizeReply { action: AuthorizeAction::Done, code: args.code.clone() })
         }
         (AskKind::Authorize, Some(Action::Decline)) => {
-            json!(AuthorizeReply { action: AuthorizeAction::Decline })
+            json!(AuthorizeReply { action: AuthorizeAction::Decline, code: None })
         }
         (AskKind::Fix, None) if args.proposal => taken(ask)?,
         (_, None) if args.proposal => return Err(misfit(ask, "proposes nothing")),
