@@ -167,7 +167,7 @@ async fn ask(
         return Err(missing.unwrap_or_else(|| refusal.into()));
     }
     if let Some(judged) = stored {
-        // Whoever changes it makes sure that it is still so.
+        // The handler changes it only while it is still so.
         request.extensions_mut().insert(judged);
     }
     Ok(next.run(request).await)

@@ -23,8 +23,8 @@ impl Catalog<'_> {
         self.changed(caller, &definition.kind, &definition.name, against, put).await
     }
 
-    /// Removes a definition; whether it was there. The owner is the one that policy was asked about,
-    /// if it was asked.
+    /// Removes a definition; whether it was there. The owner is the one that policy was asked
+    /// about, if it was asked.
     pub async fn discard(
         self,
         caller: &Caller,
@@ -38,7 +38,7 @@ impl Catalog<'_> {
     }
 
     /// Refuses to change a stored definition that this caller may not change. Who stored it, as
-    /// policy was told; none where policy need not be asked.
+    /// policy knows it; none where policy need not be asked.
     pub(crate) async fn may_define(
         self,
         caller: &Caller,

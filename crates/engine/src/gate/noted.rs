@@ -179,8 +179,8 @@ impl Gate {
         trail.push(caller, self.done_as(&caller.realm, entry))
     }
 
-    /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it does
-    /// not see: the first that has one of these names.
+    /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it
+    /// does not see: the first that has one of these names.
     pub(crate) fn note_unseen(
         &self,
         caller: &Caller,

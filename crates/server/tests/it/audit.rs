@@ -206,7 +206,7 @@ async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
         ),
         (modern("tools/call", named("math__add")), "call", ("tool", tool), "mcp tools/call"),
         (posted("/a2a", asked(1, tool, numbers.clone())), "call", ("tool", tool), "a2a /a2a"),
-        (by_rest(ADD), "run", ("plan", ADD), "rest /api/v1/tools/{name}/call"),
+        (by_rest(ADD), "run", ("plan", ADD), ""),
         (posted("/a2a/v1", asked(1, "SendMessage", skill)), "run", ("plan", ADD), ""),
     ] {
         let viewer = Key::created(&house, ADMIN, json!({"name": "v", "roles": ["viewer"]})).await;
