@@ -1,9 +1,11 @@
 //! Tool calls: what a tool says of itself, what the gate says of a call, what a tool answers, how
 //! far a call got.
 
+mod abilities;
 mod blobs;
 mod judgement;
 
+pub use abilities::Abilities;
 pub use blobs::{BlobError, CallBlobs, KeepBlobs, Pieces};
 pub use judgement::{Judgement, Verdict};
 
@@ -252,77 +254,6 @@ impl Publisher {
             std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner))
         };
         self.0.as_ref().map(take).unwrap_or_default()
-    }
-}
-
-/// What the caller can do for a call. What it cannot do it is never asked for, so a tool that
-/// asks others in its name promises them no more than this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Abilities {
-    /// Have a person fill in a form.
-    #[serde(skip_serializing_if = "is_false")]
-    pub form: bool,
-    /// Have a person open a page.
-    #[serde(skip_serializing_if = "is_false")]
-    pub page: bool,
-    /// Ask its model.
-    #[serde(skip_serializing_if = "is_false")]
-    pub sample: bool,
-    /// List the folders that it works in.
-    #[serde(skip_serializing_if = "is_false")]
-    pub roots: bool,
-    /// Come back for what continues without it: see `Wants`.
-    #[serde(skip_serializing_if = "is_false")]
-    pub later: bool,
-    /// Be asked in the middle of a call, as MCP has it with a handshake: a server of both eras is
-    /// spoken to in that one.
-    #[serde(skip_serializing_if = "is_false")]
-    pub handshake: bool,
-    /// Be answered with a task by another server, which is followed for it. Only an MCP client that
-    /// could have declared tasks, and did not, lacks this: the other server says what that means.
-    #[serde(skip_serializing_if = "is_false")]
-    pub tasks: bool,
-}
-
-impl Abilities {
-    /// What a person can be asked for, for any caller.
-    pub const PERSON: Abilities = Abilities {
-        form: true,
-        page: true,
-        sample: false,
-        roots: false,
-        later: false,
-        handshake: false,
-        tasks: true,
-    };
-    /// What a run can do: ask a person, and wait as long as it takes.
-    pub const RUN: Abilities = Abilities { later: true, ..Abilities::PERSON };
-
-    /// Whether it can do nothing of all that.
-    pub fn is_none(self) -> bool {
-        self == Abilities::default()
-    }
-
-    /// Whether it can give this.
-    pub fn can(self, want: &Want) -> bool {
-        match want {
-            Want::Form { .. } => self.form,
-            Want::Url { .. } => self.page,
-            Want::Sample { .. } => self.sample,
-            Want::Roots => self.roots,
-        }
-    }
-
-    /// The same, and what it takes to give this.
-    #[must_use]
-    pub fn and(self, want: &Want) -> Self {
-        match want {
-            Want::Form { .. } => Self { form: true, ..self },
-            Want::Url { .. } => Self { page: true, ..self },
-            Want::Sample { .. } => Self { sample: true, ..self },
-            Want::Roots => Self { roots: true, ..self },
-        }
     }
 }
 

@@ -283,7 +283,9 @@ impl Client {
         let hops = incoming::hops(doors, message)?;
         let recorded = incoming::recorded(doors, caller, message.clone()).await?;
         let session = match message.context_id.is_empty() {
-            true => RunSession::NewContext(format!("ctx_{:032x}", doors.engine.entropy().bits())),
+            // In the order of time, as ids of runs are: contexts that begin together are stored
+            // together.
+            true => RunSession::NewContext(format!("ctx_{:032x}", doors.engine.runs().new_id().0)),
             false => RunSession::Context(message.context_id.clone()),
         };
         if let Kind::Proxy = skill.kind {

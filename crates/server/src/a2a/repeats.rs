@@ -40,9 +40,11 @@ pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> R
 /// The message itself is part of the place: another one under the same id has another place.
 fn key(message: &Message, window: i64, since: Millis) -> Once {
     let digest = canonical::digest(&json!(message));
-    let route = |window| format!("a2a {} {window} {}", message.task_id, digest.as_str());
+    let Message { task_id, message_id, .. } = message;
+    // The digest last: messages that are numbered are stored beside each other.
+    let route = |window| format!("a2a {task_id} {window} {message_id} {}", digest.as_str());
     let (present, earlier) = (route(window), Earlier { route: route(window - 1), since });
-    let once = Once::new(present, message.message_id.clone(), digest);
+    let once = Once::new(present, message_id.clone(), digest);
     Once { earlier: Some(earlier), ..once }
 }
 
