@@ -4,6 +4,7 @@
 
 use crate::sent::Fingerprint;
 use crate::verified::Verified;
+use ahash::RandomState;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,7 +19,7 @@ pub(crate) struct Shown(RwLock<Known>);
 struct Known {
     /// The number of the directory.
     number: u64,
-    credentials: HashMap<Fingerprint, Arc<Verified>>,
+    credentials: HashMap<Fingerprint, Arc<Verified>, RandomState>,
 }
 
 impl Shown {

@@ -5,13 +5,13 @@ use crate::decide::{Prepared, Seen};
 use crate::entities::reach_word;
 use crate::fit::Fitted;
 use crate::schema::{Kind, identity};
+use ahash::RandomState;
 use kernel::contracts::policy::{Decision, Request, Resource, SessionFacts, Trigger};
 use kernel::values::caller::{Act, Caller, Via};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// How many are remembered. Then all are forgotten: a few microseconds each bring them back.
@@ -29,7 +29,7 @@ pub(crate) struct Remembered {
     hasher: RandomState,
     known: RwLock<Known>,
     /// Calls whose arguments are read, by the hash of all that they are.
-    calls: RwLock<HashMap<u64, Call>>,
+    calls: RwLock<HashMap<u64, Call, RandomState>>,
 }
 
 /// What was said of a call with some arguments. It is kept with all that it follows from: the hash
@@ -44,7 +44,7 @@ struct Call {
 /// Those that are known, by the hash of the question.
 #[derive(Default)]
 struct Known {
-    answers: HashMap<u64, Vec<(Key, Kept)>>,
+    answers: HashMap<u64, Vec<(Key, Kept)>, RandomState>,
     count: usize,
 }
 

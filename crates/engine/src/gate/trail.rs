@@ -5,6 +5,7 @@
 
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::system::locks::lock;
+use ahash::RandomState;
 use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
@@ -77,7 +78,7 @@ struct Whose {
 struct Buffer {
     entries: Vec<(Whose, Entry)>,
     /// How many entries of each caller wait or are being written, and of all of them.
-    shares: HashMap<Whose, usize>,
+    shares: HashMap<Whose, usize, RandomState>,
     held: usize,
     /// How many ever came.
     pushed: u64,

@@ -7,6 +7,7 @@ pub(crate) mod storage;
 
 use crate::refusal::Quota;
 use crate::system::locks::lock;
+use ahash::RandomState;
 use kernel::identity::realm::Realms;
 use kernel::identity::shares::{Portion, SharedLimit};
 use kernel::limits::Limits;
@@ -68,7 +69,7 @@ struct Holder {
 /// The shares that are in use.
 #[derive(Default)]
 struct Used {
-    parts: HashMap<Holder, Part>,
+    parts: HashMap<Holder, Part, RandomState>,
     /// At how many of them the unused ones are searched for.
     unused_at: usize,
 }
