@@ -1,5 +1,6 @@
 //! What all parts of the engine share, and how an engine is built.
 
+use crate::catalog::made::MadePlans;
 use crate::catalog::models::Models;
 use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
 use crate::catalog::{Catalog, UpstreamRealms};
@@ -145,6 +146,8 @@ pub(crate) struct Shared {
     pub(crate) pages: Pages,
     /// The clients that wait for the runs of their direct calls.
     pub(crate) attending: Arc<Attending>,
+    /// The plans of calls that have a run of their own.
+    pub(crate) made: MadePlans,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
     /// The realms in which nothing is driven any more.
@@ -228,6 +231,7 @@ impl Engine {
                 pages: Pages::default(),
                 attending: Arc::default(),
                 driven: Mutex::default(),
+                made: MadePlans::default(),
                 closures: Mutex::default(),
                 closed: ClosedRealms::default(),
                 parked: Mutex::default(),

@@ -3,16 +3,15 @@
 //! refused or no one knows whether it happened.
 
 use crate::api::messages::Started;
+use crate::catalog::made::{MadeFor, closure};
 use crate::handles::Tools;
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::Result;
 use crate::request::{ProxyCall, RunRequest, RunTarget};
-use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{PlanId, ToolName};
+use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Tools<'_> {
@@ -31,14 +30,11 @@ impl Tools<'_> {
     }
 
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {
-        let source = tool.map_or_else(nothing, calling);
-        let plan = read_made(&source, &self.shared.limits).map_err(|_| {
-            let message = "no plan can be made for this call";
-            Refusal::new(RefusalCode::DirectCall, message)
-        })?;
-        let plan = Arc::new(plan);
-        let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
-        Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
+        let (made, limits) = (&self.shared.made, &self.shared.limits);
+        match tool {
+            Some(tool) => made.get(MadeFor::Proxied(tool.clone()), limits, || calling(tool)),
+            None => closure(&nothing(), limits),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 mod changes;
+pub(crate) mod made;
 pub mod schema;
 pub mod models;
 pub mod registry;

@@ -294,9 +294,14 @@ impl Client {
             let execution = Execution { instruction, message, session, once, trace, wait_ms };
             return proxy::begun(doors, caller, execution).await;
         }
-        // Files are named in it now.
-        let named: Message = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
-        let input = incoming::input(doors, &skill, &named)?;
+        let input = match recorded.files.is_empty() {
+            true => incoming::input(doors, &skill, message)?,
+            // They are named in it now.
+            false => {
+                let named = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
+                incoming::input(doors, &skill, &named)?
+            }
+        };
         let request = RunRequest {
             target: RunTarget::Plan(skill.plan.clone()),
             input: input.value,

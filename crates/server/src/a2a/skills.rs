@@ -10,9 +10,9 @@ use engine::KnownAgent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::Pattern;
-use kernel::values::ids::{PlanId, RealmId};
+use kernel::values::ids::{AgentName, PlanId, RealmId};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use wire::a2a::SKILLS_EXTENSION;
 use wire::a2a::card::AgentSkill;
 use wire::a2a::error::A2aError;
@@ -20,6 +20,9 @@ use wire::a2a::message::Message;
 
 /// What an agent takes, beside text: the input of the plan by which it is talked to.
 pub(super) const REQUEST: &str = "user_request";
+
+/// Before the names of agents, in the ids of their skills.
+const AGENTS: &str = "agent/";
 
 /// How clients that do not know our extension name a skill. One that is not there is ignored: the
 /// word may mean something else to its sender.
@@ -56,7 +59,7 @@ impl Skill {
         let schema = json!({"type": "object", "properties": {REQUEST: {"type": "string"}},
             "required": [REQUEST]});
         Self {
-            plan: PlanId::from(format!("agent/{}", agent.name)),
+            plan: PlanId::from(format!("{AGENTS}{}", agent.name)),
             kind: Kind::Agent,
             title: or(&agent.title, agent.name.as_str()),
             description: or(&agent.description, agent.name.as_str()),
@@ -100,6 +103,8 @@ impl Skill {
     }
 
     fn of_proxy() -> Self {
+        static INPUT: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(proxy::input_schema()));
+        static OUTPUT: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(proxy::output_schema()));
         Self {
             plan: PlanId::from(proxy::SKILL),
             kind: Kind::Proxy,
@@ -108,8 +113,8 @@ impl Skill {
                           tool, and its arguments."
                 .to_owned(),
             tags: vec!["mcp".to_owned(), "tools".to_owned()],
-            input: Arc::new(proxy::input_schema()),
-            output: Some(Arc::new(proxy::output_schema())),
+            input: INPUT.clone(),
+            output: Some(OUTPUT.clone()),
         }
     }
 
@@ -220,36 +225,49 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
         }
         proxy::note_unseen(doors, caller, &instruction);
     }
-    let skills = visible(doors, caller);
+    let unknown = |why: &str| unknown(&visible(doors, caller), why);
     if let Some(named) = said(message, "skill") {
-        let found = named.as_str().and_then(|id| by_id(doors, caller, &skills, id));
-        return found.ok_or_else(|| unknown(&skills, &format!("there is no skill {named}")));
+        let found = named.as_str().and_then(|id| asked_for(doors, caller, id));
+        return found.ok_or_else(|| unknown(&format!("there is no skill {named}")));
     }
     if let Some(choice) = host_choice(doors, message) {
-        let found = by_id(doors, caller, &skills, &choice.skill);
-        let unknown = || unknown(&skills, &format!("there is no skill `{}`", choice.skill));
-        return found.ok_or_else(unknown);
+        let found = asked_for(doors, caller, &choice.skill);
+        return found.ok_or_else(|| unknown(&format!("there is no skill `{}`", choice.skill)));
     }
-    if let Some(hinted) = skills.iter().find(|skill| Some(skill.id()) == hinted) {
-        return Ok(hinted.clone());
+    if let Some(hinted) = hinted.and_then(|id| by_id(doors, caller, id)) {
+        return Ok(hinted);
     }
-    let default = default_agent(doors, caller).map(|name| format!("agent/{name}"));
-    let found = skills.iter().find(|skill| Some(skill.id()) == default.as_deref());
     let has_text = message.parts.iter().any(|part| part.as_text().is_some());
-    match found.filter(|_| has_text) {
-        Some(skill) => Ok(skill.clone()),
-        None => Err(unknown(&skills, "the message names no skill, and no agent is the default")),
-    }
+    let default = default_agent(doors, caller).filter(|_| has_text);
+    let found = default.and_then(|name| by_id(doors, caller, &format!("{AGENTS}{name}")));
+    found.ok_or_else(|| unknown("the message names no skill, and no agent is the default"))
 }
 
 /// The skill of this id among those that the caller sees. The audit keeps that it asked for another
 /// one that is there.
-fn by_id(doors: &Doors, caller: &Caller, skills: &[Skill], id: &str) -> Option<Skill> {
-    let found = skills.iter().find(|skill| skill.id() == id).cloned();
+fn asked_for(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
+    let found = by_id(doors, caller, id);
     if found.is_none() {
         doors.engine.audits().note_unstarted(caller, &PlanId::from(id));
     }
     found
+}
+
+/// The same as in the list of all that are visible, without making that.
+fn by_id(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
+    if id == proxy::SKILL && proxy::is_offered(doors, &caller.realm, Some(caller)) {
+        return Some(Skill::of_proxy());
+    }
+    let catalog = doors.engine.catalog();
+    let agent = id.strip_prefix(AGENTS).map(AgentName::from);
+    let agent = agent.and_then(|name| catalog.agent(caller, &name));
+    let pipelines = catalog.pipelines(caller);
+    let pipeline = pipelines.iter().find(|pipeline| pipeline.plan.as_str() == id);
+    let known = agent.as_ref().map(Skill::of_agent).or_else(|| pipeline.map(Skill::of_pipeline));
+    known.filter(|skill| catalog.starts(caller, &skill.plan)).or_else(|| {
+        let plan = names(&doors.a2a.expose, id).then(|| doors.engine.tools().plan(caller, id));
+        plan.flatten().filter(|spec| spec.name.as_str() == id).map(|spec| Skill::of_plan(&spec))
+    })
 }
 
 fn unknown(skills: &[Skill], why: &str) -> A2aError {

@@ -3,6 +3,7 @@
 //! own.
 
 use crate::api::calls::watched::Came;
+use crate::catalog::made::MadeFor;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::breakers::CIRCUIT_OPEN;
@@ -17,7 +18,6 @@ use crate::request::{
 use crate::waiting::idempotency::{Claim, Turn};
 use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
-use kernel::definition::plan::flow::read_made;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
     Abilities, CallPlace, Caller, Judgement, OwnWords, Pace, Reach, ToolError, ToolOutput,
@@ -28,7 +28,6 @@ use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// When to call again after a run that found no place.
@@ -274,30 +273,29 @@ impl Tools<'_> {
             .and_then(called_alone)
     }
 
-    /// The plan of a direct call: the tool, then its output as the answer.
+    /// The plan of a direct call.
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
-        let source = json!({
-            "planId": format!("call/{tool}"),
-            "description": format!("a direct call of {tool}"),
-            "startStepId": "call",
-            "steps": [
-                // A direct caller learns of a failure and can call again; only an outcome
-                // that no one knows is for a person.
-                {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
-                 "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
-                 "nextStepId": "answer"},
-                {"id": "answer", "type": "final_response",
-                 "message": {"jsonPath": "$.context.output"}},
-            ],
-        });
-        let plan = read_made(&source, &self.shared.limits).map_err(|_| {
-            let message = format!("no plan can be made to call `{tool}`");
-            Refusal::new(RefusalCode::DirectCall, message)
-        })?;
-        let plan = Arc::new(plan);
-        let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
-        Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))
+        let (made, limits) = (&self.shared.made, &self.shared.limits);
+        made.get(MadeFor::Direct(tool.clone()), limits, || calling(tool))
     }
+}
+
+/// The tool, then its output as the answer.
+fn calling(tool: &ToolName) -> Value {
+    json!({
+        "planId": format!("call/{tool}"),
+        "description": format!("a direct call of {tool}"),
+        "startStepId": "call",
+        "steps": [
+            // A direct caller learns of a failure and can call again; only an outcome that no one
+            // knows is for a person.
+            {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
+             "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
+             "nextStepId": "answer"},
+            {"id": "answer", "type": "final_response",
+             "message": {"jsonPath": "$.context.output"}},
+        ],
+    })
 }
 
 /// The tool of a request, if its caller sees it: one that it saw just now, and that is still the
