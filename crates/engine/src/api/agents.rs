@@ -3,7 +3,7 @@
 use crate::catalog::AgentFile;
 use crate::catalog::roster::{KnownAgent, Talked};
 use crate::handles::Catalog;
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::RegisteredAgent;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Against, Definition};
@@ -71,9 +71,12 @@ impl Catalog<'_> {
     pub async fn remove_agent(self, caller: &Caller, name: &AgentName) -> Result<()> {
         let realm = &caller.realm;
         let resource = Resource::Agent(name.as_str());
-        let refused = |refusal: Refusal| match self.shared.gate.could_read(caller, resource) {
-            true => refusal,
-            false => no_agent(name),
+        let refused = |refusal: Refusal| {
+            let is_denied = refusal.kind() == RefusalKind::Forbidden;
+            match is_denied && !self.shared.gate.could_read(caller, resource) {
+                true => no_agent(name),
+                false => refusal,
+            }
         };
         let judged = self.may_define(caller, AGENT, name.as_str()).await.map_err(refused)?;
         let removed = self.discard(caller, AGENT, name.as_str(), judged).await.map_err(refused)?;

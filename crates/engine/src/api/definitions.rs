@@ -146,6 +146,8 @@ impl Catalog<'_> {
             by: caller.owner(),
         };
         let against = Against { version: expected, owner: judged };
+        // The catalog has the plan that was stored last: one after the other.
+        let _storing = self.shared.storing_plans.lock().await;
         let version = self.store(caller, definition, against).await?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));

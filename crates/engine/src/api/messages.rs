@@ -437,6 +437,8 @@ impl Asks<'_> {
         once: Option<Once>,
         message: Message,
     ) -> Result<RunReport> {
+        // The session is there: it is looked for again while the key is held.
+        let once = once.map(|once| Once { is_new: false, ..once });
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Turn::Repeat(row) => {
                 return Ok(self.repeated_reply(caller, ask, &row, 0).await?.run);

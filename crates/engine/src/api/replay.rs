@@ -33,11 +33,12 @@ impl Shared {
         once: Option<&Once>,
         refusal: Refusal,
     ) -> Result<OnceRow> {
-        // The code of a conflict in the store, no matter who met it first.
-        if refusal.code != RefusalCode::SessionReloading {
+        // The code of a conflict in the store, no matter who met it first. A key that was not looked
+        // for while it was held may be why anything else is refused.
+        let is_looked_for = once.is_none_or(|once| !once.is_new);
+        if is_looked_for && refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }
-        // It was taken after it was looked for.
         let once = once.map(|once| Once { is_new: false, ..once.clone() });
         match self.turn(caller, once.as_ref()).await? {
             Turn::Repeat(row) => Ok(row),

@@ -84,7 +84,10 @@ impl Runs<'_> {
         until: Until,
     ) -> Result<RunReport> {
         self.may_start(caller, &request).await?;
+        // In a session that is there, a key that was taken meanwhile would stop what others do.
+        let is_fresh = matches!(request.session, RunSession::New | RunSession::NewContext(_));
         let once = request.once.take();
+        let once = once.map(|once| Once { is_new: once.is_new && is_fresh, ..once });
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Turn::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
             Turn::First(claim) => claim,

@@ -52,10 +52,8 @@ impl MadePlans {
 
 /// A plan of the engine's own making, alone.
 pub(crate) fn closure(source: &Value, limits: &Limits) -> Result<Arc<Closure>> {
-    let plan = read_made(source, limits).map_err(|_| {
-        let message = format!("no plan can be made for {}", source["description"]);
-        Refusal::new(RefusalCode::DirectCall, message)
-    })?;
+    let plan = read_made(source, limits)
+        .map_err(|_| Refusal::new(RefusalCode::DirectCall, "no plan can be made for this call"))?;
     let plan = Arc::new(plan);
     let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
     Ok(Arc::new(Closure::new(plan, plans, BTreeMap::new())))

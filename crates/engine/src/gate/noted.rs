@@ -200,9 +200,12 @@ impl Gate {
             let judged = JudgedCall { reach, verdict: unseen(), version, policies };
             return self.note_call(caller, &call, judged);
         }
-        let mut plans = names.iter().map(|name| PlanId::from(name.as_str()));
-        match plans.find(|plan| self.catalog.plan(&caller.realm, plan).is_some()) {
-            Some(plan) => self.note_unstarted(caller, &plan, Some(&call.arguments)),
+        let is_plan = |name: &&String| self.catalog.plan_spec(&caller.realm, name).is_some();
+        match names.iter().find(is_plan) {
+            Some(plan) => {
+                let plan = PlanId::from(plan.as_str());
+                self.note_unstarted(caller, &plan, Some(&call.arguments))
+            }
             None => Ok(()),
         }
     }

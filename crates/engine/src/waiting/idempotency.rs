@@ -107,9 +107,13 @@ impl Keys {
         if is_new {
             return Ok(Turn::First(Some(claim)));
         }
+        let earlier = once.earlier.as_ref();
+        if let Some(earlier) = earlier {
+            let before = Name { route: earlier.route.clone(), ..name.clone() };
+            self.wait_for(&before).await;
+        }
         // The claim is held while the store is asked: no one gets in between.
         let Name { realm, subject, route, key } = &name;
-        let earlier = once.earlier.as_ref();
         let routes: Vec<&str> =
             std::iter::once(route.as_str()).chain(earlier.map(|one| one.route.as_str())).collect();
         let found = store.once(realm, subject, &routes, key).await?;
@@ -119,6 +123,14 @@ impl Keys {
             None => Ok(Turn::First(Some(claim))),
             Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
             Some(row) => Err(mismatch(&row)),
+        }
+    }
+
+    /// Waits for a request that holds this key, if there is one.
+    async fn wait_for(&self, name: &Name) {
+        let holder = lock(&self.held).get(name).cloned();
+        if let Some(mut holder) = holder {
+            drop(holder.changed().await);
         }
     }
 

@@ -10,7 +10,7 @@ use engine::KnownAgent;
 use kernel::definition::pipeline::Pipeline;
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::Pattern;
-use kernel::values::ids::{AgentName, PlanId, RealmId};
+use kernel::values::ids::{PlanId, RealmId};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use wire::a2a::SKILLS_EXTENSION;
@@ -217,15 +217,18 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
     let is_unnamed = said(message, "skill").is_none_or(|id| id == proxy::SKILL);
     let is_free = is_unnamed && hinted.is_none_or(|id| id == proxy::SKILL);
     let instruction = if is_free { proxy::instruction(message) } else { None };
-    if let Some(instruction) = instruction {
-        if proxy::is_offered(doors, &caller.realm, Some(caller))
-            || proxy::may_call_meant(doors, caller, &instruction)
-        {
-            return Ok(Skill::of_proxy());
-        }
-        proxy::note_unseen(doors, caller, &instruction);
+    if let Some(instruction) = &instruction
+        && (proxy::is_offered(doors, &caller.realm, Some(caller))
+            || proxy::may_call_meant(doors, caller, instruction))
+    {
+        return Ok(Skill::of_proxy());
     }
-    let unknown = |why: &str| unknown(&visible(doors, caller), why);
+    let unknown = |why: &str| {
+        if let Some(instruction) = &instruction {
+            proxy::note_unseen(doors, caller, instruction);
+        }
+        unknown(&visible(doors, caller), why)
+    };
     if let Some(named) = said(message, "skill") {
         let found = named.as_str().and_then(|id| asked_for(doors, caller, id));
         return found.ok_or_else(|| unknown(&format!("there is no skill {named}")));
@@ -259,8 +262,12 @@ fn by_id(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
         return Some(Skill::of_proxy());
     }
     let catalog = doors.engine.catalog();
-    let agent = id.strip_prefix(AGENTS).map(AgentName::from);
-    let agent = agent.and_then(|name| catalog.agent(caller, &name));
+    // By the lists: who looks for one of these has not asked to read it.
+    let agents = id.strip_prefix(AGENTS).map(|name| (name, catalog.agents(caller)));
+    let agent = agents.and_then(|(name, mut agents)| {
+        let place = agents.iter().position(|known| known.agent.name.as_str() == name)?;
+        Some(agents.swap_remove(place))
+    });
     let pipelines = catalog.pipelines(caller);
     let pipeline = pipelines.iter().find(|pipeline| pipeline.plan.as_str() == id);
     let known = agent.as_ref().map(Skill::of_agent).or_else(|| pipeline.map(Skill::of_pipeline));

@@ -1,6 +1,7 @@
 //! `/api/v1/asks`: the inbox, and replies by kind of ask.
 
 use super::logins::{own_login_for, proven};
+use super::upstreams::missing;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Raw, parse};
 use crate::request::cursors::Purpose;
@@ -9,13 +10,16 @@ use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
 use crate::views::rows;
 use axum::Json;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::{Once, RefusalCode};
 use kernel::ask::proposal::proposed;
 use kernel::ask::reply::no_proposal;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
+use kernel::contracts::policy::Resource;
 use kernel::contracts::{AskFilter, SessionAsk};
 use kernel::tool::call::Caller;
+use kernel::values::caller::Act;
 use kernel::values::ids::{BadId, CallId, PlanId, RunId, SessionId, StepId};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -161,7 +165,15 @@ async fn prove(
         return Err(Failure::wrong_value("/code", "this ask waits for no login of your own")
             .hint("leave `code` out"));
     };
-    proven(doors, caller, &name, code).await
+    // As where the code is sent without an ask.
+    let readable = doors.engine.admin().permit(caller, Act::Read, Resource::Upstream(&name));
+    readable.map_err(|_| missing(doors, caller, &name))?;
+    proven(doors, caller, &name, code).await.map_err(|failure| match failure.status() {
+        StatusCode::CONFLICT => {
+            failure.hint("leave `code` out if it was sent before; else begin another login")
+        }
+        _ => failure,
+    })
 }
 
 fn clarify(reply: rest::ClarifyReply) -> Result<Reply> {

@@ -14,6 +14,10 @@ use wire::rest::{
 
 /// The reply to a question, a form, a failed step or a URL.
 pub(super) fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
+    let is_login = ask.kind == AskKind::Authorize && args.action == Some(Action::Done);
+    if args.code.is_some() && !is_login {
+        return Err(misfit(ask, "takes no code with this answer"));
+    }
     Ok(match (ask.kind, args.action) {
         (AskKind::Clarify, None) => {
             let answer = Some(clarification(ask, args)?);
