@@ -21,6 +21,9 @@ const POLL_MS_MAX: u64 = 60_000;
 /// How often in a row looking at a task may fail before it is given up.
 const FAILURES_MAX: u32 = 5;
 
+/// What a task brought, why it failed, or what it wants.
+const MEMBERS_TOLD: [&str; 3] = ["result", "error", "inputRequests"];
+
 /// A task that a call was answered with. A caller that can come back for it learns so at once, so
 /// that its id is written down before anyone waits for it.
 pub(super) async fn begin(
@@ -32,10 +35,14 @@ pub(super) async fn begin(
         return Err(calling.not_understood("a task without an id"));
     };
     let running = Running::new(peer, id.to_owned(), &calling.link().parts);
-    let following = Following { calling, running, answered: Vec::new() };
+    let mut following = Following { calling, running, answered: Vec::new() };
     if calling.call.can.later {
         return Ok(following.keep(Requests::default()));
     }
+    // One that is quick may be over already; what came of it is then in the answer to a look.
+    let is_open = matches!(task["status"].as_str(), Some("working" | "submitted"));
+    let is_told = || MEMBERS_TOLD.iter().any(|member| task.get(*member).is_some());
+    let task = if is_open || is_told() { task } else { following.look().await? };
     following.follow_to_end(task).await
 }
 

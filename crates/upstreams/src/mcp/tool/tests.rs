@@ -477,6 +477,23 @@ fn a_task_is_followed_follow_to_end() {
 }
 
 #[test]
+fn a_task_that_is_over_at_once_is_looked_at() {
+    let scene = Scene::new(Era::Modern);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let server = async {
+        let made = json!({"taskId": "1", "status": "completed", "resultType": "task"});
+        other.asked("tools/call").await.answer(made).await;
+        let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+        other.asked("tasks/get").await.answer(done).await;
+    };
+    let (caller, call) = (caller(), call(json!({}), Given::default()));
+    let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
+    assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
+    assert_eq!(stage.now_ms(), 0);
+}
+
+#[test]
 fn a_task_gets_what_it_asks_for() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
