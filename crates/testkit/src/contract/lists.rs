@@ -432,9 +432,10 @@ pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     assert_eq!(scene.load(b.key()), None, "half of it was written");
     assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
-    let mut third = b.created();
+    let mut c = Driver::new("r", "c");
+    let mut third = c.created();
     let newer =
-        OnceRow { route: "POST /runs, later".to_owned(), at: Millis(11), ..once(b.run_row(1).id) };
+        OnceRow { route: "POST /runs, later".to_owned(), at: Millis(11), ..once(c.run_row(1).id) };
     third.once = Some(newer.clone());
     done(scene.store().append(third));
     for routes in [["POST /runs", "POST /runs, later"], ["POST /runs, later", "POST /runs"]] {
