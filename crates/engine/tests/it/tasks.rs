@@ -26,7 +26,7 @@ const ECHO: &str = "planId: echo\nsteps: [{id: end, type: final_response, messag
 /// Shows one artifact after the other, each in a commit of its own.
 const SHOW: &str = "planId: show\nsteps: [{id: each, type: loop_over_items, collectionPath: \
     {jsonPath: $.promptInput.items}, itemAlias: item, loopPlan: [{id: one, type: tool_call, \
-    toolId: 'slow::read', arguments: {publish: {type: a2a.artifact, n: {jsonPath: \
+    toolId: 'slow::write', arguments: {publish: {type: a2a.artifact, n: {jsonPath: \
     $.context.item}}}}], nextStepId: end}, {id: end, type: final_response, message: ok}]";
 const PLANS: &[&str] = &[ASK, ECHO, SHOW];
 
