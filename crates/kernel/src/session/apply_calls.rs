@@ -10,7 +10,7 @@ use crate::values::entry::{Entry, EntryResult, HistoryRow};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, FrameId, Millis};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Session {
@@ -87,6 +87,7 @@ impl Session {
             pins,
             given: Arc::default(),
             rounds: 0,
+            asked: BTreeSet::new(),
             goes_on: false,
             sent_before,
         };

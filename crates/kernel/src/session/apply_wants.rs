@@ -7,7 +7,7 @@ use crate::ask::{Ask, AskBody, Reply};
 use crate::tool::call::{Given, Want, Wants};
 use crate::values::ids::{AskId, CallId};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the timers of looks at logins are called.
@@ -44,8 +44,13 @@ impl Session {
         let still_asked = self.login_of(call).is_some();
         let Some(open) = self.calls.get_mut(&call) else { return };
         let was_in_flight = open.in_flight();
+        let asked: BTreeSet<String> = wants.inputs.keys().cloned().collect();
+        // It got some of it and wants the rest: that ends by itself, so it is no further round.
+        let is_rest = !asked.is_empty() && asked.len() < open.asked.len();
+        let is_rest = is_rest && asked.is_subset(&open.asked);
+        open.asked = asked;
         open.state = CallState::Wanting(Box::new(Wanting { wants, given: BTreeMap::new() }));
-        open.rounds += u32::from(!still_asked);
+        open.rounds += u32::from(!still_asked && !is_rest);
         let (run, frame) = (open.run, open.request.frame);
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
@@ -65,7 +70,7 @@ impl Session {
         let Some(open) = self.calls.get_mut(&call) else { return };
         // One that is out for a look needs no answer any more: what comes back counts.
         if let CallState::Wanting(wanting) = &mut open.state {
-            let answer = answer(wanting.wants.inputs.get(&wanted.key), reply);
+            let answer = answer_to(wanting.wants.inputs.get(&wanted.key), reply);
             wanting.given.insert(wanted.key.clone(), answer);
         }
         self.asks.remove(&ask.id);
@@ -85,7 +90,7 @@ impl Session {
 }
 
 /// The outcome of an ask for this, as its tool receives it.
-fn answer(want: Option<&Want>, reply: Option<&Reply>) -> Value {
+pub fn answer_to(want: Option<&Want>, reply: Option<&Reply>) -> Value {
     match reply {
         // In the place of the caller's program: what that would have answered.
         Some(Reply::Fill { content: Some(content) })
@@ -123,11 +128,11 @@ mod tests {
             "name": {"type": "string"}, "age": {"type": "integer", "default": 30}}});
         let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema) };
         let reply = |content: Option<Value>| Reply::Fill { content };
-        let given = answer(Some(&form), Some(&reply(Some(json!({"name": "Ann"})))));
+        let given = answer_to(Some(&form), Some(&reply(Some(json!({"name": "Ann"})))));
         assert_eq!(given, json!({"action": "accept", "content": {"name": "Ann", "age": 30}}));
-        assert_eq!(answer(Some(&form), Some(&reply(None))), json!({"action": "decline"}));
-        assert_eq!(answer(Some(&form), None), json!({"action": "cancel"}));
+        assert_eq!(answer_to(Some(&form), Some(&reply(None))), json!({"action": "decline"}));
+        assert_eq!(answer_to(Some(&form), None), json!({"action": "cancel"}));
         let folders = json!({"roots": []});
-        assert_eq!(answer(Some(&Want::Roots), Some(&reply(Some(folders.clone())))), folders);
+        assert_eq!(answer_to(Some(&Want::Roots), Some(&reply(Some(folders.clone())))), folders);
     }
 }

@@ -37,7 +37,7 @@ mod apply_agent_calls;
 mod snapshot;
 
 pub use apply_agent::turn_timer;
-pub use apply_wants::{login_look, login_timer};
+pub use apply_wants::{answer_to, login_look, login_timer};
 pub use frame::{AgentPhase, AgentState, Frame, FrameKind, FrameState, Join, JoinKind};
 pub use metered::Metered;
 pub use run::Behalf;
@@ -235,8 +235,11 @@ pub struct OpenCall {
     pub pins: Option<Pins>,
     /// The answers to all that it wanted, once it was sent again with it.
     pub given: Arc<Given>,
-    /// How often it wanted something.
+    /// How often it wanted something. A part of what it wanted the last time is nothing new.
     pub rounds: u32,
+    /// The keys of what it wanted the last time.
+    #[serde(default)]
+    pub asked: BTreeSet<String>,
     /// It continues elsewhere, and was sent again only to learn its outcome.
     pub goes_on: bool,
     /// It was sent before, and the outcome is unknown: by a process that is gone, or
