@@ -11,7 +11,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::tool::schema::Misfit;
 use kernel::values::caller::Act;
-use kernel::values::ids::RealmId;
+use kernel::values::ids::{RealmId, ToolName};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -90,10 +90,12 @@ impl Tools<'_> {
         listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
     }
 
-    /// Whether a call that wants this takes a part of it, and wants the rest again.
-    pub fn takes_parts(self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
-        let listed = self.shared.gate.find(caller, tool);
-        listed.is_some_and(|listed| listed.tool.takes_parts(&wants.state))
+    /// Whether a call that wants this takes a part of it, and wants the rest again. A tool that may
+    /// still come after the start is waited for; none where it is not there.
+    pub async fn takes_parts(self, caller: &Caller, tool: &str, wants: &Wants) -> Option<bool> {
+        let gate = &self.shared.gate;
+        gate.await_tool(&caller.realm, &ToolName::from(tool)).await;
+        gate.find(caller, tool).map(|listed| listed.tool.takes_parts(&wants.state))
     }
 
     /// What a tool wanted of this caller will not be given.

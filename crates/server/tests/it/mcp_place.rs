@@ -128,6 +128,11 @@ const TWO: &str = r#"{"planId": "it/two", "pace": "slow", "steps": [
       "expectedInputSchema": {"type": "object", "properties": {"a": {"type": "array",
         "items": {"type": "integer"}}}, "required": ["a"]}}]}]},
   {"id": "end", "type": "final_response", "message": {"jsonPath": "$.context.inputs"}}]}"#;
+/// A question, and something slow after it.
+const THEN: &str = r#"{"planId": "it/then", "pace": "slow", "steps": [
+  {"id": "first", "type": "human_in_the_loop", "message": "first?", "nextStepId": "slow"},
+  {"id": "slow", "type": "tool_call", "toolId": "it::slow", "arguments": {}, "nextStepId": "end"},
+  {"id": "end", "type": "final_response", "message": "over"}]}"#;
 /// A plan that never ends by itself.
 const AROUND: &str = r#"{"planId": "it/around", "pace": "task", "steps": [
   {"id": "again", "type": "match", "value": 1, "cases": [{"equals": 1, "nextStepId": "again"}],
@@ -161,9 +166,14 @@ impl Place {
     async fn of(config: Config) -> Self {
         let mut project = Project { config, ..Project::demo() };
         let approval = approval().to_string();
-        for (id, plan) in
-            [("two", TWO), ("around", AROUND), ("long", LONG), ("yes", approval.as_str())]
-        {
+        let plans = [
+            ("two", TWO),
+            ("then", THEN),
+            ("around", AROUND),
+            ("long", LONG),
+            ("yes", approval.as_str()),
+        ];
+        for (id, plan) in plans {
             let file = format!("plans/it/{id}.json");
             let plan = PlanFile { file, text: plan.to_owned(), default_id: id.into() };
             project.plans.push(plan);

@@ -3,7 +3,9 @@
 
 use crate::house::{House, text, wait_for};
 use crate::mcp_place::{Place, accept, forms, message, modern, said, tasks};
-use crate::transparent::before;
+use crate::transparent::{before, listening};
+use project::config::Config;
+use project::folder::Project;
 use serde_json::{Value, json};
 
 /// A server with tasks, and one that has it behind it under the same names.
@@ -46,9 +48,14 @@ impl Pair {
 
     /// The task of the plan that asks for two things at once, when it does.
     async fn two(&self) -> Value {
-        let created = self.result("tools/call", json!({"name": "it--two", "arguments": {}})).await;
+        self.begun("it--two", 2).await
+    }
+
+    /// The task of this plan, once it asks for so much.
+    async fn begun(&self, plan: &str, count: usize) -> Value {
+        let created = self.result("tools/call", json!({"name": plan, "arguments": {}})).await;
         assert_eq!(created["resultType"], "task", "{created}");
-        let task = self.asking(&created["taskId"], 2).await;
+        let task = self.asking(&created["taskId"], count).await;
         assert_eq!(task["status"], "input_required", "{task}");
         task
     }
@@ -136,4 +143,61 @@ async fn what_is_answered_in_the_inbox_is_asked_of_the_client_no_more() {
     pair.update(&task, json!({&both[1]: accept(content)})).await;
     let done = pair.asking(&task["taskId"], 0).await;
     assert_eq!(done["status"], "completed", "{done}");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_while_the_task_moves_is_not_acknowledged() {
+    let pair = Pair::set("").await;
+    let task = pair.begun("it--then", 1).await;
+    let first = keys(&task).remove(0);
+    let answer = accept(json!({"answer": "yes"}));
+    pair.update(&task, json!({&first: answer})).await;
+    // What it will ask for next is not known yet.
+    let next = json!({"taskId": task["taskId"], "inputResponses": {"next": answer}});
+    let refused = pair.ask("tasks/update", &tasks(), next).await;
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    assert!(refused["error"]["data"]["retryAfterMs"].is_u64(), "{refused}");
+    // The task has this one already.
+    pair.update(&task, json!({&first: answer})).await;
+    pair.direct.release.notify_one();
+    let done = pair.asking(&task["taskId"], 0).await;
+    assert_eq!(done["status"], "completed", "{done}");
+    pair.update(&task, json!({"next": answer})).await;
+}
+
+#[tokio::test]
+async fn an_answer_under_the_id_of_the_ask_goes_along_with_one_under_a_key() {
+    let pair = Pair::set("").await;
+    let task = pair.two().await;
+    let ask = open(&pair.through.get("/api/v1/asks?status=open").await.body).remove(0);
+    let (answer, last) = (accept(json!({"answer": "{\"a\": [1]}"})), keys(&task).remove(1));
+    pair.update(&task, json!({ask: answer, last: answer})).await;
+    let done = pair.asking(&task["taskId"], 0).await;
+    assert_eq!(done["status"], "completed", "{done}");
+}
+
+#[tokio::test]
+async fn right_after_a_restart_a_task_asks_under_the_same_keys() {
+    let direct = Place::new("").await;
+    let url = listening(direct.router()).await;
+    let project = || {
+        let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\nprefix = \"\"\n");
+        let config = Config::parse("waypost.toml", &settings).unwrap();
+        Project { config, ..Project::demo() }
+    };
+    let data = tempfile::tempdir().unwrap();
+    let (through, stopper) = House::over(project, &data, None).await;
+    let listed = async || through.get("/api/v1/tools/it__broken").await.status;
+    wait_for("the tools of the server behind", listed, |status| *status == 200).await;
+    let pair = Pair { direct, through };
+    let task = pair.two().await;
+    stopper.stop().await;
+    let Pair { direct, through } = pair;
+    drop(through);
+
+    // Its tools are not listed again yet.
+    let (through, _stopper) = House::over(project, &data, None).await;
+    let pair = Pair { direct, through };
+    let again = pair.result("tasks/get", json!({"taskId": task["taskId"]})).await;
+    assert_eq!(keys(&again), keys(&task), "{again}");
 }

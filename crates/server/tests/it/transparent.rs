@@ -197,15 +197,7 @@ impl Pair {
 
 /// A server that has another one behind it, of which its settings say this; it has this tool of it.
 pub async fn before(direct: Router, entry: &str, tool: &str) -> House {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    // It believes to listen elsewhere.
-    let known = |mut request: Request<Body>| async move {
-        request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
-        request
-    };
-    let router = direct.layer(map_request(known));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = listening(direct).await;
     let settings = format!("[mcp.servers.far]\nurl = \"{url}\"\n{entry}");
     let config = Config::parse("waypost.toml", &settings).unwrap();
     let through = House::build(Project { config, ..Project::demo() }, None).await;
@@ -217,6 +209,20 @@ pub async fn before(direct: Router, entry: &str, tool: &str) -> House {
     };
     timeout(LIMIT, known).await.expect("the tools of the server behind are in the catalog");
     through
+}
+
+/// The address at which this server listens for MCP.
+pub async fn listening(direct: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    // It believes to listen elsewhere.
+    let known = |mut request: Request<Body>| async move {
+        request.headers_mut().insert(HOST, HeaderValue::from_static(ADDRESS));
+        request
+    };
+    let router = direct.layer(map_request(known));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
 }
 
 /// A resource that its server does not list.

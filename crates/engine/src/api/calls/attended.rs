@@ -8,11 +8,11 @@ use crate::request::RunReport;
 use crate::waiting::attending::{Attendance, Attendant};
 use kernel::contracts::SessionAsk;
 use kernel::event::{Event, Fact};
-use kernel::session::{CallState, RunStatus};
+use kernel::session::{CallState, RunStatus, Wanting};
 use kernel::tool::call::{Caller, Given, OwnWords, Wants};
 use kernel::values::datum::Held;
 use kernel::values::ids::{AskId, RunId};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// More events than this has no run of one call.
 const EVENTS_MAX: usize = 1_000;
@@ -72,6 +72,28 @@ impl Asks<'_> {
             }
             _ => None,
         })
+    }
+
+    /// Whether the direct call of this run may take one of these answers, by its tool's keys: it
+    /// waits for it, or is under way with other answers and may want this one next.
+    pub async fn may_want(self, report: &RunReport, answers: &Map<String, Value>) -> Result<bool> {
+        let key = &report.session.key;
+        let Some(read) = self.shared.read_session(key).await? else { return Ok(false) };
+        let mut calls = read.session.calls.values().filter(|open| open.run == report.run.id);
+        Ok(calls.any(|open| match &open.state {
+            CallState::Wanting(wanting) => {
+                let Wanting { wants, given } = &**wanting;
+                let waits = |key: &String| wants.inputs.contains_key(key);
+                answers.keys().any(|key| waits(key) && !given.contains_key(key))
+            }
+            CallState::Started => {
+                let Given { inputs, refused, .. } = &*open.given;
+                let has = |key: &String| inputs.contains_key(key) || refused.contains_key(key);
+                let has_some = !inputs.is_empty() || !refused.is_empty();
+                has_some && !answers.keys().all(has)
+            }
+            CallState::Requested | CallState::Judged(_) | CallState::Failed(..) => false,
+        }))
     }
 
     /// Gives a direct call what it wants, by its tool's keys, as its caller answered or refused it,

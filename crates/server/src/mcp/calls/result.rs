@@ -272,6 +272,12 @@ pub(crate) fn trouble(refusal: Refusal) -> RpcError {
     RpcError::new(code, refusal.message).data(data)
 }
 
+/// What cannot be done at this moment, as an error of the protocol: the client sends it again.
+pub(crate) fn not_now(message: String, hint: &str) -> RpcError {
+    let data = json!({"hint": hint, "retryAfterMs": TASK_POLL_MS});
+    RpcError::new(INTERNAL_ERROR, message).data(data)
+}
+
 /// What a run called: a tool directly, or a plan.
 pub(crate) fn called(
     engine: &Engine,

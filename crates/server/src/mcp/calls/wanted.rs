@@ -5,7 +5,7 @@
 
 use super::calling::Calling;
 use super::elicit::opens_pages;
-use super::result::trouble;
+use super::result::{not_now, trouble};
 use super::wanting::{
     Expected, Judge, Retry, asked_for, asking, judge, possible, request, responses,
     tell_when_opened,
@@ -16,7 +16,9 @@ use crate::mcp::messages::outbox::Unheard;
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{Engine, RunReport};
 use futures::future::{Either, select};
+use kernel::ask::Reply;
 use kernel::contracts::SessionAsk;
+use kernel::session::answer_to;
 use kernel::tool::call::{Given, Want, Wants};
 use kernel::values::ids::{AskId, RunId};
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,12 @@ impl Wanted<'_> {
         asked_for(exchange, &possible, judge(exchange, self.tool()))
     }
 
+    /// The answer that a reply to its ask is, with the tool's own key.
+    pub(crate) fn answer_of(&self, reply: &Reply) -> Option<(String, Value)> {
+        let key = &self.asked.row.ask.wanted.as_ref()?.key;
+        Some((key.clone(), answer_to(self.wants.inputs.get(key), Some(reply))))
+    }
+
     /// The tool whose call wants it.
     fn tool(&self) -> Option<&str> {
         self.asked.row.ask.wanted.as_ref().map(|wanted| wanted.call.tool.as_str())
@@ -98,17 +106,21 @@ pub(crate) async fn wanted<'r>(
 }
 
 /// The same of a run that is a task, where its call takes a part of what it wants: of such a call
-/// the client may answer one thing now and another later.
+/// the client may answer one thing now and another later. Only the tool can tell: where it is not
+/// there, the client has to come again.
 pub(crate) async fn wanted_in_parts<'r>(
     exchange: &Exchange,
     report: &'r RunReport,
 ) -> Result<Option<Wanted<'r>>, RpcError> {
+    let Some(found) = wanted(exchange, report).await? else { return Ok(None) };
+    let Some(tool) = found.tool() else { return Ok(None) };
     let tools = exchange.door.doors.engine.tools();
-    let found = wanted(exchange, report).await?;
-    Ok(found.filter(|found| {
-        let takes = |tool: &str| tools.takes_parts(&exchange.caller, tool, &found.wants);
-        found.tool().is_some_and(takes) && possible(&exchange.client, &found.wants).is_ok()
-    }))
+    let Some(takes_parts) = tools.takes_parts(&exchange.caller, tool, &found.wants).await else {
+        let message = format!("tool `{tool}`, whose call asks for something, is not there now");
+        return Err(not_now(message, "send it again when the tool's server is back"));
+    };
+    let is_possible = possible(&exchange.client, &found.wants).is_ok();
+    Ok((takes_parts && is_possible).then_some(found))
 }
 
 /// Asks the client for it: the call's answer, or none once the run has moved.

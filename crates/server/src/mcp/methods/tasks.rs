@@ -6,7 +6,7 @@ use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::calls::asked::why;
 use crate::mcp::calls::calling::{takes_tasks, tasks_needed};
 use crate::mcp::calls::elicit::{self, Said, Unfit};
-use crate::mcp::calls::result::{self, TaskStatus, trouble};
+use crate::mcp::calls::result::{self, TaskStatus, not_now, trouble};
 use crate::mcp::calls::wanted::{is_closed, said, wanted_in_parts};
 use crate::mcp::calls::wanting::{Retry, responses};
 use crate::mcp::exchange::Exchange;
@@ -74,20 +74,27 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
 }
 
 /// `tasks/update`: answers to what a task asks for. Keys that no one asked for are ignored, and so
-/// are answers to what is decided already. If one does not fit, none of them counts.
+/// are answers to what is decided already. If one does not fit, or cannot be passed on now, none of
+/// them counts.
 pub(crate) async fn update(exchange: Exchange) -> Answered {
     let (report, retry) = find(&exchange).await?;
     if retry.input_responses.is_none() {
         return Err(RpcError::invalid_params("`inputResponses` is missing"));
     }
-    let answers = responses(&retry)?;
-    let mut replies = Vec::new();
-    for (key, answer) in &answers {
-        let Ok(ask) = key.parse::<AskId>() else { continue };
-        replies.extend(reply(&exchange, &report, ask, answer).await?.map(|reply| (ask, reply)));
+    let mut answers = Answers { replies: Vec::new(), others: Map::new() };
+    for (key, answer) in responses(&retry)? {
+        match own_ask(&exchange, &report, &key).await? {
+            Some(found) => {
+                let reply = reply(&exchange, &found, &answer)?;
+                answers.replies.extend(reply.map(|reply| (found.row.ask.id, reply)));
+            }
+            None => {
+                answers.others.insert(key, answer);
+            }
+        }
     }
     give(&exchange, report, &answers).await?;
-    for (ask, reply) in replies {
+    for (ask, reply) in answers.replies {
         // Not waited for: the client looks at the task again. It is durable when this returns.
         let engine = &exchange.door.doors.engine;
         match engine.asks().reply(&exchange.caller, ask, reply, None, 0).await {
@@ -150,6 +157,14 @@ async fn requests(exchange: &Exchange, report: &RunReport) -> Result<Map<String,
     Ok(own.filter_map(request).collect())
 }
 
+/// The answers of a client.
+struct Answers {
+    /// Those to open asks of the task, by ask.
+    replies: Vec<(AskId, Reply)>,
+    /// Those under all other keys: the tool's own, or no one's.
+    others: Map<String, Value>,
+}
+
 /// What a client gives to the call of its task.
 struct Giving {
     /// The ask that is open for what is wanted.
@@ -163,17 +178,30 @@ struct Giving {
 async fn give(
     exchange: &Exchange,
     mut report: RunReport,
-    answers: &Map<String, Value>,
+    answers: &Answers,
 ) -> Result<(), RpcError> {
+    if answers.others.is_empty() || !report.session.key.space.is_call() {
+        return Ok(());
+    }
     let (engine, caller, run) = (&exchange.door.doors.engine, &exchange.caller, report.run.id);
     let wait_ms = engine.limits().mcp_task_after_ms;
     for _ in 0..GIVE_TRIES {
-        let is_direct = report.session.key.space.is_call();
-        if is_direct && report.run.status == RunStatus::Running && !answers.is_empty() {
+        if report.run.status == RunStatus::Running {
             // It may have a part of its answers and be about to want the rest, which is here.
             report = engine.runs().settled(caller, run, wait_ms).await.map_err(trouble)?;
         }
-        let Some(giving) = giving(exchange, &report, answers).await? else { return Ok(()) };
+        let Some(giving) = giving(exchange, &report, answers).await? else {
+            let may_want = engine.asks().may_want(&report, &answers.others);
+            if !may_want.await.map_err(trouble)? {
+                return Ok(());
+            }
+            if report.run.status == RunStatus::Running {
+                break;
+            }
+            // It moved since it was looked at.
+            report = engine.runs().report(caller, run).await.map_err(trouble)?;
+            continue;
+        };
         // What is left is asked for again before the client looks at the task again, if that does
         // not take long. All else is not waited for.
         let wait_ms = if giving.is_part { wait_ms } else { 0 };
@@ -186,20 +214,31 @@ async fn give(
             Err(refusal) => return Err(trouble(refusal)),
         }
     }
-    Ok(())
+    // An acknowledgement would be the last of these answers: a client answers a key once.
+    let message = format!("task `{run}` moves at the moment: these answers were not taken");
+    Err(not_now(message, "send them again"))
 }
 
 /// What these answers say to what the call of a task wants; none where that is nothing.
 async fn giving(
     exchange: &Exchange,
     report: &RunReport,
-    answers: &Map<String, Value>,
+    answers: &Answers,
 ) -> Result<Option<Giving>, RpcError> {
     let Some(wanted) = wanted_in_parts(exchange, report).await? else { return Ok(None) };
     let (_, expected) = wanted.asked_for(exchange);
-    let said = said(&exchange.door.doors.engine, expected, answers)?;
-    let (ask, is_part) = (wanted.ask(), said.inputs.len() < wanted.count());
-    Ok((!said.inputs.is_empty()).then_some(Giving { ask, said, is_part }))
+    let mut said = said(&exchange.door.doors.engine, expected, &answers.others)?;
+    if said.inputs.is_empty() {
+        return Ok(None);
+    }
+    let ask = wanted.ask();
+    // The ask is closed with what is given: a reply to it has to go along.
+    let reply = answers.replies.iter().find(|(of, _)| *of == ask);
+    if let Some((key, answer)) = reply.and_then(|(_, reply)| wanted.answer_of(reply)) {
+        said.inputs.entry(key).or_insert(answer);
+    }
+    let is_part = said.inputs.len() < wanted.count();
+    Ok(Some(Giving { ask, said, is_part }))
 }
 
 /// The result of a task that has one.
@@ -226,31 +265,40 @@ fn error(report: &RunReport) -> Value {
     RpcError::new(INTERNAL_ERROR, message).data(data).to_value()
 }
 
-/// The reply that an answer is; none where there is nothing to reply to, or nothing was decided.
-async fn reply(
+/// The ask of a task that a key names, be it open or not.
+async fn own_ask(
     exchange: &Exchange,
     report: &RunReport,
-    ask: AskId,
+    key: &str,
+) -> Result<Option<SessionAsk>, RpcError> {
+    let Ok(ask) = key.parse::<AskId>() else { return Ok(None) };
+    match exchange.door.doors.engine.asks().get(&exchange.caller, ask).await {
+        Ok(found) => Ok((found.row.ask.run == report.run.id).then_some(found)),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => Ok(None),
+        Err(refusal) => Err(trouble(refusal)),
+    }
+}
+
+/// The reply to an ask that an answer is; none where it is decided already, or nothing was decided.
+fn reply(
+    exchange: &Exchange,
+    found: &SessionAsk,
     answer: &Value,
 ) -> Result<Option<Reply>, RpcError> {
-    let engine = &exchange.door.doors.engine;
-    let found = match engine.asks().get(&exchange.caller, ask).await {
-        Ok(found) => found.row,
-        Err(refusal) if refusal.kind() == RefusalKind::NotFound => return Ok(None),
-        Err(refusal) => return Err(trouble(refusal)),
-    };
-    if found.ask.run != report.run.id || found.status != AskStatus::Open {
+    if found.row.status != AskStatus::Open {
         return Ok(None);
     }
+    let (engine, asked) = (&exchange.door.doors.engine, &found.row.ask);
+    let ask = asked.id;
     let unfit = |wrong: &str| {
         RpcError::invalid_params(format!("the answer to `{ask}` does not fit: {wrong}"))
     };
     let (version, chars_max) = (exchange.client.version, engine.limits().mcp_shown_chars_max);
-    let reply = match elicit::read(&found.ask, answer, version, chars_max) {
+    let reply = match elicit::read(asked, answer, version, chars_max) {
         Ok(Said::Reply(reply)) => reply,
         Ok(Said::Nothing) => return Ok(None),
         Err(Unfit::Misfit(wrong) | Unfit::Malformed(wrong)) => return Err(unfit(&wrong)),
     };
-    engine.asks().check(&found.ask, &reply).map_err(|bad| unfit(&why(&bad)))?;
+    engine.asks().check(asked, &reply).map_err(|bad| unfit(&why(&bad)))?;
     Ok(Some(reply))
 }
