@@ -146,8 +146,6 @@ pub(crate) struct Shared {
     pub(crate) pages: Pages,
     /// The clients that wait for the runs of their direct calls.
     pub(crate) attending: Arc<Attending>,
-    /// Held while a plan is stored and added to the catalog.
-    pub(crate) storing_plans: tokio::sync::Mutex<()>,
     /// The plans of calls that have a run of their own.
     pub(crate) made: MadePlans,
     /// Closures of runs that came out of the store.
@@ -233,7 +231,6 @@ impl Engine {
                 pages: Pages::default(),
                 attending: Arc::default(),
                 driven: Mutex::default(),
-                storing_plans: tokio::sync::Mutex::default(),
                 made: MadePlans::default(),
                 closures: Mutex::default(),
                 closed: ClosedRealms::default(),

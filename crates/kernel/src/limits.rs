@@ -421,8 +421,8 @@ limits! {
         recover_batch_max: usize = 256;
         /// The size of an event that a step publishes.
         event_bytes_max: usize = 64 * 1024;
-        /// How often one call in a run may want something before it does what it is called for. What
-        /// is left of what it wanted before does not count.
+        /// How often one call in a run may want something before it does what it is called for.
+        /// What is left of what it wanted before does not count.
         call_wants_max: u32 = 16;
         /// The first delay before Waypost checks whether a login for a thread has completed. It
         /// doubles each time.

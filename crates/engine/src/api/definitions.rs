@@ -147,7 +147,7 @@ impl Catalog<'_> {
         };
         let against = Against { version: expected, owner: judged };
         // The catalog has the plan that was stored last: one after the other.
-        let _storing = self.shared.storing_plans.lock().await;
+        let _storing = self.shared.catalog.storing.lock().await;
         let version = self.store(caller, definition, against).await?.version;
         let id = plan.id.clone();
         self.shared.catalog.insert(realm, std::iter::once(plan));

@@ -33,8 +33,8 @@ impl Shared {
         once: Option<&Once>,
         refusal: Refusal,
     ) -> Result<OnceRow> {
-        // The code of a conflict in the store, no matter who met it first. A key that was not looked
-        // for while it was held may be why anything else is refused.
+        // The code of a conflict in the store, no matter who met it first. A key that was not
+        // looked for while it was held may be why anything else is refused.
         let is_looked_for = once.is_none_or(|once| !once.is_new);
         if is_looked_for && refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);

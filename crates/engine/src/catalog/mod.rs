@@ -97,6 +97,8 @@ pub(crate) struct Catalog {
     realms: RwLock<HashMap<RealmId, RealmPlans>>,
     /// Grows with every change in any realm: lists that were judged before it are not kept.
     version: AtomicU64,
+    /// Held while a plan is stored and then added: the one that was stored last stays.
+    pub(crate) storing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -138,7 +140,8 @@ impl Catalog {
         upstreams_of: Option<UpstreamRealms>,
     ) -> Self {
         let (realms, version) = (RwLock::default(), AtomicU64::new(1));
-        Self { registry, schemas, limits, upstreams_of, realms, version }
+        let storing = tokio::sync::Mutex::default();
+        Self { registry, schemas, limits, upstreams_of, realms, version, storing }
     }
 
     /// What this finds of a realm; nothing where the realm has nothing.
