@@ -9,7 +9,7 @@ use crate::processes;
 use crate::shell::{self, Failure};
 
 /// The promise: a clean dev build stays below this.
-const BUDGET_CPU_SECONDS: f64 = 350.0;
+const BUDGET_CPU_SECONDS: f64 = 518.0;
 
 /// What Linux has used for decades, if `getconf` is not there to ask.
 const TICKS_PER_SECOND_DEFAULT: f64 = 100.0;
