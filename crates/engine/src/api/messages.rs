@@ -70,7 +70,7 @@ enum Ahead {
     /// Nowhere yet: a commit wakes it.
     Nothing,
     /// At hand, with the commits that were told, and in the store where it is not. Only for who is
-    /// woken by the commits that are told later: the store may have these already.
+    /// woken by the commits that are announced later: the store may have these already.
     Told,
     /// In the store.
     Stored,
@@ -364,7 +364,7 @@ impl Runs<'_> {
         request: RunRequest,
         wait_ms: Option<u64>,
     ) -> Result<Started> {
-        // From before the start on: what the run records is told then, and need not be read.
+        // From before the start on: what the run records comes with its commits and need not be read.
         let watch = self.watch_context(caller, &request.session);
         let Some(wait_ms) = wait_ms else {
             return Ok(Started::watched(self.begin(caller, request).await?, watch));

@@ -68,7 +68,7 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Whether a call that handed out this state takes a part of what it wants: it goes on with
+    /// Whether a call that handed out this state takes a part of what it wants: it continues with
     /// that, and wants the rest again. Others are given all of it at once.
     fn takes_parts(&self, _state: &Value) -> bool {
         false

@@ -117,7 +117,7 @@ impl Tool for RemoteTool {
     }
 
     fn takes_parts(&self, state: &Value) -> bool {
-        // A task goes on with each answer, and says what it still waits for.
+        // A task continues with each answer, and says what it still waits for.
         Carried::read(state).task.is_some()
     }
 

@@ -39,7 +39,7 @@ pub(super) async fn begin(
     if calling.call.can.later {
         return Ok(following.keep(Requests::default()));
     }
-    // One that is quick may be over already; what came of it is then in the answer to a look.
+    // One that is quick may be over already; its result is then in the answer to a look.
     let is_open = matches!(task["status"].as_str(), Some("working" | "submitted"));
     let is_told = || MEMBERS_TOLD.iter().any(|member| task.get(*member).is_some());
     let task = if is_open || is_told() { task } else { following.look().await? };
