@@ -364,7 +364,7 @@ impl Runs<'_> {
         request: RunRequest,
         wait_ms: Option<u64>,
     ) -> Result<Started> {
-        // From before the start on: what the run records comes with its commits and need not be read.
+        // From before the start on: what the run records comes with its commits, without a read.
         let watch = self.watch_context(caller, &request.session);
         let Some(wait_ms) = wait_ms else {
             return Ok(Started::watched(self.begin(caller, request).await?, watch));
