@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// How many commits of a watched session are at hand. A follower that is further behind reads.
 const COMMITS_KEPT_MAX: usize = 16;
-/// How many bytes of journal they have together; the last one is at hand whatever it has.
+/// How many bytes of journal they have together. A commit that has more is not at hand.
 const BYTES_KEPT_MAX: usize = 64 * 1024;
 
 /// The watchers of all sessions.
