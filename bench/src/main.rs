@@ -91,7 +91,7 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
             let options = a2a::Options::parse(arguments)?;
             a2a::measure(&options).await
         }),
-        child::A2A => a2a::bare::serve(),
+        child::A2A => a2a::bare::serve(arguments.next()),
         child::UPSTREAM => abuse::upstream::serve(arguments.next()),
         child::ISSUER => auth::issuer::serve(),
         child::MCP => mcp::bare::serve(arguments.next()),

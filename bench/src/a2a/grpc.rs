@@ -32,9 +32,9 @@ impl Program<'_> {
         std::env::var_os("WAYPOST_BENCH_GRPC").map(PathBuf::from).filter(|path| path.is_file())
     }
 
-    /// Starts the bare server.
-    pub fn serve(&self) -> Result<Child> {
-        Child::start_program("bench-grpc", Command::new(self.0).arg("serve"))
+    /// Starts the bare server, which makes a durable commit in this folder for each message.
+    pub fn serve(&self, folder: &Path) -> Result<Child> {
+        Child::start_program("bench-grpc", Command::new(self.0).arg("serve").arg(folder))
     }
 
     /// Loads a server for `span` after a warm-up with messages whose ids begin with `prefix`.

@@ -9,7 +9,7 @@ mod page;
 mod streams;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,18 +96,26 @@ async fn served(options: &Options, site: &Site, targets: &mut Table) -> Result<(
     let data = site.data()?;
     let server = Server::start(site, data.path()).await?;
     let (floor, address) = (Child::start(child::A2A)?, server.address());
-    let sends = [wire::sends(floor.address())?, wire::sends(address)?];
+    let folder = commits_folder(&options.dir)?;
+    let committing = Child::start_with(child::A2A, &[folder.path().as_os_str()])?;
+    let sends = Sends {
+        bare: wire::sends(floor.address())?,
+        committing: wire::sends(committing.address())?,
+        served: wire::sends(address)?,
+    };
     let task = wire::sent(address).await?;
     let gets = [wire::gets(floor.address(), &task), wire::gets(address, &task)];
 
-    let round = compared(options, "messages", &sends, true).await?;
+    let round = sent(options, &sends).await?;
+    drop(committing);
     let note = "`SendMessage` over JSON-RPC of a plan that gives its input back; it waits for the \
-                task. The commit is the rows of a run, in a group commit.";
+                task. The commit is the rows of a run, in a group commit. A bare handler that \
+                makes this commit before it answers is what a server could be at best.";
     report::section("A message", note, &round.table());
     round.judge("a message ≥", SEND_SHARE_MIN, options, targets);
     over_grpc(options, address, targets).await?;
 
-    let round = compared(options, "reads", &gets, false).await?;
+    let round = read(options, &gets).await?;
     let note = "`GetTask` over JSON-RPC of a completed task.";
     report::section("A read", note, &round.table());
     round.judge("a read ≥", GET_SHARE_MIN, options, targets);
@@ -140,18 +148,19 @@ async fn over_grpc(options: &Options, address: SocketAddr, targets: &mut Table) 
         return Ok(());
     };
     let program = Program(path);
-    let bare = program.serve()?;
+    let folder = commits_folder(dir)?;
+    let bare = program.serve(folder.path())?;
     let mut rounds = Vec::new();
     for round in 1..=ROUNDS {
         report::progress(&format!("messages over gRPC, round {round}"));
         let prefix = format!("grpc-{round}");
         let floor = program.load(bare.address(), &prefix, *clients, *span).await?;
-        let commit = Some(sqlite::measure(dir, *clients, *span).await?);
         let ours = program.load(address, &prefix, *clients, *span).await?;
-        rounds.push(Round { bare: "bare tonic", floor, commit, ours });
+        rounds.push(Round::of("bare tonic with that commit", floor, ours));
     }
     let round = load::middle(rounds, Round::share).ok_or("no round was measured")?;
-    let note = "The same message and the same commit; each client has a connection of its own.";
+    let note = "The same message, and the same commit before the bare server answers; each client \
+                has a connection of its own.";
     report::section("A message over gRPC", note, &round.table());
     round.judge("a message over gRPC ≥", SEND_SHARE_MIN, options, targets);
     Ok(())
@@ -168,7 +177,7 @@ async fn proxied(options: &Options, targets: &mut Table) -> Result<()> {
         // It waits until the other server is there.
         let floor = chain.recorded(*clients, *span).await?;
         let ours = load::run_for(&job, *clients, *span).await?;
-        rounds.push(Round { bare: "a recorded call over MCP", floor, commit: None, ours });
+        rounds.push(Round::of("a recorded call over MCP", floor, ours));
     }
     chain.stop()?;
     let round = load::middle(rounds, Round::share).ok_or("no round was measured")?;
@@ -190,12 +199,18 @@ struct Round {
     /// What the floor is.
     bare: &'static str,
     floor: Summary,
-    /// One durable commit for each task, where ours needs one.
+    /// One durable commit for each task, where that is a floor of its own.
     commit: Option<Summary>,
+    /// Both in one server, where that was measured.
+    together: Option<Summary>,
     ours: Summary,
 }
 
 impl Round {
+    fn of(bare: &'static str, floor: Summary, ours: Summary) -> Self {
+        Self { bare, floor, commit: None, together: None, ours }
+    }
+
     /// Of the slower floor: no server of this kind can be faster.
     fn share(&self) -> f64 {
         let commit = self.commit.map_or(f64::INFINITY, |commit| commit.rate);
@@ -207,6 +222,9 @@ impl Round {
         table.row(load_cells(self.bare, &self.floor));
         if let Some(commit) = &self.commit {
             table.row(load_cells("one bare durable commit", commit));
+        }
+        if let Some(together) = &self.together {
+            table.row(load_cells("a bare handler with that commit", together));
         }
         table.row(load_cells("waypost", &self.ours));
         table
@@ -223,27 +241,47 @@ impl Round {
     }
 }
 
-/// The bare handler and ours in turns, beside a bare commit where that is wanted; the middle round.
-async fn compared(
-    options: &Options,
-    what: &str,
-    jobs: &[Arc<Job>; 2],
-    commits: bool,
-) -> Result<Round> {
+/// The same messages to each of them.
+struct Sends {
+    /// A bare handler.
+    bare: Arc<Job>,
+    /// One that makes a durable commit before it answers.
+    committing: Arc<Job>,
+    /// Ours.
+    served: Arc<Job>,
+}
+
+/// Messages in turns, beside bare commits without a handler; the middle round.
+async fn sent(options: &Options, sends: &Sends) -> Result<Round> {
     let Options { span, clients, dir, .. } = options;
+    let mut rounds = Vec::new();
+    for round in 1..=ROUNDS {
+        report::progress(&format!("messages, round {round}"));
+        let floor = load::run_for(&sends.bare, *clients, *span).await?;
+        let commit = Some(sqlite::measure(dir, *clients, *span).await?);
+        let together = Some(load::run_for(&sends.committing, *clients, *span).await?);
+        let ours = load::run_for(&sends.served, *clients, *span).await?;
+        rounds.push(Round { commit, together, ..Round::of("bare axum", floor, ours) });
+    }
+    Ok(load::middle(rounds, Round::share).ok_or("no round was measured")?)
+}
+
+/// The bare handler's reads and ours in turns; the middle round.
+async fn read(options: &Options, jobs: &[Arc<Job>; 2]) -> Result<Round> {
+    let Options { span, clients, .. } = options;
     let [bare, served] = jobs;
     let mut rounds = Vec::new();
     for round in 1..=ROUNDS {
-        report::progress(&format!("{what}, round {round}"));
+        report::progress(&format!("reads, round {round}"));
         let floor = load::run_for(bare, *clients, *span).await?;
-        let commit = match commits {
-            true => Some(sqlite::measure(dir, *clients, *span).await?),
-            false => None,
-        };
         let ours = load::run_for(served, *clients, *span).await?;
-        rounds.push(Round { bare: "bare axum", floor, commit, ours });
+        rounds.push(Round::of("bare axum", floor, ours));
     }
     Ok(load::middle(rounds, Round::share).ok_or("no round was measured")?)
+}
+
+fn commits_folder(dir: &Path) -> Result<tempfile::TempDir> {
+    Ok(tempfile::Builder::new().prefix("waypost-bench-").tempdir_in(dir)?)
 }
 
 fn met(met: bool) -> String {

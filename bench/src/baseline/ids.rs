@@ -3,8 +3,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::commits::unix_ms;
 use crate::Result;
 
 const TIME_BITS: u64 = 0xffff_ffff_ffff;
@@ -39,10 +39,4 @@ impl Ids {
         self.state ^= self.state << 17;
         self.state
     }
-}
-
-/// Milliseconds since 1970.
-pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 
 pub mod disk;
 pub mod axum;
+pub mod commits;
 mod ids;
 pub mod sqlite;
 
@@ -81,8 +82,8 @@ async fn bare_sqlite(options: &Options) -> Result<ByClients> {
     let note = format!(
         "WAL, synchronous=FULL, one writer thread, group commit of at most {} runs. Rows per run: \
          {}.",
-        sqlite::BATCH_MAX,
-        sqlite::mix()
+        commits::BATCH_MAX,
+        commits::mix()
     );
     report::section("Baseline: bare SQLite group commit", &note, &table);
     Ok(loads)

@@ -1,120 +1,33 @@
-//! What storing costs: the rows of one run, written by one thread that commits all queued runs
-//! together, and acknowledged after the commit. This is the product's store without the product.
+//! What storing costs: the rows of one run, durable. This is the product's store without the
+//! product.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, params};
-use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::ids::{Ids, unix_ms};
+use super::commits::Commits;
+use super::ids::Ids;
 use crate::Result;
 use crate::load::{Summary, WARM_UP};
-
-/// The most runs in one commit.
-pub const BATCH_MAX: usize = 256;
-const QUEUE_MAX: usize = 1024;
-const JOURNAL_BODY_BYTES: usize = 2_500;
-const WRITER_GONE: &str = "the writer stopped";
-
-/// How many rows one run writes, read off the product. A session and a run have an id of their own,
-/// so their tables take one row each.
-const MIX: [Rows; 4] = [
-    Rows { table: "journal", per_run: 1, insert: journal },
-    Rows { table: "sessions", per_run: 1, insert: session },
-    Rows { table: "runs", per_run: 1, insert: run },
-    Rows { table: "history", per_run: 3, insert: history },
-];
-
-/// The rows of one table.
-#[derive(Clone, Copy)]
-struct Rows {
-    table: &'static str,
-    per_run: u8,
-    insert: Insert,
-}
-
-const SCHEMA: &str = "
-    CREATE TABLE journal (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, seq INTEGER NOT NULL,
-        body TEXT NOT NULL);
-    CREATE TABLE sessions (
-        session INTEGER PRIMARY KEY, id TEXT NOT NULL, realm TEXT NOT NULL, space TEXT NOT NULL,
-        key TEXT NOT NULL, status TEXT NOT NULL, run TEXT, seq INTEGER NOT NULL,
-        wake_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL);
-    CREATE UNIQUE INDEX sessions_key ON sessions (realm, space, key);
-    CREATE UNIQUE INDEX sessions_id ON sessions (id);
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY, session INTEGER NOT NULL, plan TEXT NOT NULL, status TEXT NOT NULL,
-        answer TEXT, started_at INTEGER NOT NULL, ended_at INTEGER) WITHOUT ROWID;
-    CREATE INDEX runs_session ON runs (session);
-    CREATE TABLE history (
-        session INTEGER NOT NULL, position BLOB NOT NULL, run TEXT NOT NULL, step TEXT NOT NULL,
-        tool TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
-        PRIMARY KEY (session, position)) WITHOUT ROWID;";
-
-type Insert = fn(&Transaction<'_>, &Request, Place) -> rusqlite::Result<usize>;
-
-/// Which row of a run: its session's number and its index in its table.
-#[derive(Clone, Copy)]
-struct Place {
-    session: i64,
-    index: u8,
-}
-
-struct Request {
-    run: String,
-    session: String,
-    at: i64,
-    body: String,
-    ack: oneshot::Sender<()>,
-}
-
-/// The row counts of one run, for the report.
-pub fn mix() -> String {
-    MIX.map(|Rows { table, per_run, .. }| format!("{table} {per_run}")).join(", ")
-}
 
 /// Writes runs for `span` after a warm-up, in a new database under `dir`.
 pub async fn measure(dir: &Path, producers: usize, span: Duration) -> Result<Summary> {
     let folder = tempfile::Builder::new().prefix("waypost-bench-").tempdir_in(dir)?;
-    let connection = open(&folder.path().join("bare.db"))?;
-    let (queue, requests) = mpsc::channel(QUEUE_MAX);
-    let writer = tokio::task::spawn_blocking(move || write(connection, requests));
-    let produced = warm_then_measure(queue, producers, span).await;
+    let (commits, writer) = Commits::start(&folder.path().join("bare.db"))?;
+    let produced = warm_then_measure(commits, producers, span).await;
     // The writer's error comes first: the producers only know that it stopped.
     writer.await??;
     produced
 }
 
-/// Takes the only sender with it, so that the writer ends afterwards.
-async fn warm_then_measure(
-    queue: mpsc::Sender<Request>,
-    producers: usize,
-    span: Duration,
-) -> Result<Summary> {
-    produce_all(&queue, producers, WARM_UP).await?;
-    produce_all(&queue, producers, span).await
+/// Takes the only handle with it, so that the writer ends afterwards.
+async fn warm_then_measure(commits: Commits, producers: usize, span: Duration) -> Result<Summary> {
+    produce_all(&commits, producers, WARM_UP).await?;
+    produce_all(&commits, producers, span).await
 }
 
-fn open(path: &Path) -> Result<Connection> {
-    let connection = Connection::open(path)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(format!("SQLite took journal mode `{mode}` instead of WAL").into());
-    }
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.execute_batch(SCHEMA)?;
-    Ok(connection)
-}
-
-async fn produce_all(
-    queue: &mpsc::Sender<Request>,
-    producers: usize,
-    span: Duration,
-) -> Result<Summary> {
+async fn produce_all(commits: &Commits, producers: usize, span: Duration) -> Result<Summary> {
     let mut sources = Vec::with_capacity(producers);
     for _ in 0..producers {
         sources.push(Ids::seeded()?);
@@ -122,7 +35,7 @@ async fn produce_all(
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
     for ids in sources {
-        tasks.spawn(produce(queue.clone(), ids, begun + span));
+        tasks.spawn(produce(commits.clone(), ids, begun + span));
     }
     let mut latencies = Vec::new();
     while let Some(joined) = tasks.join_next().await {
@@ -131,107 +44,14 @@ async fn produce_all(
     Ok(Summary::of(latencies, begun.elapsed()))
 }
 
-async fn produce(
-    queue: mpsc::Sender<Request>,
-    mut ids: Ids,
-    end: Instant,
-) -> Result<Vec<Duration>> {
-    let filling = "x".repeat(JOURNAL_BODY_BYTES);
+async fn produce(commits: Commits, mut ids: Ids, end: Instant) -> Result<Vec<Duration>> {
     let mut latencies = Vec::new();
     let mut before = Instant::now();
     while before < end {
-        let (ack, acknowledged) = oneshot::channel();
-        let run = ids.make("run");
-        let body = format!(r#"{{"run":"{run}","events":"{filling}"}}"#);
-        let at = i64::try_from(unix_ms())?;
-        let request = Request { run, session: ids.make("ses"), at, body, ack };
-        queue.send(request).await.map_err(|_| WRITER_GONE)?;
-        acknowledged.await.map_err(|_| WRITER_GONE)?;
+        commits.commit(ids.make("run"), ids.make("ses")).await?;
         let after = Instant::now();
         latencies.push(after - before);
         before = after;
     }
     Ok(latencies)
-}
-
-/// Commits whatever is queued, then acknowledges; ends when all producers are gone.
-fn write(mut connection: Connection, mut requests: mpsc::Receiver<Request>) -> Result<()> {
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    let mut session = 0;
-    while let Some(first) = requests.blocking_recv() {
-        batch.push(first);
-        while batch.len() < BATCH_MAX {
-            let Ok(request) = requests.try_recv() else {
-                break;
-            };
-            batch.push(request);
-        }
-        let transaction = connection.transaction()?;
-        for request in &batch {
-            session += 1;
-            insert_run(&transaction, request, session)?;
-        }
-        transaction.commit()?;
-        for request in batch.drain(..) {
-            // A producer that is gone does not wait any more.
-            let _ = request.ack.send(());
-        }
-    }
-    Ok(())
-}
-
-fn insert_run(transaction: &Transaction<'_>, request: &Request, session: i64) -> Result<()> {
-    for Rows { per_run, insert, .. } in MIX {
-        for index in 0..per_run {
-            insert(transaction, request, Place { session, index })?;
-        }
-    }
-    Ok(())
-}
-
-fn journal(
-    transaction: &Transaction<'_>,
-    request: &Request,
-    place: Place,
-) -> rusqlite::Result<usize> {
-    transaction
-        .prepare_cached("INSERT INTO journal (session, seq, body) VALUES (?1, ?2, ?3)")?
-        .execute(params![place.session, place.index, request.body])
-}
-
-fn session(
-    transaction: &Transaction<'_>,
-    request: &Request,
-    place: Place,
-) -> rusqlite::Result<usize> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO sessions (session, id, realm, space, key, status, run, seq, wake_at, \
-             created_at, updated_at) \
-             VALUES (?1, ?2, 'default', 'session', ?2, 'completed', ?3, ?4, NULL, ?5, ?5)",
-        )?
-        .execute(params![place.session, request.session, request.run, place.index, request.at])
-}
-
-fn run(transaction: &Transaction<'_>, request: &Request, place: Place) -> rusqlite::Result<usize> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO runs (id, session, plan, status, answer, started_at, ended_at) \
-             VALUES (?1, ?2, 'bench/read3', 'completed', 'sum: 4', ?3, ?3)",
-        )?
-        .execute(params![request.run, place.session, request.at])
-}
-
-fn history(
-    transaction: &Transaction<'_>,
-    request: &Request,
-    place: Place,
-) -> rusqlite::Result<usize> {
-    let position = u64::from(place.index).to_be_bytes();
-    transaction
-        .prepare_cached(
-            "INSERT INTO history (session, position, run, step, tool, seq, at) \
-             VALUES (?1, ?2, ?3, 'add', 'math::add', ?4, ?5)",
-        )?
-        .execute(params![place.session, position, request.run, place.index, request.at])
 }
