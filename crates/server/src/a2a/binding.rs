@@ -6,6 +6,7 @@ use super::error::{Result, failed, invalid};
 use crate::request::body::parse_maybe;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wire::a2a::error::A2aError;
 use wire::jsonrpc::Id;
@@ -17,8 +18,22 @@ const SWITCHES: [&str; 1] = ["includeArtifacts"];
 
 /// What an operation is answered with.
 pub(super) enum Answer {
-    Value(Value),
+    /// JSON text.
+    Body(String),
     Stream(Response),
+}
+
+impl Answer {
+    /// This, as JSON.
+    pub(super) fn of<T: Serialize>(result: &T) -> Self {
+        Self::Body(text(result))
+    }
+}
+
+/// As JSON.
+pub(super) fn text<T: Serialize>(result: &T) -> String {
+    // Plain data: writing it as JSON cannot fail.
+    serde_json::to_string(result).unwrap_or_default()
 }
 
 /// Why an operation is refused.
@@ -100,10 +115,14 @@ impl Call<'_> {
 
     /// The realm that the parameters name.
     pub(super) fn tenant(&self) -> Result<String> {
-        let params: Value = self.read()?;
-        match params.get("tenant") {
+        /// Nothing else is read yet: the rest may be large.
+        #[derive(Deserialize)]
+        struct Params {
+            tenant: Option<Value>,
+        }
+        match self.read::<Params>()?.tenant {
             None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(tenant)) => Ok(tenant.clone()),
+            Some(Value::String(tenant)) => Ok(tenant),
             Some(_) => Err(invalid("tenant", "`tenant` is a text")),
         }
     }

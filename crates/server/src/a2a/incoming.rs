@@ -10,6 +10,7 @@ use kernel::tool::call::Caller;
 use kernel::values::datum::BlobRef;
 use project::a2a_serving::ANY_MODE;
 use serde_json::{Value, json};
+use std::io;
 use std::sync::Arc;
 use wire::a2a::HOPS;
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -20,8 +21,14 @@ const JSON: &str = "application/json";
 /// The media types of answers.
 pub(super) const OUTPUT_MODES: [&str; 2] = [TEXT, JSON];
 
+/// A message that can be taken, and the same as JSON.
+pub(super) struct Checked {
+    pub(super) message: Message,
+    pub(super) body: Value,
+}
+
 /// Refuses a message that is invalid or too large.
-pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message> {
+pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Checked> {
     let missing = |member: &str| {
         let field = format!("message.{member}");
         invalid(&field, format!("`{field}` is required"))
@@ -43,8 +50,7 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message
         let why = format!("`messageId` has at most {id_max} characters");
         return Err(invalid("message.messageId", why));
     }
-    let bytes = serde_json::to_string(&message).map_or(usize::MAX, |text| text.len());
-    if bytes > limits.a2a_message_bytes_max {
+    if written_bytes(&message) > limits.a2a_message_bytes_max {
         let why = format!("a message has at most {} bytes", limits.a2a_message_bytes_max);
         let told = format!("{why}; `a2a_message_bytes_max` in [limits]");
         return Err(invalid("message", told));
@@ -53,7 +59,32 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Message
         let modes = &doors.a2a.input_modes;
         message.parts.iter().try_for_each(|part| taken(part, modes))?;
     }
-    Ok(message)
+    // Plain data: writing it as JSON cannot fail.
+    let body = serde_json::to_value(&message).unwrap_or_default();
+    Ok(Checked { message, body })
+}
+
+/// How many bytes a message has as JSON.
+fn written_bytes(message: &Message) -> usize {
+    let mut counted = Counted(0);
+    match serde_json::to_writer(&mut counted, message) {
+        Ok(()) => counted.0,
+        Err(_) => usize::MAX,
+    }
+}
+
+/// Counts what is written, and keeps nothing of it.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The media types that messages may have: any where the host program says what they are for.
@@ -110,19 +141,26 @@ fn is_json(media_type: &str) -> bool {
 pub(super) async fn recorded(
     doors: &Doors,
     caller: &Caller,
-    mut message: Message,
+    message: &Message,
+    mut body: Value,
 ) -> Result<Recorded> {
     let mut files: Vec<BlobRef> = Vec::new();
-    for part in &mut message.parts {
-        let Content::Raw(bytes) = &mut part.content else { continue };
-        let kept = doors.engine.sessions().keep_file(caller, std::mem::take(bytes)).await;
+    for (index, part) in message.parts.iter().enumerate() {
+        let Content::Raw(bytes) = &part.content else { continue };
+        let kept = doors.engine.sessions().keep_file(caller, bytes.clone()).await;
         let file = kept.map_err(|refusal| refused(refusal, "message.parts"))?;
-        part.content = Content::Url(file.uri());
+        let named = Part {
+            content: Content::Url(file.uri()),
+            metadata: part.metadata.clone(),
+            filename: part.filename.clone(),
+            media_type: part.media_type.clone(),
+        };
+        if let Some(written) = body.get_mut("parts").and_then(|parts| parts.get_mut(index)) {
+            *written = json!(named);
+        }
         files.push(file);
     }
     let id = Arc::from(message.message_id.as_str());
-    // Plain data: writing it as JSON cannot fail.
-    let body = serde_json::to_value(message).unwrap_or_default();
     Ok(Recorded { id, body, files, misfit: None })
 }
 

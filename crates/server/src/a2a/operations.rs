@@ -3,7 +3,7 @@
 
 use super::asks::{self, Answer};
 use super::error::{Result, invalid, no_task, refused, refused_task, unsupported};
-use super::incoming;
+use super::incoming::{self, Checked};
 use super::proxy::{self, Execution};
 use super::repeats;
 use super::skills::{self, Kind};
@@ -19,7 +19,6 @@ use kernel::values::ids::{Millis, RunId, Space};
 use kernel::values::trace::TraceParent;
 use std::sync::Arc;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::message::Message;
 use wire::a2a::request::{SendMessageConfiguration, SendMessageRequest};
 use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{VERSION, VERSION_UNNAMED};
@@ -232,26 +231,25 @@ impl Client {
         let configuration = request.configuration.unwrap_or_default();
         let webhook = self.webhook_wanted(&configuration)?;
         history(configuration.history_length)?;
-        let message = incoming::checked(&self.doors, request.message)?;
-        let wants_message = skills::wants_message(&self.doors, &message);
-        let repeat = repeats::find(&self.doors, &self.caller, &message).await?;
+        let checked = incoming::checked(&self.doors, request.message)?;
+        let message = &checked.message;
+        let wants_message = skills::wants_message(&self.doors, message);
+        let repeat = repeats::find(&self.doors, &self.caller, &checked).await?;
         if webhook.is_some() && repeat.run.is_none() && !message.task_id.is_empty() {
             // To answer needs less than to send a message.
             self.permit_webhook(self.own(&message.task_id).await?.row.id).await?;
         }
+        let id = message.message_id.clone();
         let (started, behind): (Started, Option<&str>) = match repeat.run {
             Some(run) => (self.own(&run.to_string()).await?.row.id.into(), None),
             None if message.task_id.is_empty() => {
                 // A webhook is made before its task is waited for.
                 let wait = wait.filter(|_| webhook.is_none());
-                let started = self.start(&message, repeat.once, wait).await?;
+                let started = self.start(checked, repeat.once, wait).await?;
                 // What happened while it was waited for is past: an ask may be answered by now.
-                (started, wait.is_none().then_some(message.message_id.as_str()))
+                (started, wait.is_none().then_some(id.as_str()))
             }
-            None => {
-                let run = self.reply(&message, repeat.once).await?;
-                (run.into(), Some(message.message_id.as_str()))
-            }
+            None => (self.reply(checked, repeat.once).await?.into(), Some(id.as_str())),
         };
         let stream = self.followed(started, behind).await?;
         if let Some(webhook) = webhook {
@@ -260,7 +258,7 @@ impl Client {
                 Some(_) => stream.place(),
                 None => {
                     let run = stream.run().row.id;
-                    self.followed(run, Some(message.message_id.as_str())).await?.place()
+                    self.followed(run, Some(&id)).await?.place()
                 }
             };
             self.webhook_of_message(stream.run(), webhook, place, behind.is_none()).await?;
@@ -272,16 +270,17 @@ impl Client {
     /// Starts a task.
     pub(super) async fn start(
         &self,
-        message: &Message,
+        checked: Checked,
         once: Option<engine::Once>,
         wait: Option<Wait>,
     ) -> Result<Started> {
         let (doors, caller) = (&self.doors, &self.caller);
+        let Checked { message, body } = checked;
         let now = doors.engine.clock().now();
         let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
-        let skill = skills::chosen(doors, caller, message)?;
-        let hops = incoming::hops(doors, message)?;
-        let recorded = incoming::recorded(doors, caller, message.clone()).await?;
+        let skill = skills::chosen(doors, caller, &message)?;
+        let hops = incoming::hops(doors, &message)?;
+        let recorded = incoming::recorded(doors, caller, &message, body).await?;
         let session = match message.context_id.is_empty() {
             // In the order of time, as ids of runs are: contexts that begin together are stored
             // together.
@@ -289,13 +288,13 @@ impl Client {
             false => RunSession::Context(message.context_id.clone()),
         };
         if let Kind::Proxy = skill.kind {
-            let (instruction, trace) = (proxy::instruction(message), self.trace);
+            let (instruction, trace) = (proxy::instruction(&message), self.trace);
             let message = recorded;
             let execution = Execution { instruction, message, session, once, trace, wait_ms };
             return proxy::begun(doors, caller, execution).await;
         }
         let input = match recorded.files.is_empty() {
-            true => incoming::input(doors, &skill, message)?,
+            true => incoming::input(doors, &skill, &message)?,
             // They are named in it now.
             false => {
                 let named = serde_json::from_value(recorded.body.clone()).unwrap_or_default();
@@ -303,7 +302,7 @@ impl Client {
             }
         };
         let request = RunRequest {
-            target: RunTarget::Plan(skill.plan.clone()),
+            target: RunTarget::Plan(skill.plan),
             input: input.value,
             session,
             once,
@@ -324,9 +323,10 @@ impl Client {
     /// Answers what a task asks, or adds a note where that is not the caller's to answer.
     pub(super) async fn reply(
         &self,
-        message: &Message,
+        checked: Checked,
         once: Option<engine::Once>,
     ) -> Result<RunId> {
+        let Checked { message, body } = checked;
         let (id, engine) = (message.task_id.as_str(), &self.doors.engine);
         let TaskReport { run: found, task } = self.own_task(id).await?;
         let (run, viewer) = (found.row.id, self.viewer(&found, &[]));
@@ -341,9 +341,9 @@ impl Client {
         if !interrupted {
             return Err(waits_for_nothing(id));
         }
-        let recorded = incoming::recorded(&self.doors, &self.caller, message.clone()).await?;
+        let recorded = incoming::recorded(&self.doors, &self.caller, &message, body).await?;
         let own: Vec<_> = asking.asks.iter().filter(|ask| viewer.may_answer(ask)).collect();
-        let read = if own.is_empty() { Answer::Note } else { asks::answer(&own, message) };
+        let read = if own.is_empty() { Answer::Note } else { asks::answer(&own, &message) };
         let misfit = match read {
             // A note has no key of its own: a repeat is known by its id.
             Answer::Note | Answer::Misfit(_)

@@ -3,12 +3,12 @@
 //! window, so that an old one is in nobody's way: the present window and the one before are asked.
 
 use super::error::{Result, refused};
+use super::incoming::Checked;
 use crate::request::doors::Doors;
 use engine::{Earlier, Once};
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RunId};
-use serde_json::json;
 use wire::a2a::message::Message;
 
 /// The key of a message, and the run that an earlier one under this key made or moved.
@@ -20,7 +20,7 @@ pub(super) struct Repeat {
 }
 
 /// Looks for an earlier request with this message.
-pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> Result<Repeat> {
+pub(super) async fn find(doors: &Doors, caller: &Caller, checked: &Checked) -> Result<Repeat> {
     let window_ms = i64::try_from(doors.a2a.repeat_window.saturating_mul(1_000));
     let window_ms = window_ms.unwrap_or(i64::MAX);
     if window_ms == 0 {
@@ -29,7 +29,7 @@ pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> R
     let now = doors.engine.clock().now();
     let window = now.0.div_euclid(window_ms);
     let since = Millis(now.0.saturating_sub(window_ms));
-    let once = key(message, window, since);
+    let once = key(checked, window, since);
     let found = doors.engine.runs().done_before(caller, &once).await;
     Ok(match found.map_err(|refusal| refused(refusal, "message.messageId"))? {
         Some(row) => Repeat { once: None, run: row.run },
@@ -38,9 +38,9 @@ pub(super) async fn find(doors: &Doors, caller: &Caller, message: &Message) -> R
 }
 
 /// The message itself is part of the place: another one under the same id has another place.
-fn key(message: &Message, window: i64, since: Millis) -> Once {
-    let digest = canonical::digest(&json!(message));
-    let Message { task_id, message_id, .. } = message;
+fn key(checked: &Checked, window: i64, since: Millis) -> Once {
+    let digest = canonical::digest(&checked.body);
+    let Message { task_id, message_id, .. } = &checked.message;
     // The digest last: messages that are numbered are stored beside each other.
     let route = |window| format!("a2a {task_id} {window} {message_id} {}", digest.as_str());
     let (present, earlier) = (route(window), Earlier { route: route(window - 1), since });
@@ -51,15 +51,19 @@ fn key(message: &Message, window: i64, since: Millis) -> Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use wire::a2a::message::Part;
 
     #[test]
     fn another_message_under_the_same_id_is_another_one() {
-        let said = |text: &str, task: &str| Message {
-            message_id: "m".to_owned(),
-            task_id: task.to_owned(),
-            parts: vec![Part::text(text)],
-            ..Message::default()
+        let said = |text: &str, task: &str| {
+            let message = Message {
+                message_id: "m".to_owned(),
+                task_id: task.to_owned(),
+                parts: vec![Part::text(text)],
+                ..Message::default()
+            };
+            Checked { body: json!(message), message }
         };
         let at = |text: &str, task: &str, window| key(&said(text, task), window, Millis(0));
         assert_eq!(at("a", "", 1), at("a", "", 1));

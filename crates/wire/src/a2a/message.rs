@@ -1,7 +1,8 @@
 //! Messages and artifacts of A2A 1.0, and the parts that both are made of.
 
-use super::value::{Bytes, Struct, is_default, members, or_default, present, proto_enum};
-use serde::{Deserialize, Serialize};
+use super::value::{Bytes, Struct, encoded, is_default, members, or_default, present, proto_enum};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 proto_enum! {
@@ -31,8 +32,8 @@ pub enum Content {
 }
 
 /// A part of a message or of an artifact.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "PartBody", into = "PartBody")]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "PartBody")]
 pub struct Part {
     /// What it holds.
     pub content: Content,
@@ -78,24 +79,20 @@ impl Part {
     }
 }
 
-/// A part as it is written.
-#[derive(Default, Serialize, Deserialize)]
+/// A part as it is read.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct PartBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     raw: Option<Bytes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present")]
     data: Option<Value>,
-    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "members")]
     metadata: Struct,
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "or_default")]
     filename: String,
     #[serde(alias = "media_type", deserialize_with = "or_default")]
-    #[serde(skip_serializing_if = "is_default")]
     media_type: String,
 }
 
@@ -127,17 +124,26 @@ impl TryFrom<PartBody> for Part {
     }
 }
 
-impl From<Part> for PartBody {
-    fn from(part: Part) -> Self {
-        let Part { content, metadata, filename, media_type } = part;
-        let mut body = PartBody { metadata, filename, media_type, ..PartBody::default() };
+/// Written as it is: a part may be large, and is written several times.
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { content, metadata, filename, media_type } = self;
+        let mut body = serializer.serialize_map(None)?;
         match content {
-            Content::Text(text) => body.text = Some(text),
-            Content::Raw(bytes) => body.raw = Some(Bytes(bytes)),
-            Content::Url(url) => body.url = Some(url),
-            Content::Data(data) => body.data = Some(data),
+            Content::Text(text) => body.serialize_entry("text", text)?,
+            Content::Raw(bytes) => body.serialize_entry("raw", &encoded(bytes))?,
+            Content::Url(url) => body.serialize_entry("url", url)?,
+            Content::Data(data) => body.serialize_entry("data", data)?,
         }
-        body
+        if !metadata.is_empty() {
+            body.serialize_entry("metadata", metadata)?;
+        }
+        for (name, text) in [("filename", filename), ("mediaType", media_type)] {
+            if !text.is_empty() {
+                body.serialize_entry(name, text)?;
+            }
+        }
+        body.end()
     }
 }
 

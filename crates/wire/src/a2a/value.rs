@@ -153,8 +153,13 @@ pub struct Bytes(pub Vec<u8>);
 
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0))
+        serializer.serialize_str(&encoded(&self.0))
     }
+}
+
+/// Bytes in base64.
+pub(super) fn encoded(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 impl<'de> Deserialize<'de> for Bytes {

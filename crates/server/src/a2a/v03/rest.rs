@@ -52,7 +52,7 @@ pub(in crate::a2a) async fn done(
             if *operation == "message:stream" {
                 return Ok(Answer::Stream(client.stream(request, Written::OldHttp).await?));
             }
-            Ok(Answer::Value(json!(sent(client.send(request).await?))))
+            Ok(Answer::of(&sent(client.send(request).await?)))
         }
         ["tasks"] => {
             is(&Method::GET, "GET")?;
@@ -66,7 +66,7 @@ pub(in crate::a2a) async fn done(
         ["card"] => {
             is(&Method::GET, "GET")?;
             let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            Ok(Answer::Value(written(&card)))
+            Ok(Answer::of(&written(&card)))
         }
         _ => {
             let why = "there is no operation of A2A 0.3 at this path";
@@ -94,7 +94,7 @@ async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, Wrong
     let page: ListTasksResponse =
         serde_json::from_value(client.list(asked).await?).unwrap_or_default();
     let tasks: Vec<Task> = page.tasks.into_iter().map(Task::from).collect();
-    Ok(Answer::Value(json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
+    Ok(Answer::of(&json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
 }
 
 async fn task(
@@ -107,12 +107,12 @@ async fn task(
         (OnTask::Get(id), &Method::GET) => {
             let asked: GetTaskRequest = query(arrived)?;
             let task = client.get(required("id", id)?, asked.history_length).await?;
-            Ok(Answer::Value(json!(Task::from(task))))
+            Ok(Answer::of(&Task::from(task)))
         }
         (OnTask::Get(_), _) => Err(Wrong::Verb("GET")),
         (OnTask::Cancel(id), &Method::POST) => {
             let task = client.cancel(required("id", id)?).await?;
-            Ok(Answer::Value(json!(Task::from(task))))
+            Ok(Answer::of(&Task::from(task)))
         }
         (OnTask::Cancel(_), _) => Err(Wrong::Verb("POST")),
         (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
@@ -141,18 +141,18 @@ async fn webhook(
                 task_id: task.to_owned(),
                 ..asked.config().into()
             };
-            Ok(Answer::Value(shown(client.create_webhook(&config).await?)))
+            Ok(Answer::of(&shown(client.create_webhook(&config).await?)))
         }
         (None, &Method::GET) => {
             let all = client.webhooks(task, PageOf::default()).await?.configs;
             let all: Vec<Value> = all.into_iter().map(shown).collect();
-            Ok(Answer::Value(json!({"configs": all})))
+            Ok(Answer::of(&json!({"configs": all})))
         }
         (None, _) => Err(Wrong::Verb("GET, POST")),
-        (Some(id), &Method::GET) => Ok(Answer::Value(shown(client.webhook(task, id).await?))),
+        (Some(id), &Method::GET) => Ok(Answer::of(&shown(client.webhook(task, id).await?))),
         (Some(id), &Method::DELETE) => {
             client.delete_webhook(task, id).await?;
-            Ok(Answer::Value(json!({})))
+            Ok(Answer::of(&json!({})))
         }
         (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
     }

@@ -2,7 +2,7 @@
 
 use crate::a2a::OPERATIONS;
 use crate::a2a::arrival::Arrived;
-use crate::a2a::binding::{Answer, Call};
+use crate::a2a::binding::{Answer, Call, text};
 use crate::a2a::card::{extended, written};
 use crate::a2a::error::{Result, no_task, required};
 use crate::a2a::operations::{Client, Dialect};
@@ -37,7 +37,7 @@ pub(in crate::a2a) async fn done(
     let result = match call.method {
         "message/send" => {
             let answer = client.send(sent(&call)?).await?;
-            json!(Event::of(answer, false))
+            text(&Event::of(answer, false))
         }
         "message/stream" => {
             let written = Written::OldRpc(call.id.clone());
@@ -46,11 +46,11 @@ pub(in crate::a2a) async fn done(
         "tasks/get" => {
             let asked = of_task()?;
             let task = client.get(required("id", &asked.id)?, asked.history_length).await?;
-            json!(Task::from(task))
+            text(&Task::from(task))
         }
         "tasks/cancel" => {
             let asked = of_task()?;
-            json!(Task::from(client.cancel(required("id", &asked.id)?).await?))
+            text(&Task::from(client.cancel(required("id", &asked.id)?).await?))
         }
         "tasks/resubscribe" => {
             let (asked, written) = (of_task()?, Written::OldRpc(call.id.clone()));
@@ -58,14 +58,14 @@ pub(in crate::a2a) async fn done(
             return Ok(Answer::Stream(stream));
         }
         "agent/getAuthenticatedExtendedCard" => {
-            written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
+            text(&written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?))
         }
         method => match method.strip_prefix("tasks/pushNotificationConfig/") {
-            Some(operation) => webhooks(&client, &call, operation).await?,
+            Some(operation) => text(&webhooks(&client, &call, operation).await?),
             None => return Err(unknown(method)),
         },
     };
-    Ok(Answer::Value(result))
+    Ok(Answer::Body(result))
 }
 
 fn sent(call: &Call<'_>) -> Result<SendMessageRequest> {

@@ -42,7 +42,7 @@ pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body
         }
     };
     match answered {
-        Ok(Answer::Value(value)) => with_type(StatusCode::OK, kind, &value),
+        Ok(Answer::Body(text)) => with_text(StatusCode::OK, kind, text),
         Ok(Answer::Stream(response)) => response,
         Err(Wrong::Verb(allowed)) => {
             let why = "the path is not asked for in this way";
@@ -96,13 +96,13 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             if *operation == "message:stream" {
                 return Ok(Answer::Stream(client.stream(request, Written::Http).await?));
             }
-            Ok(Answer::Value(json!(client.send(request).await?)))
+            Ok(Answer::of(&client.send(request).await?))
         }
         ["tasks"] => {
             is(&Method::GET, "GET")?;
             let request: ListTasksRequest = query(arrived)?;
             let realm = arrived.realm(realm, &request.tenant)?;
-            Ok(Answer::Value(arrived.client(&realm)?.list(&request).await?))
+            Ok(Answer::of(&arrived.client(&realm)?.list(&request).await?))
         }
         ["tasks", last] => task(arrived, &verb, realm, OnTask::of(last)).await,
         ["extendedAgentCard"] => {
@@ -110,7 +110,7 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             let realm = arrived.realm(realm, &tenant(arrived))?;
             let client = arrived.client(&realm)?;
             let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            Ok(Answer::Value(written(&card)))
+            Ok(Answer::of(&written(&card)))
         }
         ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
             let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
@@ -140,12 +140,10 @@ async fn task(
     match (wanted, verb) {
         (OnTask::Get(id), &Method::GET) => {
             let request: GetTaskRequest = query(arrived)?;
-            Ok(Answer::Value(json!(client.get(named(id)?, request.history_length).await?)))
+            Ok(Answer::of(&client.get(named(id)?, request.history_length).await?))
         }
         (OnTask::Get(_), _) => Err(Wrong::Verb("GET")),
-        (OnTask::Cancel(id), &Method::POST) => {
-            Ok(Answer::Value(json!(client.cancel(named(id)?).await?)))
-        }
+        (OnTask::Cancel(id), &Method::POST) => Ok(Answer::of(&client.cancel(named(id)?).await?)),
         (OnTask::Cancel(_), _) => Err(Wrong::Verb("POST")),
         // The proto has one verb, the text of the specification the other.
         (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
@@ -173,27 +171,31 @@ async fn webhook(
                 return Err(invalid("tenant", "`tenant` is not the realm of the request").into());
             }
             task.clone_into(&mut config.task_id);
-            Ok(Answer::Value(json!(client.create_webhook(&config).await?)))
+            Ok(Answer::of(&client.create_webhook(&config).await?))
         }
         (None, &Method::GET) => {
             let asked: ListPushNotificationConfigsRequest = query(arrived)?;
             let page = PageOf { size: asked.page_size, token: &asked.page_token };
-            Ok(Answer::Value(json!(client.webhooks(task, page).await?)))
+            Ok(Answer::of(&client.webhooks(task, page).await?))
         }
         (None, _) => Err(Wrong::Verb("GET, POST")),
-        (Some(id), &Method::GET) => Ok(Answer::Value(json!(client.webhook(task, id).await?))),
+        (Some(id), &Method::GET) => Ok(Answer::of(&client.webhook(task, id).await?)),
         (Some(id), &Method::DELETE) => {
             client.delete_webhook(task, id).await?;
-            Ok(Answer::Value(json!({})))
+            Ok(Answer::of(&json!({})))
         }
         (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
     }
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: &Value) -> Response {
+    with_text(status, kind, body.to_string())
+}
+
+fn with_text(status: StatusCode, kind: &'static str, text: String) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(kind)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    (status, headers, body.to_string()).into_response()
+    (status, headers, text).into_response()
 }

@@ -1,7 +1,7 @@
 //! The binding of JSON-RPC: one request in, one answer or one stream out.
 
 use crate::a2a::arrival::Arrived;
-use crate::a2a::binding::{Answer, Call};
+use crate::a2a::binding::{Answer, Call, text};
 use crate::a2a::card::{extended, written};
 use crate::a2a::error::{Result, failed, invalid};
 use crate::a2a::operations::{Client, Dialect};
@@ -39,9 +39,7 @@ pub(in crate::a2a) async fn serve(arrived: Arrived, realm: Option<&str>, body: B
         Dialect::V03 => v03::rpc::done(&arrived, realm, call).await,
     };
     match answered {
-        Ok(Answer::Value(result)) => {
-            answer(StatusCode::OK, jsonrpc::result(&id, &result.to_string()))
-        }
+        Ok(Answer::Body(result)) => answer(StatusCode::OK, jsonrpc::result(&id, &result)),
         Ok(Answer::Stream(response)) => response,
         Err(error) => refused(Some(&id), &error, None),
     }
@@ -97,19 +95,19 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<A
     let realm = arrived.realm(path, &call.tenant()?)?;
     let client = arrived.client(&realm)?;
     let result = match call.method {
-        "SendMessage" => json!(client.send(call.read::<SendMessageRequest>()?).await?),
+        "SendMessage" => text(&client.send(call.read::<SendMessageRequest>()?).await?),
         "SendStreamingMessage" => {
             let written = Written::Rpc(call.id.clone());
             return Ok(Answer::Stream(client.stream(call.read()?, written).await?));
         }
         "GetTask" => {
             let asked: GetTaskRequest = call.read()?;
-            json!(client.get(named(&asked.id)?, asked.history_length).await?)
+            text(&client.get(named(&asked.id)?, asked.history_length).await?)
         }
-        "ListTasks" => client.list(&call.read::<ListTasksRequest>()?).await?,
+        "ListTasks" => text(&client.list(&call.read::<ListTasksRequest>()?).await?),
         "CancelTask" => {
             let asked: CancelTaskRequest = call.read()?;
-            json!(client.cancel(named(&asked.id)?).await?)
+            text(&client.cancel(named(&asked.id)?).await?)
         }
         "SubscribeToTask" => {
             let asked: SubscribeToTaskRequest = call.read()?;
@@ -117,14 +115,14 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<A
             return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
         }
         "GetExtendedAgentCard" => {
-            written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
+            text(&written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?))
         }
         method => match webhooks(&client, &call).await? {
-            Some(result) => result,
+            Some(result) => text(&result),
             None => return Err(unknown(method)),
         },
     };
-    Ok(Answer::Value(result))
+    Ok(Answer::Body(result))
 }
 
 /// The operations on webhooks; nothing where it is none of them.

@@ -33,22 +33,22 @@ impl Client {
         // Before the message does anything: nothing begins whose events would not arrive.
         let webhook = self.vault_webhook_wanted(params.webhook_url.as_deref(), "webhookUrl")?;
         let id = format!("msg_{:032x}", self.doors.engine.entropy().bits());
-        let mut message = words::received(params.message, id)?;
+        let mut message = words::received(params.message, id.clone())?;
         message.task_id = params.id.unwrap_or_default();
-        let message = incoming::checked(&self.doors, Some(message))?;
-        let is_new = message.task_id.is_empty();
+        let checked = incoming::checked(&self.doors, Some(message))?;
+        let is_new = checked.message.task_id.is_empty();
         let run = if is_new {
-            self.start(&message, None, None).await?.run()
+            self.start(checked, None, None).await?.run()
         } else {
-            let run = self.check_asks(&message.task_id).await?;
+            let run = self.check_asks(&checked.message.task_id).await?;
             if webhook.is_some() {
                 // To answer needs less than to send a message.
                 self.permit_webhook(run).await?;
             }
-            self.reply(&message, None).await?
+            self.reply(checked, None).await?
         };
         if let Some(webhook) = webhook {
-            let stream = self.followed(run, Some(&message.message_id)).await?;
+            let stream = self.followed(run, Some(&id)).await?;
             // The webhook of a new task gets all that a stream gets.
             let place = if is_new { 0 } else { stream.place() };
             self.webhook_once(stream.run(), webhook, place).await?;
