@@ -277,6 +277,17 @@ impl TaskStream {
     }
 }
 
+/// What these events of a session tell of a run; they begin with its start or before.
+fn task_of(run: RunId, events: &[(u64, String)]) -> Task {
+    let (mut own, mut task) = (OwnEvents::new(run, 0), Task::default());
+    for event in events.iter().filter_map(|(_, body)| read(body)) {
+        if own.admits(&event) {
+            task.apply(&event);
+        }
+    }
+    task
+}
+
 impl Runs<'_> {
     /// A run of a caller that may read it, without its session and its asks.
     pub async fn get(self, caller: &Caller, run: RunId) -> Result<SessionRun> {
@@ -290,6 +301,11 @@ impl Runs<'_> {
         let found = found.filter(|found| shared.gate.reads(caller, run_of(&found.run)));
         let RunWithEvents { run, events } = found.ok_or_else(|| Refusal::no_run(run))?;
         let is_first = run.row.no == 1;
+        if is_first && events.len() < limit {
+            // All that is recorded.
+            let task = task_of(run.row.id, &events);
+            return Ok(TaskReport { run, task });
+        }
         let mut stream = self.replayed(caller, run).await?;
         if is_first {
             stream.unread(events);

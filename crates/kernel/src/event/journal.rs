@@ -3,14 +3,19 @@
 
 use super::Fact;
 use crate::values::ids::Millis;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// The version that this release writes, for every type.
 pub const VERSION: u16 = 1;
 
 /// One fact of one session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     /// Its place in the session's journal, from 1.
     pub seq: u64,
@@ -21,6 +26,90 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub fact: Fact,
+}
+
+/// Read member by member: `flatten` would keep all of the fact in memory before it is read.
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EventVisitor)
+    }
+}
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = Event;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Event, A::Error> {
+        let mut place = Place::default();
+        let members = FactMembers { map, place: &mut place };
+        let fact = Fact::deserialize(MapAccessDeserializer::new(members))?;
+        let missing = A::Error::missing_field;
+        Ok(Event {
+            seq: place.seq.ok_or_else(|| missing("seq"))?,
+            at: place.at.ok_or_else(|| missing("at"))?,
+            v: place.v.ok_or_else(|| missing("v"))?,
+            fact,
+        })
+    }
+}
+
+/// What an event says beside its fact.
+#[derive(Default)]
+struct Place {
+    seq: Option<u64>,
+    at: Option<Millis>,
+    v: Option<u16>,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Seq,
+    At,
+    V,
+    Type,
+    Data,
+    #[serde(other)]
+    Unknown,
+}
+
+/// The members of an event that are its fact's. The others are taken on the way.
+struct FactMembers<'p, A> {
+    map: A,
+    place: &'p mut Place,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        let name = loop {
+            match self.map.next_key()? {
+                None => return Ok(None),
+                Some(Member::Seq) => self.place.seq = Some(self.map.next_value()?),
+                Some(Member::At) => self.place.at = Some(self.map.next_value()?),
+                Some(Member::V) => self.place.v = Some(self.map.next_value()?),
+                Some(Member::Type) => break "type",
+                Some(Member::Data) => break "data",
+                Some(Member::Unknown) => {
+                    self.map.next_value::<IgnoredAny>()?;
+                }
+            }
+        };
+        seed.deserialize(name.into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
 }
 
 /// A journal row that this release cannot read.
@@ -52,6 +141,12 @@ pub fn read(row: &str) -> Result<Vec<Event>, Unreadable> {
             why: format!("this release reads v{VERSION}"),
         }),
     }
+}
+
+/// Reads one event out of a journal row; none where this release cannot read it.
+pub fn read_one(event: &str) -> Option<Event> {
+    let event: Option<Event> = serde_json::from_str(event).ok();
+    event.filter(|event| event.v == VERSION)
 }
 
 /// Finds the first event of the row that cannot be read.

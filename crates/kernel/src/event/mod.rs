@@ -22,7 +22,7 @@ mod parts;
 mod received;
 mod journal;
 mod values;
-pub use journal::{Event, Unreadable, VERSION, read};
+pub use journal::{Event, Unreadable, VERSION, read, read_one};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
     LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,

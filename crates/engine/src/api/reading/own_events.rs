@@ -76,7 +76,7 @@ impl OwnEvents {
 
 /// One event of a journal; none where this release cannot read it.
 pub(in crate::api) fn read(body: &str) -> Option<Event> {
-    event::read(&format!("[{body}]")).ok()?.into_iter().next()
+    event::read_one(body)
 }
 
 #[cfg(test)]
