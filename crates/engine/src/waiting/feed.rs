@@ -39,13 +39,17 @@ struct News {
     recent: VecDeque<Arc<Brought>>,
 }
 
-/// The events of one commit. They are read once, by the first who wants them.
+/// The events of one commit. Where they did not come with it, they are read once, by the first who
+/// wants them.
 #[derive(Debug)]
 struct Brought {
     session: SessionId,
     first_seq: u64,
     last_seq: u64,
+    /// As a JSON array; empty where they came with the commit.
     body: String,
+    /// How long that is.
+    bytes: usize,
     events: OnceLock<Option<Vec<Arc<Event>>>>,
 }
 
@@ -160,15 +164,20 @@ impl News {
     }
 
     fn is_too_much(&self) -> bool {
-        let bytes: usize = self.recent.iter().map(|brought| brought.body.len()).sum();
+        let bytes: usize = self.recent.iter().map(|brought| brought.bytes).sum();
         self.recent.len() > COMMITS_KEPT_MAX || bytes > BYTES_KEPT_MAX
     }
 }
 
 impl Brought {
     fn new(appended: &Appended<'_>) -> Self {
-        let Appended { session, first_seq, last_seq, body } = *appended;
-        Self { session, first_seq, last_seq, body: body.to_owned(), events: OnceLock::new() }
+        let Appended { session, first_seq, last_seq, body, events } = *appended;
+        let bytes = body.len();
+        let (body, events) = match events {
+            [] => (body.to_owned(), OnceLock::new()),
+            events => (String::new(), OnceLock::from(Some(events.to_vec()))),
+        };
+        Self { session, first_seq, last_seq, body, bytes, events }
     }
 
     /// Whether this event of this session is one of them.
@@ -202,12 +211,16 @@ mod tests {
         SessionKey::new("r", Space::context(), "c")
     }
 
-    fn body(seqs: RangeInclusive<u64>, timer: &str) -> String {
+    fn events(seqs: RangeInclusive<u64>, timer: &str) -> Vec<Event> {
         let event = |seq| {
             let fact = Fact::TimerFired { timer: timer.to_owned() };
             Event { seq, at: Millis(1), v: VERSION, fact }
         };
-        serde_json::to_string(&seqs.map(event).collect::<Vec<_>>()).unwrap()
+        seqs.map(event).collect()
+    }
+
+    fn body(seqs: RangeInclusive<u64>, timer: &str) -> String {
+        serde_json::to_string(&events(seqs, timer)).unwrap()
     }
 
     /// A commit of these events of a session, as this process made it.
@@ -217,7 +230,7 @@ mod tests {
 
     fn told(watchers: &Watchers, session: SessionId, seqs: RangeInclusive<u64>, body: &str) {
         let (first_seq, last_seq) = (*seqs.start(), *seqs.end());
-        let appended = Some(Appended { session, first_seq, last_seq, body });
+        let appended = Some(Appended { session, first_seq, last_seq, body, events: &[] });
         watchers.committed(&[Committed { key: &key(), appended }]);
     }
 
@@ -245,6 +258,18 @@ mod tests {
         assert_eq!(seen(&mut first, 3), None);
         // One that comes later finds what is at hand.
         assert_eq!(seen(&mut watchers.watch(&key()), 0), Some((vec![1, 2, 3], true)));
+    }
+
+    #[test]
+    fn events_that_come_with_a_commit_are_not_read() {
+        let watchers = Arc::new(Watchers::default());
+        let mut watch = watchers.watch(&key());
+        let brought: Vec<Arc<Event>> = events(1..=2, "t").into_iter().map(Arc::new).collect();
+        let (events, body) = (&brought[..], "unreadable");
+        let appended = Some(Appended { session: ONE, first_seq: 1, last_seq: 2, body, events });
+        watchers.committed(&[Committed { key: &key(), appended }]);
+        let seen = watch.at_hand(ONE, 0).unwrap();
+        assert!(Arc::ptr_eq(&seen.events[1], &brought[1]));
     }
 
     #[test]

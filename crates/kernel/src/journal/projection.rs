@@ -182,6 +182,9 @@ pub struct Append {
     pub held: BTreeSet<ContentHash>,
     /// What the audit of the session's realm keeps of the decisions behind these events.
     pub audit: Vec<Entry>,
+    /// The events themselves, for those who follow the session: they need not read `body`. Empty
+    /// where no one handed them over.
+    pub events: Vec<Arc<Event>>,
 }
 
 /// A tool's spec that a call pins.
@@ -255,6 +258,7 @@ impl Append {
             once: None,
             tally: None,
             audit: Vec::new(),
+            events: Vec::new(),
         })
     }
 }

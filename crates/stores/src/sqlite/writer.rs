@@ -503,7 +503,7 @@ mod tests {
 
     /// A commit as someone hears of it.
     fn told(committed: &Committed<'_>) -> (SessionKey, SessionId, u64, String) {
-        let Appended { session, first_seq, last_seq, body } = committed.appended.unwrap();
+        let Appended { session, first_seq, last_seq, body, .. } = committed.appended.unwrap();
         assert_eq!(first_seq, last_seq, "one event");
         (committed.key.clone(), session, last_seq, body.to_owned())
     }

@@ -106,6 +106,7 @@ impl Driver {
             once: None,
             tally: None,
             audit: Vec::new(),
+            events: Vec::new(),
         }
     }
 

@@ -286,7 +286,7 @@ pub fn a_commit_is_told_with_its_events_before_its_ticket_resolves(scene: Scene)
     let heard = told.clone();
     scene.store().on_commit(Arc::new(move |commits: &[Committed<'_>]| {
         for commit in commits {
-            let Appended { session, first_seq, last_seq, body } = there(commit.appended);
+            let Appended { session, first_seq, last_seq, body, .. } = there(commit.appended);
             let what = (commit.key.clone(), session, (first_seq, last_seq), body.to_owned());
             locked(&heard).push(what);
         }

@@ -2,6 +2,7 @@
 
 use crate::contracts::figures::StoreFigures;
 use crate::contracts::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
+use crate::event::Event;
 use crate::journal::projection::Append;
 use crate::values::ids::{SessionId, SessionKey};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 pub type OnCommit = Arc<dyn Fn(&[Committed<'_>]) + Send + Sync>;
 
 /// A session that a commit changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Committed<'a> {
     /// Its key.
     pub key: &'a SessionKey,
@@ -20,7 +21,7 @@ pub struct Committed<'a> {
 }
 
 /// What one append added to a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Appended<'a> {
     /// The session: another one may have had its key before.
     pub session: SessionId,
@@ -30,14 +31,16 @@ pub struct Appended<'a> {
     pub last_seq: u64,
     /// All of them, as a JSON array.
     pub body: &'a str,
+    /// The same, read; empty where they are not at hand.
+    pub events: &'a [Arc<Event>],
 }
 
 impl<'a> Committed<'a> {
     /// This was appended.
     pub fn append(append: &'a Append) -> Self {
-        let Append { session, first_seq, body, .. } = append;
+        let Append { session, first_seq, body, events, .. } = append;
         let (first_seq, last_seq) = (*first_seq, session.seq);
-        let appended = Appended { session: session.id, first_seq, last_seq, body };
+        let appended = Appended { session: session.id, first_seq, last_seq, body, events };
         Self { key: &session.key, appended: Some(appended) }
     }
 
