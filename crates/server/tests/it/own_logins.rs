@@ -28,6 +28,13 @@ fn limited(login: &LoginServer, limits: &str) -> Project {
     Project { config: Config::parse("waypost.toml", &settings).unwrap(), ..Project::demo() }
 }
 
+/// With this policy.
+fn ruled(login: &LoginServer, policy: &str) -> Project {
+    let (file, text) = ("policies/a.cedar".to_owned(), policy.to_owned());
+    let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
+    Project { policies: Some(policies), ..project(login) }
+}
+
 /// Somebody agrees on this page and comes back.
 async fn agreed(house: &House, login: &LoginServer, page: &str) -> Answer {
     let back = login.agree(page);
@@ -52,6 +59,15 @@ async fn list_tools(house: &House, login: &LoginServer) {
 
 async fn member(house: &House, name: &str) -> String {
     Key::created(house, ADMIN, json!({"name": name})).await.text
+}
+
+/// The key of a new principal of this kind, a member.
+async fn principal(house: &House, name: &str, kind: &str) -> String {
+    let path = format!("/api/v1/principals/{name}");
+    let body = json!({"kind": kind, "realms": {"default": ["member"]}});
+    let stored = send(house, ADMIN, Method::PUT, &path, body).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    Key::created(house, ADMIN, json!({"name": name, "of": name})).await.text
 }
 
 /// Begins a login of one's own, and follows its link: the code that the page shows.
@@ -131,15 +147,12 @@ async fn the_logins_of_a_disabled_principal_are_removed() {
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
     list_tools(&house, &login).await;
-    let path = "/api/v1/principals/ann";
-    let body = json!({"kind": "user", "realms": {"default": ["member"]}});
-    assert_eq!(send(&house, ADMIN, Method::PUT, path, body).await.status, 201);
-    let ann = Key::created(&house, ADMIN, json!({"name": "ann", "of": "ann"})).await.text;
+    let ann = principal(&house, "ann", "user").await;
     let shown = code(&house, &login, &ann).await;
     assert_eq!(prove(&house, &ann, &shown).await.status, 204);
     assert!(can_call(&house, &ann).await);
     for (act, status) in [("disable", 200), ("enable", 200)] {
-        let path = format!("{path}/{act}");
+        let path = format!("/api/v1/principals/ann/{act}");
         let answer = send(&house, ADMIN, Method::POST, &path, json!({})).await;
         assert_eq!(answer.status, status, "{answer:?}");
     }
@@ -263,16 +276,41 @@ async fn the_code_of_a_login_comes_with_the_answer_of_who_began_it() {
     assert!(!is_in_clear(data.path(), &[shown]), "a code is not kept");
 }
 
+/// The upstream is not there for `ann`; its tools are.
+const HIDDEN_FROM_ANN: &str = "forbid (principal == Subject::\"ann\", \
+    action == Action::\"read\", resource == Upstream::\"hub\");";
+
+#[tokio::test]
+async fn who_may_not_read_an_upstream_finishes_no_login_there_by_an_answer() {
+    let login = LoginServer::start();
+    let data = tempfile::tempdir().unwrap();
+    let hiding = || ruled(&login, HIDDEN_FROM_ANN);
+    let (house, stopper) = House::over(hiding, &data, Some(ADMIN)).await;
+    list_tools(&house, &login).await;
+    let ann = principal(&house, "ann", "user").await;
+    let run = approved(&house, &ann, ADMIN).await;
+    let ask = &run["asks"][0];
+    assert_eq!(ask["kind"], "authorize", "{run}");
+    let shown = code_at(&house, &login, &text(&ask["url"])).await;
+    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let done = json!({"action": "done", "code": shown});
+    let answered = send(&house, &ann, Method::POST, &path, done).await;
+    // As where she sends the code without an ask.
+    for refusal in [answered, prove(&house, &ann, &shown).await] {
+        assert_eq!(refusal.refusal(), refused(404, "not_found", &[]), "{refusal:?}");
+    }
+    assert_eq!(get(&house, &ann, &path).await.body["status"], "open");
+    assert!(!can_call(&house, &ann).await, "the login is not finished");
+    stopper.stop().await;
+}
+
 #[tokio::test]
 async fn a_realm_that_acts_as_a_principal_calls_with_the_login_of_that_principal() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let acting = || limited(&login, "[realms.default]\nrun_as_user_id = \"robot\"");
     let (house, stopper) = House::over(acting, &data, Some(ADMIN)).await;
-    let body = json!({"kind": "service", "realms": {"default": ["member"]}});
-    let stored = send(&house, ADMIN, Method::PUT, "/api/v1/principals/robot", body).await;
-    assert_eq!(stored.status, 201, "{stored:?}");
-    let robot = Key::created(&house, ADMIN, json!({"name": "robot", "of": "robot"})).await.text;
+    let robot = principal(&house, "robot", "service").await;
     list_tools(&house, &login).await;
     let alice = member(&house, "alice").await;
     let own = code(&house, &login, &alice).await;
@@ -347,17 +385,10 @@ async fn as_ann(house: &House, method: Method, path: &str, body: Value) -> Answe
 async fn nobody_uses_or_changes_the_login_of_whom_they_act_as() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
-    let allowing = || {
-        let (file, text) = ("policies/a.cedar".to_owned(), ACTS_AS_ANN.to_owned());
-        let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
-        Project { policies: Some(policies), ..project(&login) }
-    };
+    let allowing = || ruled(&login, ACTS_AS_ANN);
     let (house, stopper) = House::over(allowing, &data, Some(ADMIN)).await;
     list_tools(&house, &login).await;
-    let body = json!({"realms": {"default": ["member"]}});
-    let stored = send(&house, ADMIN, Method::PUT, "/api/v1/principals/ann", body).await;
-    assert_eq!(stored.status, 201, "{stored:?}");
-    let ann = Key::created(&house, ADMIN, json!({"name": "ann", "of": "ann"})).await.text;
+    let ann = principal(&house, "ann", "user").await;
     log_in(&house, &login, &ann).await;
 
     let adding = json!({"arguments": {"a": 2, "b": 3}});
