@@ -2,12 +2,12 @@
 //! session that keeps the thread's conversation.
 
 use crate::api::agents::no_agent;
-use crate::catalog::roster::talk_id;
 use crate::command::Command;
 use crate::handles::Threads;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
 use kernel::contracts::SessionRef;
+use kernel::definition::agent::talk_id;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, SessionKey, Space};

@@ -8,7 +8,8 @@ use super::{
     AgentFile, Author, Catalog, ListChanges, Others, PipelineFile, PlanFile, RealmPlans, in_file,
     sound,
 };
-use crate::catalog::roster::{TALKS, Talked};
+use crate::catalog::roster::Talked;
+use kernel::definition::agent::TALKS;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_text;

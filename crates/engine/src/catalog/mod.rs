@@ -3,10 +3,10 @@
 //! use it is the gate's.
 
 use crate::catalog::registry::{Registry, bad_name};
-use crate::catalog::roster::{Roster, TALKS, starting};
+use crate::catalog::roster::{Roster, starting};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;
-use kernel::definition::agent::Agent;
+use kernel::definition::agent::{Agent, TALKS};
 use kernel::definition::pipeline::PIPELINES;
 use kernel::definition::plan::check::Surroundings;
 use kernel::definition::plan::flow::load_value;

@@ -2,7 +2,7 @@
 //! there is a plan by which it is talked to.
 
 use kernel::contracts::policy::Resource;
-use kernel::definition::agent::Agent;
+use kernel::definition::agent::{Agent, TALKS, talk_id};
 use kernel::definition::pipeline::PIPELINES;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::flow::read_made;
@@ -21,14 +21,6 @@ pub struct KnownAgent {
     pub agent: Arc<Agent>,
     /// Its newest version in the store; none for one of the project's files.
     pub version: Option<u64>,
-}
-
-/// What the ids of plans begin with by which agents are talked to. No other plan has such an id.
-pub(crate) const TALKS: &str = "agent/";
-
-/// The id of the plan by which an agent is talked to.
-pub(crate) fn talk_id(agent: &AgentName) -> PlanId {
-    PlanId::from(format!("{TALKS}{agent}"))
 }
 
 /// What it is to start a plan of this id: agents are talked to, and pipelines get cases.

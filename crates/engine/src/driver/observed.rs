@@ -3,7 +3,6 @@
 //! kept beside it, for a turn that a process left behind is begun again.
 
 use super::state::{Driver, TurnBegun};
-use crate::catalog::roster::TALKS;
 use crate::observe::captured::{answered, asked, called, stop_word};
 use crate::observe::observers::{
     agent_span, ask_span, call_span, outcome_word, reach_word, run_span, turn_span, turn_word,
@@ -12,6 +11,7 @@ use kernel::ask::{FixAction, Reply};
 use kernel::contracts::observe::{Seen, StepPlace, What};
 use kernel::conversation::llm::{Prompt, Usage};
 use kernel::decide::TurnNumber;
+use kernel::definition::agent::TALKS;
 use kernel::definition::plan::{Closure, StepKind};
 use kernel::event::{Event, Fact, Outcome, TurnEnd, TurnStart};
 use kernel::session::{Frame, FrameKind, Run, Session, ending};

@@ -5,13 +5,14 @@
 //! find their tools.
 
 use crate::catalog::no_plan;
-use crate::catalog::roster::{KnownAgent, TALKS, starting};
+use crate::catalog::roster::{KnownAgent, starting};
 use crate::gate::Gate;
 use crate::gate::judged::{Judged, ListVersion};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Answerers, Ask, OWNER};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::contracts::{FeedRow, Policy, SessionAsk, SessionRun};
+use kernel::definition::agent::TALKS;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::identity::audit::Said;

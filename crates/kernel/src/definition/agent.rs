@@ -2,7 +2,7 @@
 //! spend. A run pins the version that it began with.
 
 use crate::tool::rules::Pattern;
-use crate::values::ids::{AgentName, ContentHash, ToolName};
+use crate::values::ids::{AgentName, ContentHash, PlanId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,6 +10,14 @@ use std::sync::Arc;
 
 /// The tool that every agent has: it asks the person who talks to it.
 pub const CLARIFY: &str = "request_clarification";
+
+/// What the ids of plans begin with by which agents are talked to. No other plan has such an id.
+pub const TALKS: &str = "agent/";
+
+/// The id of the plan by which an agent is talked to.
+pub fn talk_id(agent: &AgentName) -> PlanId {
+    PlanId::from(format!("{TALKS}{agent}"))
+}
 
 /// A checked agent.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,7 @@
 //! in the append of the event, so that neither is there without the other.
 
 use crate::ask::{Decision, FixAction, Reply};
+use crate::definition::agent::TALKS;
 use crate::definition::pipeline::PIPELINES;
 use crate::event::{CallRequest, Closing, Event, Fact};
 use crate::identity::audit::{Entry, Mac, Object, Said};
@@ -16,9 +17,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What the ids of plans begin with by which agents are talked to.
-const AGENTS: &str = "agent/";
-/// The same of those by which single tools are called.
+/// What the ids of plans begin with by which single tools are called.
 const CALLS: &str = "call/";
 
 /// The faults of what is not done because its starter may not do it: policy denies the call, does
@@ -148,7 +147,7 @@ fn started(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) -> O
 fn starting(session: &Session, plan: &PlanId) -> (Act, Object) {
     let id = plan.as_str();
     let is_call = session.key.space == Space::call();
-    if let Some(agent) = id.strip_prefix(AGENTS) {
+    if let Some(agent) = id.strip_prefix(TALKS) {
         (Act::Talk, Object::new("agent", agent))
     } else if let Some(pipeline) = id.strip_prefix(PIPELINES) {
         (Act::Submit, Object::new("pipeline", pipeline))

@@ -7,7 +7,8 @@ use crate::http::agents::default_agent;
 use crate::request::choice::SkillChoice;
 use crate::request::doors::Doors;
 use engine::KnownAgent;
-use kernel::definition::pipeline::Pipeline;
+use kernel::definition::agent::{TALKS, talk_id};
+use kernel::definition::pipeline::{PIPELINES, Pipeline};
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{PlanId, RealmId};
@@ -20,9 +21,6 @@ use wire::a2a::message::Message;
 
 /// What an agent takes, beside text: the input of the plan by which it is talked to.
 pub(super) const REQUEST: &str = "user_request";
-
-/// Before the names of agents, in the ids of their skills.
-const AGENTS: &str = "agent/";
 
 /// How clients that do not know our extension name a skill. One that is not there is ignored: the
 /// word may mean something else to its sender.
@@ -59,7 +57,7 @@ impl Skill {
         let schema = json!({"type": "object", "properties": {REQUEST: {"type": "string"}},
             "required": [REQUEST]});
         Self {
-            plan: PlanId::from(format!("{AGENTS}{}", agent.name)),
+            plan: talk_id(&agent.name),
             kind: Kind::Agent,
             title: or(&agent.title, agent.name.as_str()),
             description: or(&agent.description, agent.name.as_str()),
@@ -167,15 +165,43 @@ fn names(patterns: &[Pattern], id: &str) -> bool {
 
 /// The skills that this caller may use, by id.
 pub(super) fn visible(doors: &Doors, caller: &Caller) -> Vec<Skill> {
-    let (catalog, expose) = (doors.engine.catalog(), &doors.a2a.expose);
-    let mut skills: Vec<Skill> = catalog.agents(caller).iter().map(Skill::of_agent).collect();
-    skills.extend(catalog.pipelines(caller).iter().map(Skill::of_pipeline));
-    skills.retain(|skill| catalog.starts(caller, &skill.plan));
-    let plans = doors.engine.tools().plans(caller);
-    let exposed = plans.iter().filter(|spec| names(expose, spec.name.as_str()));
-    skills.extend(exposed.map(|spec| Skill::of_plan(spec)));
-    skills.extend(proxy::is_offered(doors, &caller.realm, Some(caller)).then(Skill::of_proxy));
+    let mut skills = usable(doors, caller, None);
     skills.sort_by(|left, right| left.plan.cmp(&right.plan));
+    skills
+}
+
+/// One of them, without making the others. The proxy goes before a plan of its id.
+fn by_id(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
+    usable(doors, caller, Some(id)).pop()
+}
+
+/// The skills that this caller may use, or those of this id; the proxy is the last.
+fn usable(doors: &Doors, caller: &Caller, id: Option<&str>) -> Vec<Skill> {
+    let (catalog, tools) = (doors.engine.catalog(), doors.engine.tools());
+    let begins = |with: &str| id.is_none_or(|id| id.starts_with(with));
+    let is_it = |plan: &str| id.is_none_or(|id| id == plan);
+    let mut skills: Vec<Skill> = Vec::new();
+    // By the lists: who looks for one of these has not asked to read it.
+    if begins(TALKS) {
+        let name = id.and_then(|id| id.strip_prefix(TALKS));
+        let mut agents = catalog.agents(caller);
+        agents.retain(|known| name.is_none_or(|name| known.agent.name.as_str() == name));
+        skills.extend(agents.iter().map(Skill::of_agent));
+    }
+    if begins(PIPELINES) {
+        let mut pipelines = catalog.pipelines(caller);
+        pipelines.retain(|pipeline| is_it(pipeline.plan.as_str()));
+        skills.extend(pipelines.iter().map(Skill::of_pipeline));
+    }
+    skills.retain(|skill| catalog.starts(caller, &skill.plan));
+    let mut plans: Vec<Arc<ToolSpec>> = match id {
+        Some(id) => tools.plan(caller, id).into_iter().collect(),
+        None => tools.plans(caller),
+    };
+    plans.retain(|spec| is_it(spec.name.as_str()) && names(&doors.a2a.expose, spec.name.as_str()));
+    skills.extend(plans.iter().map(|spec| Skill::of_plan(spec)));
+    let has_proxy = is_it(proxy::SKILL) && proxy::is_offered(doors, &caller.realm, Some(caller));
+    skills.extend(has_proxy.then(Skill::of_proxy));
     skills
 }
 
@@ -242,7 +268,7 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
     }
     let has_text = message.parts.iter().any(|part| part.as_text().is_some());
     let default = default_agent(doors, caller).filter(|_| has_text);
-    let found = default.and_then(|name| by_id(doors, caller, &format!("{AGENTS}{name}")));
+    let found = default.and_then(|name| by_id(doors, caller, talk_id(&name).as_str()));
     found.ok_or_else(|| unknown("the message names no skill, and no agent is the default"))
 }
 
@@ -254,27 +280,6 @@ fn asked_for(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
         doors.engine.audits().note_unstarted(caller, &PlanId::from(id));
     }
     found
-}
-
-/// The same as in the list of all that are visible, without making that.
-fn by_id(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
-    if id == proxy::SKILL && proxy::is_offered(doors, &caller.realm, Some(caller)) {
-        return Some(Skill::of_proxy());
-    }
-    let catalog = doors.engine.catalog();
-    // By the lists: who looks for one of these has not asked to read it.
-    let agents = id.strip_prefix(AGENTS).map(|name| (name, catalog.agents(caller)));
-    let agent = agents.and_then(|(name, mut agents)| {
-        let place = agents.iter().position(|known| known.agent.name.as_str() == name)?;
-        Some(agents.swap_remove(place))
-    });
-    let pipelines = catalog.pipelines(caller);
-    let pipeline = pipelines.iter().find(|pipeline| pipeline.plan.as_str() == id);
-    let known = agent.as_ref().map(Skill::of_agent).or_else(|| pipeline.map(Skill::of_pipeline));
-    known.filter(|skill| catalog.starts(caller, &skill.plan)).or_else(|| {
-        let plan = names(&doors.a2a.expose, id).then(|| doors.engine.tools().plan(caller, id));
-        plan.flatten().filter(|spec| spec.name.as_str() == id).map(|spec| Skill::of_plan(&spec))
-    })
 }
 
 fn unknown(skills: &[Skill], why: &str) -> A2aError {

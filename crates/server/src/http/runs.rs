@@ -13,6 +13,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::RefusalCode;
 use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
+use kernel::definition::agent::talk_id;
 use kernel::event::Occasion;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AgentName, PlanId, RunId, SessionId};
@@ -134,13 +135,8 @@ fn to_agent(doors: &Doors, caller: &Caller, agent: String, body: RunBody) -> Res
         Some(named) if named.parse::<SessionId>().is_ok() => RunSession::Named(named),
         Some(thread) => RunSession::Thread(thread),
     };
-    let (target, input) = (RunTarget::Plan(talk(&name)), json!({"user_request": text}));
+    let (target, input) = (RunTarget::Plan(talk_id(&name)), json!({"user_request": text}));
     Ok(RunRequest { target, input, session, once: None, about: RunAbout::default() })
-}
-
-/// The plan by which an agent is talked to.
-pub(super) fn talk(agent: &AgentName) -> PlanId {
-    PlanId::from(format!("agent/{agent}"))
 }
 
 /// A run's input; none is an empty object.

@@ -1,7 +1,6 @@
 //! `/api/v1/sessions`: lists, one session, its history and its context; copies of it; old ones
 //! removed.
 
-use super::runs::talk;
 use crate::problem::{Failure, Result};
 use crate::request::body::{Maybe, Posted};
 use crate::request::cursors::Purpose;
@@ -18,6 +17,7 @@ use engine::{Pruned, RefusalCode};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
+use kernel::definition::agent::talk_id;
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -67,7 +67,7 @@ pub(crate) async fn list(
                 .hint("leave one out"));
         }
         (plan, None) => plan.map(PlanId::from),
-        (None, Some(agent)) => Some(talk(&AgentName::from(agent))),
+        (None, Some(agent)) => Some(talk_id(&AgentName::from(agent))),
     };
     let parked = query.status.as_deref() == Some(PARKED);
     let status = query.status.as_deref().filter(|_| !parked).map(status).transpose()?;

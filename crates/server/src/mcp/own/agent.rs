@@ -2,14 +2,12 @@
 
 use engine::KnownAgent;
 use kernel::contracts::shelf::{PromptArgument, PromptSpec};
-use kernel::definition::agent::{Agent, PromptRole};
+use kernel::definition::agent::{Agent, PromptRole, TALKS, talk_id};
 use kernel::expression::template::fill_known;
 use kernel::values::ids::{AgentName, ToolName};
 use kernel::values::names::{Alphabet, inward, outward};
 use serde_json::{Map, Value, json};
 
-/// What the names of agents begin with, among those of plans. No plan has such an id.
-const AGENTS: &str = "agent/";
 /// The one argument: what is wanted.
 const REQUEST: &str = "user_request";
 
@@ -23,9 +21,9 @@ pub(super) struct Around {
 
 /// The agent that a client means by this name.
 pub(super) fn named(written: &str) -> Option<AgentName> {
-    let id = inward(written, Alphabet::Mcp).filter(|id| id.starts_with(AGENTS));
+    let id = inward(written, Alphabet::Mcp).filter(|id| id.starts_with(TALKS));
     let id = id.unwrap_or_else(|| written.to_owned());
-    id.strip_prefix(AGENTS).map(AgentName::from)
+    id.strip_prefix(TALKS).map(AgentName::from)
 }
 
 /// The prompt of an agent.
@@ -36,7 +34,7 @@ pub(super) fn spec(known: &KnownAgent) -> PromptSpec {
         about => about.to_owned(),
     };
     PromptSpec {
-        name: outward(&format!("{AGENTS}{}", agent.name), Alphabet::Mcp),
+        name: outward(talk_id(&agent.name).as_str(), Alphabet::Mcp),
         title: Some(agent.title.clone()),
         description: Some(description),
         arguments: vec![PromptArgument {
