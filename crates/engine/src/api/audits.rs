@@ -65,6 +65,11 @@ impl Audits<'_> {
         let _ = self.shared.gate.note_unseen(caller, names, call);
     }
 
+    /// The same at a door that calls no plans: one of such a name was not asked for.
+    pub fn note_unseen_tool(self, caller: &Caller, names: &[String], call: CallRequest) {
+        let _ = self.shared.gate.note_unseen_tool(caller, names, call);
+    }
+
     /// The same of a plan, an agent or a pipeline that is to be started.
     pub fn note_unstarted(self, caller: &Caller, plan: &PlanId) {
         let _ = self.shared.gate.note_unstarted(caller, plan, None);

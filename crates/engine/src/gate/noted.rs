@@ -187,19 +187,7 @@ impl Gate {
         names: &[String],
         call: CallRequest,
     ) -> Result<()> {
-        if self.beside().is_none() {
-            return Ok(());
-        }
-        let is_hidden = |name: &&String| {
-            let listed = self.catalog.tool(&caller.realm, name);
-            listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
-        };
-        if let Some(name) = names.iter().find(is_hidden) {
-            let call = CallRequest { tool: ToolName::from(name.as_str()), ..call };
-            let (reach, version, policies) = (Reach::Writes, None, Vec::new());
-            let judged = JudgedCall { reach, verdict: unseen(), version, policies };
-            return self.note_call(caller, &call, judged);
-        }
+        let Some(call) = self.note_unseen_tool(caller, names, call)? else { return Ok(()) };
         let is_plan = |name: &&String| self.catalog.plan_spec(&caller.realm, name).is_some();
         match names.iter().find(is_plan) {
             Some(plan) => {
@@ -208,6 +196,28 @@ impl Gate {
             }
             None => Ok(()),
         }
+    }
+
+    /// The same where only a tool can be meant. The call is given back where nothing is kept of it.
+    pub(crate) fn note_unseen_tool(
+        &self,
+        caller: &Caller,
+        names: &[String],
+        call: CallRequest,
+    ) -> Result<Option<CallRequest>> {
+        if self.beside().is_none() {
+            return Ok(Some(call));
+        }
+        let is_hidden = |name: &&String| {
+            let listed = self.catalog.tool(&caller.realm, name);
+            listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
+        };
+        let Some(name) = names.iter().find(is_hidden) else { return Ok(Some(call)) };
+        let call = CallRequest { tool: ToolName::from(name.as_str()), ..call };
+        let (reach, version, policies) = (Reach::Writes, None, Vec::new());
+        let judged = JudgedCall { reach, verdict: unseen(), version, policies };
+        self.note_call(caller, &call, judged)?;
+        Ok(None)
     }
 
     /// Keeps that a caller asked for a plan, an agent or a pipeline that is there and that it does

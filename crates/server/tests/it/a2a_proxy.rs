@@ -448,7 +448,9 @@ async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
          [mcp.servers.real]\nurl = \"{mcp}\"\n"
     );
     let policies = "forbid (principal, action == Action::\"call\", \
-         resource == Tool::\"real.twice\");\n";
+         resource == Tool::\"real.twice\");\n\
+         forbid (principal, action == Action::\"run\", \
+         resource == Plan::\"math::conditional_add\");\n";
     let guarded = Guarded::with_policies(&settings, Some(policies)).await;
     let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
     for (tool, arguments) in [("fs.plain", json!({})), ("real.fail", json!({"n": 1}))] {
@@ -457,24 +459,31 @@ async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
         let is_called = |answer: &Answer| answer.body["error"].is_null();
         wait_for(&format!("the tool `{tool}`"), call, is_called).await;
     }
-    // A member sees other tools of the server, a viewer none: that is refused in other places.
-    for (key, server, tool) in [(&member, "real", "twice"), (&viewer, "fs", "plain")] {
+    let send = async |key: &str, server: &str, tool: &str| {
         let content = instruction(server, tool, json!({"n": 1}));
         let message = json!({"role": "user", "parts": [{"type": "data", "content": content}]});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/send",
             "params": {"message": message}});
         guarded.post_as(key, "/a2a", body).await;
+    };
+    let denied = async |act: &str, name: &str| -> Option<Value> {
+        let page = guarded.get_as(ADMIN_KEY, &format!("/api/v1/audit?act={act}")).await;
+        let items = page.body["items"].as_array().cloned().unwrap_or_default();
+        items.into_iter().find(|item| item["object"]["id"] == name && item["verdict"] == "deny")
+    };
+    let plan = "math::conditional_add";
+    // A member sees other tools of the server, a viewer none: that is refused in other places.
+    for (key, server, tool) in [(&member, "real", "twice"), (&viewer, "fs", "plain")] {
+        send(key, "nowhere", plan).await;
+        send(key, server, tool).await;
         let name = format!("{server}.{tool}");
-        let look = async || {
-            let page = guarded.get_as(ADMIN_KEY, "/api/v1/audit?act=call").await;
-            let items = page.body["items"].as_array().cloned().unwrap_or_default();
-            items
-                .into_iter()
-                .find(|item| item["object"]["id"] == name.as_str() && item["verdict"] == "deny")
-        };
+        let look = async || denied("call", &name).await;
         let kept = |entry: &Option<Value>| entry.is_some();
         let entry = wait_for(&format!("the denied call of `{name}`"), look, kept).await.unwrap();
         assert_eq!(entry["door"], format!("a2a {SKILL}"), "{entry}");
+        // What came before it is kept by now.
+        let run = denied("run", plan).await;
+        assert_eq!(run, None, "a plan is nothing that the proxy calls");
     }
 }
 

@@ -155,7 +155,7 @@ pub(in crate::a2a) fn note_unseen(doors: &Doors, caller: &Caller, instruction: &
     }
     let call = CallRequest::new(ToolName::from(wanted.tool), instruction[ARGUMENTS].clone(), 0);
     let call = CallRequest { occasion: Occasion::at("a2a", SKILL), ..call };
-    doors.engine.audits().note_unseen(caller, &names, call);
+    doors.engine.audits().note_unseen_tool(caller, &names, call);
 }
 
 /// The server that an instruction names: by itself, by its tool, or by how that begins.
