@@ -82,14 +82,10 @@ pub async fn measure(options: &Options) -> Result<()> {
     // Held for its process.
     let issuer = Child::start(child::ISSUER)?;
     let stations = Stations::start(options, &issuer).await?;
-    match sections(options, &stations, &Signer::new(issuer.address())?).await {
-        Ok(targets) => {
-            stations.stop()?;
-            report::section("Targets", "", &targets);
-            Ok(())
-        }
-        Err(error) => Err(stations.asking.explain(&*error).into()),
-    }
+    let targets = sections(options, &stations, &Signer::new(issuer.address())?).await?;
+    stations.stop()?;
+    report::section("Targets", "", &targets);
+    Ok(())
 }
 
 /// The servers beside each other.
@@ -140,28 +136,23 @@ impl Stations {
 async fn sections(options: &Options, stations: &Stations, signer: &Signer) -> Result<Table> {
     let mut targets = Table::new(&["target", "measured", "met"]);
     let ways = read_ways(stations, signer).await?;
-    let local = wire::calls(stations.local.address());
-    let compared = compare(options, "reads", &local, &ways).await?;
+    let compared = compare(options, "reads", &calls(&stations.local, ""), &ways).await?;
     let note = "`tools/call` of `math::add`, 2026-07-28, answered as JSON, beside the same call of \
                 a server in local mode. All others have 200 policies.";
     report::section("Reads over MCP", note, &table("requests/s", &ways, &compared));
     judge(options, &ways, &compared, &mut targets);
 
     let asking = &stations.asking;
-    let run = |address, credential: &str| {
-        let request = post_with(address, RUNS_PATH, credential, READ_ONLY_RUN);
-        Job::of(address, request, load::completed)
-    };
-    let job = run(asking.address(), &asking.key().await?);
-    let ways = [Way { name: "durable runs with a key", share_min: RUNS_SHARE_MIN, job }];
-    let local = run(stations.local.address(), "");
-    let compared = compare(options, "runs", &local, &ways).await?;
+    let key = asking.explained(asking.key().await)?;
+    let asked = runs(asking, &key);
+    let ways = [Way { name: "durable runs with a key", share_min: RUNS_SHARE_MIN, asked }];
+    let compared = compare(options, "runs", &runs(&stations.local, ""), &ways).await?;
     let note = "Three `math::add` steps and an answer over `POST /api/v1/runs`.";
     report::section("Durable runs", note, &table("runs/s", &ways, &compared));
     judge(options, &ways, &compared, &mut targets);
 
-    let tokens = tokens(asking, signer).await?;
-    let lists = lists(options, asking).await?;
+    let tokens = asking.explained(tokens(asking, signer).await)?;
+    let lists = asking.explained(lists(options, asking).await)?;
     let mut times = Table::new(&["what", "p50 ms"]);
     times.row(vec!["a call with a token that is known".to_owned(), ms(tokens.known)]);
     times.row(vec!["a call with a new token (RS256)".to_owned(), ms(tokens.new)]);
@@ -171,46 +162,67 @@ async fn sections(options: &Options, stations: &Stations, signer: &Signer) -> Re
     limit(&mut targets, "a call with a new RS256 token", tokens.new, TOKEN_MAX);
     limit(&mut targets, &what, lists, LIST_MAX);
 
-    flood::measure(options, &stations.flooded, signer, &mut targets).await?;
+    let flooded = &stations.flooded;
+    flooded.explained(flood::measure(options, flooded, signer, &mut targets).await)?;
     Ok(targets)
 }
 
-/// A server that asks for credentials, and a request of someone who has one.
-struct Way {
-    name: &'static str,
-    /// The least share of the local rate.
-    share_min: f64,
+/// A server, and what it is asked.
+struct Asked<'a> {
+    station: &'a Station,
     job: Arc<Job>,
 }
 
-async fn read_ways(stations: &Stations, signer: &Signer) -> Result<[Way; 4]> {
-    let calls = |station: &Station, credential: &str| {
-        let address = station.address();
-        Job::of(address, wire::call_as(address, credential), wire::called)
-    };
+impl Asked<'_> {
+    /// One round.
+    async fn run(&self, options: &Options) -> Result<Summary> {
+        self.station.explained(load::run_for(&self.job, options.clients, options.span).await)
+    }
+}
+
+/// A server that asks for credentials, and a request of someone who has one.
+struct Way<'a> {
+    name: &'static str,
+    /// The least share of the local rate.
+    share_min: f64,
+    asked: Asked<'a>,
+}
+
+async fn read_ways<'a>(stations: &'a Stations, signer: &Signer) -> Result<[Way<'a>; 4]> {
     let Stations { asking, audited, judged, .. } = stations;
+    let key = asking.explained(asking.key().await)?;
+    let audited_key = audited.explained(audited.key().await)?;
+    let judged_key = judged.explained(judged.key().await)?;
     Ok([
-        Way {
-            name: "with a key",
-            share_min: KNOWN_SHARE_MIN,
-            job: calls(asking, &asking.key().await?),
-        },
+        Way { name: "with a key", share_min: KNOWN_SHARE_MIN, asked: calls(asking, &key) },
         Way {
             name: "with a known token (RS256)",
             share_min: KNOWN_SHARE_MIN,
-            job: calls(asking, &signer.token(0)?),
+            asked: calls(asking, &signer.token(0)?),
         },
         Way {
             name: "with a key, reads audited",
             share_min: AUDITED_SHARE_MIN,
-            job: calls(audited, &audited.key().await?),
+            asked: calls(audited, &audited_key),
         },
         Way {
             name: "with a key, ten policies apply, three read the arguments",
             share_min: JUDGED_SHARE_MIN,
-            job: calls(judged, &judged.key().await?),
+            asked: calls(judged, &judged_key),
         },
     ])
+}
+
+fn calls<'a>(station: &'a Station, credential: &str) -> Asked<'a> {
+    let address = station.address();
+    let job = Job::of(address, wire::call_as(address, credential), wire::called);
+    Asked { station, job }
+}
+
+fn runs<'a>(station: &'a Station, credential: &str) -> Asked<'a> {
+    let address = station.address();
+    let request = post_with(address, RUNS_PATH, credential, READ_ONLY_RUN);
+    Asked { station, job: Job::of(address, request, load::completed) }
 }
 
 /// One way beside local mode, in one round.
@@ -229,15 +241,15 @@ impl Compared {
 async fn compare(
     options: &Options,
     what: &str,
-    local: &Arc<Job>,
-    ways: &[Way],
+    local: &Asked<'_>,
+    ways: &[Way<'_>],
 ) -> Result<Vec<Compared>> {
     let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 1..=options.rounds {
         report::progress(&format!("{what}, {} clients, round {round}", options.clients));
         for (way, rounds) in ways.iter().zip(&mut rounds) {
-            let local = load::run_for(local, options.clients, options.span).await?;
-            let asked = load::run_for(&way.job, options.clients, options.span).await?;
+            let local = local.run(options).await?;
+            let asked = way.asked.run(options).await?;
             rounds.push(Compared { local, asked });
         }
     }
@@ -245,7 +257,7 @@ async fn compare(
     Ok(middle.collect())
 }
 
-fn table(rate: &str, ways: &[Way], compared: &[Compared]) -> Table {
+fn table(rate: &str, ways: &[Way<'_>], compared: &[Compared]) -> Table {
     let mut table = Table::new(&["who", rate, "p50 ms", "p99 ms", "local mode", "of local mode"]);
     for (way, compared) in ways.iter().zip(compared) {
         let mut cells = load_cells(way.name, &compared.asked);
@@ -256,7 +268,7 @@ fn table(rate: &str, ways: &[Way], compared: &[Compared]) -> Table {
     table
 }
 
-fn judge(options: &Options, ways: &[Way], compared: &[Compared], targets: &mut Table) {
+fn judge(options: &Options, ways: &[Way<'_>], compared: &[Compared], targets: &mut Table) {
     for (way, compared) in ways.iter().zip(compared) {
         let Way { name, share_min, .. } = way;
         let (share, clients) = (compared.share(), options.clients);

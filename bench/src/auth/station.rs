@@ -85,9 +85,9 @@ impl Station {
         Ok(format!("x-api-key: {text}\r\n"))
     }
 
-    /// The error with the end of this server's log.
-    pub fn explain(&self, error: &dyn std::error::Error) -> String {
-        self.site.explain(error)
+    /// The outcome of asking this server; an error comes with the end of its log.
+    pub fn explained<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|error| self.site.explain(&*error).into())
     }
 
     /// Stops it in order.
