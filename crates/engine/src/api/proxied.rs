@@ -32,26 +32,10 @@ impl Tools<'_> {
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {
         let (made, limits) = (&self.shared.made, &self.shared.limits);
         match tool {
-            Some(tool) => made.get(MadeFor::Proxied(tool.clone()), limits, || calling(tool)),
+            Some(tool) => made.get(MadeFor::Proxied(tool.clone()), limits),
             None => closure(&nothing(), limits),
         }
     }
-}
-
-/// Calls a tool with the arguments of the instruction.
-fn calling(tool: &ToolName) -> Value {
-    json!({
-        "planId": PROXY,
-        "description": format!("a call of {tool} for an agent of others"),
-        "startStepId": "call",
-        "steps": [
-            {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
-             "arguments": {"jsonPath": "$.promptInput.instruction.arguments"}, "saveAs": "output",
-             "nextStepId": "answer"},
-            {"id": "answer", "type": "final_response",
-             "message": {"success": true, "mcp_result": {"jsonPath": "$.context.output"}}},
-        ],
-    })
 }
 
 /// Calls nothing: its only step needs what is never there, so that the run fails at once.

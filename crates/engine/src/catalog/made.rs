@@ -3,11 +3,11 @@
 
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::system::locks::lock;
-use kernel::definition::plan::Closure;
 use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::{Closure, PROXY};
 use kernel::limits::Limits;
 use kernel::values::ids::{PlanId, ToolName};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -29,18 +29,45 @@ pub(crate) enum MadeFor {
     Proxied(ToolName),
 }
 
+impl MadeFor {
+    /// The plan as it is written.
+    fn source(&self) -> Value {
+        let output = json!({"jsonPath": "$.context.output"});
+        let (tool, id, description, arguments, answer) = match self {
+            Self::Direct(tool) => {
+                let description = format!("a direct call of {tool}");
+                (tool, format!("call/{tool}"), description, "$.promptInput", output)
+            }
+            Self::Proxied(tool) => {
+                let description = format!("a call of {tool} for an agent of others");
+                let answer = json!({"success": true, "mcp_result": output});
+                let arguments = "$.promptInput.instruction.arguments";
+                (tool, PROXY.to_owned(), description, arguments, answer)
+            }
+        };
+        json!({
+            "planId": id,
+            "description": description,
+            "startStepId": "call",
+            "steps": [
+                // A caller learns of a failure and can call again. Only an outcome of a direct call
+                // that no one knows is for a person.
+                {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
+                 "arguments": {"jsonPath": arguments}, "saveAs": "output",
+                 "nextStepId": "answer"},
+                {"id": "answer", "type": "final_response", "message": answer},
+            ],
+        })
+    }
+}
+
 impl MadePlans {
-    /// The plan for this; `source` writes it where it is not known.
-    pub(crate) fn get(
-        &self,
-        made_for: MadeFor,
-        limits: &Limits,
-        source: impl FnOnce() -> Value,
-    ) -> Result<Arc<Closure>> {
+    /// The plan for this.
+    pub(crate) fn get(&self, made_for: MadeFor, limits: &Limits) -> Result<Arc<Closure>> {
         if let Some(known) = lock(&self.kept).get(&made_for) {
             return Ok(known.clone());
         }
-        let made = closure(&source(), limits)?;
+        let made = closure(&made_for.source(), limits)?;
         let mut kept = lock(&self.kept);
         if kept.len() >= MADE_MAX {
             kept.clear();
@@ -62,22 +89,16 @@ pub(crate) fn closure(source: &Value, limits: &Limits) -> Result<Arc<Closure>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn answering(text: &str) -> Value {
-        json!({"planId": "made", "description": "an answer", "startStepId": "answer",
-            "steps": [{"id": "answer", "type": "final_response", "message": text}]})
-    }
 
     #[test]
     fn a_plan_is_made_once_for_each_tool_and_purpose() {
         let (made, limits) = (MadePlans::default(), Limits::default());
         let tool = |name: &str| ToolName::from(name);
-        let get = |made_for, text| made.get(made_for, &limits, || answering(text)).unwrap();
-        let first = get(MadeFor::Direct(tool("a")), "first");
-        assert!(Arc::ptr_eq(&first, &get(MadeFor::Direct(tool("a")), "second")));
-        assert_ne!(first, get(MadeFor::Direct(tool("b")), "second"));
-        assert_ne!(first, get(MadeFor::Proxied(tool("a")), "second"));
+        let get = |made_for| made.get(made_for, &limits).unwrap();
+        let first = get(MadeFor::Direct(tool("a")));
+        assert!(Arc::ptr_eq(&first, &get(MadeFor::Direct(tool("a")))));
+        assert_ne!(first, get(MadeFor::Direct(tool("b"))));
+        assert_ne!(first, get(MadeFor::Proxied(tool("a"))));
     }
 
     #[test]
@@ -85,15 +106,16 @@ mod tests {
         let (made, limits) = (MadePlans::default(), Limits::default());
         for number in 0..=MADE_MAX {
             let tool = ToolName::from(number.to_string());
-            made.get(MadeFor::Direct(tool), &limits, || answering("one")).unwrap();
+            made.get(MadeFor::Direct(tool), &limits).unwrap();
         }
         assert_eq!(lock(&made.kept).len(), 1);
     }
 
     #[test]
     fn what_is_no_plan_is_refused_and_not_kept() {
-        let (made, limits) = (MadePlans::default(), Limits::default());
-        let wrong = made.get(MadeFor::Direct("a".into()), &limits, || json!({"description": "x"}));
+        let made = MadePlans::default();
+        let limits = Limits { plan_steps_max: 1, ..Limits::default() };
+        let wrong = made.get(MadeFor::Direct("a".into()), &limits);
         assert_eq!(wrong.unwrap_err().code, RefusalCode::DirectCall);
         assert!(lock(&made.kept).is_empty());
     }

@@ -27,7 +27,7 @@ use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// When to call again after a run that found no place.
@@ -276,26 +276,8 @@ impl Tools<'_> {
     /// The plan of a direct call.
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
         let (made, limits) = (&self.shared.made, &self.shared.limits);
-        made.get(MadeFor::Direct(tool.clone()), limits, || calling(tool))
+        made.get(MadeFor::Direct(tool.clone()), limits)
     }
-}
-
-/// The tool, then its output as the answer.
-fn calling(tool: &ToolName) -> Value {
-    json!({
-        "planId": format!("call/{tool}"),
-        "description": format!("a direct call of {tool}"),
-        "startStepId": "call",
-        "steps": [
-            // A direct caller learns of a failure and can call again; only an outcome that no one
-            // knows is for a person.
-            {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
-             "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "output",
-             "nextStepId": "answer"},
-            {"id": "answer", "type": "final_response",
-             "message": {"jsonPath": "$.context.output"}},
-        ],
-    })
 }
 
 /// The tool of a request, if its caller sees it: one that it saw just now, and that is still the
