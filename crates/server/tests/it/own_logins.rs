@@ -9,6 +9,8 @@ use project::config::Config;
 use project::folder::Project;
 use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
+use server::Stopper;
+use tempfile::TempDir;
 use testkit::servers::login::LoginServer;
 
 const HUB: &str = "/api/v1/upstreams/hub";
@@ -48,6 +50,17 @@ async fn until_listed(house: &House) {
     wait_for("`hub.add`", look, |answer: &Answer| answer.status == 200).await;
 }
 
+/// A server that has the list of tools.
+async fn listing(
+    login: &LoginServer,
+    project: impl Fn() -> Project,
+    data: &TempDir,
+) -> (House, Stopper) {
+    let (house, stopper) = House::over(project, data, Some(ADMIN)).await;
+    list_tools(&house, login).await;
+    (house, stopper)
+}
+
 async fn list_tools(house: &House, login: &LoginServer) {
     let path = format!("{HUB}/login");
     let begun = send(house, ADMIN, Method::POST, &path, json!({})).await;
@@ -59,6 +72,10 @@ async fn list_tools(house: &House, login: &LoginServer) {
 
 async fn member(house: &House, name: &str) -> String {
     Key::created(house, ADMIN, json!({"name": name})).await.text
+}
+
+async fn operator(house: &House, name: &str) -> String {
+    Key::created(house, ADMIN, json!({"name": name, "roles": ["operator"]})).await.text
 }
 
 /// The key of a new principal of this kind, a member.
@@ -107,8 +124,7 @@ async fn can_call(house: &House, who: &str) -> bool {
 async fn everybody_uses_their_own_login() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
-    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, || project(&login), &data).await;
     let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
     assert!(!can_call(&house, ADMIN).await, "the login for the lists is for the lists alone");
     assert!(!can_call(&house, &alice).await && !is_logged_in(&house, &alice).await);
@@ -145,8 +161,7 @@ async fn everybody_uses_their_own_login() {
 async fn the_logins_of_a_disabled_principal_are_removed() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
-    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, || project(&login), &data).await;
     let ann = principal(&house, "ann", "user").await;
     let shown = code(&house, &login, &ann).await;
     assert_eq!(prove(&house, &ann, &shown).await.status, 204);
@@ -169,6 +184,18 @@ fn approved_call() -> Value {
     ]}})
 }
 
+fn path_of(ask: &Value) -> String {
+    format!("/api/v1/asks/{}", text(&ask["id"]))
+}
+
+/// Somebody says that the page of the first ask of a run was opened: the run then.
+async fn done(house: &House, run: &Value, by: &str) -> Value {
+    let path = path_of(&run["asks"][0]);
+    let answered = send(house, by, Method::POST, &path, json!({"action": "done"})).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    answered.body["run"].clone()
+}
+
 /// Starts a run, and has another approve its call: the run then.
 async fn approved(house: &House, starter: &str, approver: &str) -> Value {
     let started = send(house, starter, Method::POST, "/api/v1/runs", approved_call()).await;
@@ -176,7 +203,7 @@ async fn approved(house: &House, starter: &str, approver: &str) -> Value {
     let ask = &started.body["run"]["asks"][0];
     assert_eq!(ask["kind"], "approve", "{started:?}");
     let decisions = json!([{"callId": ask["calls"][0]["callId"], "approve": true}]);
-    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let path = path_of(ask);
     let body = json!({"decisions": decisions});
     let answered = send(house, approver, Method::POST, &path, body).await;
     assert_eq!(answered.status, 200, "{answered:?}");
@@ -195,11 +222,9 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
     let data = tempfile::tempdir().unwrap();
     // A call waits half of this for a login that is not done.
     let quick = || limited(&login, "call_timeout_ms = 15000");
-    let (house, stopper) = House::over(quick, &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, quick, &data).await;
     let alice = member(&house, "alice").await;
-    let bob = json!({"name": "bob", "roles": ["operator"]});
-    let bob = Key::created(&house, ADMIN, bob).await.text;
+    let bob = operator(&house, "bob").await;
     log_in(&house, &login, &alice).await;
     let run = approved(&house, &alice, &bob).await;
     assert_eq!(run["status"], "completed", "who approves needs no login: {run}");
@@ -216,18 +241,12 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
             (&json!("waiting"), &json!("authorize")),
             "{run}"
         );
-        let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
-        let answered = send(&house, &bob, Method::POST, &path, json!({"action": "done"})).await;
-        assert_eq!(answered.status, 200, "{answered:?}");
-        run = answered.body["run"].clone();
+        run = done(&house, &run, &bob).await;
     }
     assert_eq!(run["asks"][0]["kind"], "authorize", "{run}");
 
     log_in(&house, &login, &alice).await;
-    let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
-    let answered = send(&house, &bob, Method::POST, &path, json!({"action": "done"})).await;
-    assert_eq!(answered.status, 200, "{answered:?}");
-    let run = &answered.body["run"];
+    let run = done(&house, &run, &bob).await;
     assert_eq!(run["status"], "completed", "{run}");
     assert!(run["answer"].to_string().contains('5'), "{run}");
     stopper.stop().await;
@@ -237,16 +256,14 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
 async fn the_code_of_a_login_comes_with_the_answer_of_who_began_it() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
-    let (house, stopper) = House::over(|| project(&login), &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, || project(&login), &data).await;
     let alice = member(&house, "alice").await;
-    let bob = json!({"name": "bob", "roles": ["operator"]});
-    let bob = Key::created(&house, ADMIN, bob).await.text;
+    let bob = operator(&house, "bob").await;
     let run = approved(&house, &alice, &bob).await;
     let ask = &run["asks"][0];
     assert_eq!(ask["kind"], "authorize", "{run}");
     let shown = code_at(&house, &login, &text(&ask["url"])).await;
-    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let path = path_of(ask);
     let answers = async |who: &str, body: Value| {
         let mut request = request(Method::POST, &path, Body::from(body.to_string()));
         let bearer = format!("Bearer {who}");
@@ -285,14 +302,13 @@ async fn who_may_not_read_an_upstream_finishes_no_login_there_by_an_answer() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let hiding = || ruled(&login, HIDDEN_FROM_ANN);
-    let (house, stopper) = House::over(hiding, &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, hiding, &data).await;
     let ann = principal(&house, "ann", "user").await;
     let run = approved(&house, &ann, ADMIN).await;
     let ask = &run["asks"][0];
     assert_eq!(ask["kind"], "authorize", "{run}");
     let shown = code_at(&house, &login, &text(&ask["url"])).await;
-    let path = format!("/api/v1/asks/{}", text(&ask["id"]));
+    let path = path_of(ask);
     let done = json!({"action": "done", "code": shown});
     let answered = send(&house, &ann, Method::POST, &path, done).await;
     // As where she sends the code without an ask.
@@ -336,7 +352,7 @@ async fn a_realm_that_acts_as_a_principal_calls_with_the_login_of_that_principal
     assert_eq!(ended.status, 204, "{ended:?}");
     assert!(can_call(&house, &alice).await && can_call(&house, &robot).await);
     assert!(!is_logged_in(&house, &alice).await, "what others begin is still one's own");
-    let path = format!("/api/v1/asks/{}", text(&run["asks"][0]["id"]));
+    let path = path_of(&run["asks"][0]);
     let retried = send(&house, &alice, Method::POST, &path, json!({"action": "retry"})).await;
     assert_eq!(retried.body["run"]["status"], "completed", "{retried:?}");
     let ended = send(&house, &robot, Method::DELETE, OWN, Value::Null).await;
@@ -351,8 +367,7 @@ async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
     let data = tempfile::tempdir().unwrap();
     // Each caller may do a quarter of this.
     let few = || limited(&login, "logins_per_minute = 4");
-    let (house, stopper) = House::over(few, &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, few, &data).await;
     let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
     let begin = async |who: &str| send(&house, who, Method::POST, OWN, json!({})).await;
     assert_eq!(begin(&alice).await.status, 200);
@@ -386,8 +401,7 @@ async fn nobody_uses_or_changes_the_login_of_whom_they_act_as() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let allowing = || ruled(&login, ACTS_AS_ANN);
-    let (house, stopper) = House::over(allowing, &data, Some(ADMIN)).await;
-    list_tools(&house, &login).await;
+    let (house, stopper) = listing(&login, allowing, &data).await;
     let ann = principal(&house, "ann", "user").await;
     log_in(&house, &login, &ann).await;
 

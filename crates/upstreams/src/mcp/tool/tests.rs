@@ -25,6 +25,16 @@ fn accepted() -> Value {
     json!({"action": "accept", "content": {"name": "Ann"}})
 }
 
+/// A task that a call became.
+fn working() -> Value {
+    json!({"resultType": "task", "taskId": "1", "status": "working"})
+}
+
+/// The same task, done with this text.
+fn completed(said: &str) -> Value {
+    json!({"taskId": "1", "status": "completed", "result": text(said)})
+}
+
 #[test]
 fn a_tool_is_as_its_server_lists_it() {
     let scene = Scene::new(Era::Modern);
@@ -484,8 +494,7 @@ fn a_task_that_is_over_at_once_is_looked_at() {
     let server = async {
         let made = json!({"taskId": "1", "status": "completed", "resultType": "task"});
         other.asked("tools/call").await.answer(made).await;
-        let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
-        other.asked("tasks/get").await.answer(done).await;
+        other.asked("tasks/get").await.answer(completed("done")).await;
     };
     let (caller, call) = (caller(), call(json!({}), Given::default()));
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
@@ -502,8 +511,7 @@ fn a_task_gets_what_it_asks_for() {
         "who": {"method": "elicitation/create", "params": form("who?")}}});
     stage.run(async {
         let server = async {
-            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-            other.asked("tools/call").await.answer(made).await;
+            other.asked("tools/call").await.answer(working()).await;
             other.asked("tasks/get").await.answer(asking.clone()).await;
         };
         let (first, ()) = join(called(&*tool, Given::default()), server).await;
@@ -515,8 +523,7 @@ fn a_task_gets_what_it_asks_for() {
             updated.answer(json!({})).await;
             // It may take a while until the task has seen the answer.
             other.asked("tasks/get").await.answer(asking.clone()).await;
-            let done = json!({"taskId": "1", "status": "completed", "result": text("Ann")});
-            other.asked("tasks/get").await.answer(done).await;
+            other.asked("tasks/get").await.answer(completed("Ann")).await;
         };
         let (second, ()) = join(called(&*tool, given(&wanted, &accepted())), server).await;
         assert_eq!(second, Ok(ToolOutput::Value(text("Ann"))));
@@ -529,7 +536,7 @@ fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
-    let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
+    let made = working();
     stage.run(async {
         {
             let calling = pin!(called(&*tool, Given::default()));

@@ -3,6 +3,7 @@
 
 use super::super::super::peer::Era;
 use super::super::scene::{Ear, Scene, call, called, caller, given, text, wants};
+use super::{completed, form, working};
 use crate::mcp::questions::KEPT_MS;
 use futures::future::{join, join3};
 use kernel::contracts::Tool;
@@ -124,17 +125,13 @@ fn a_server_that_needs_tasks_says_so_itself_to_who_takes_none() {
         assert_eq!(error.said.as_deref(), Some(&OwnWords::Error(refusal.to_value())));
 
         // A task that it begins all the same is not left alone.
-        let server = async {
-            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-            other.asked("tools/call").await.answer(made).await;
-        };
+        let server = async { other.asked("tools/call").await.answer(working()).await };
         let begun = wants(join(tool.call(&caller, &call), server).await.0);
         let server = async {
             let asked = other.asked("tasks/get").await;
             let declared = &asked.params()["_meta"][META_CAPABILITIES];
             assert!(declared["extensions"][TASKS].is_object(), "{declared}");
-            let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
-            asked.answer(done).await;
+            asked.answer(completed("done")).await;
         };
         let again = Call { given: Arc::new(given(&begun, &Value::Null)), ..call.clone() };
         let (done, ()) = join(tool.call(&caller, &again), server).await;
@@ -202,7 +199,7 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
 
 #[test]
 fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() {
-    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+    let form = form("who?");
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
@@ -355,8 +352,8 @@ fn a_task_is_handed_to_who_comes_back_for_it() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
-    let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-    let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+    let made = working();
+    let done = completed("done");
     stage.run(async {
         let mut admin = caller();
         admin.admin = true;
@@ -388,15 +385,11 @@ fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
-    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
     let asking = json!({"taskId": "1", "status": "input_required", "inputRequests": {
-        "who": {"method": "elicitation/create", "params": form}}});
-    let done = json!({"taskId": "1", "status": "completed", "result": text("done")});
+        "who": {"method": "elicitation/create", "params": form("who?")}}});
+    let done = completed("done");
     stage.run(async {
-        let server = async {
-            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-            other.asked("tools/call").await.answer(made).await;
-        };
+        let server = async { other.asked("tools/call").await.answer(working()).await };
         let caller = caller();
         let call = able(Abilities::RUN, Given::default());
         let begun = wants(join(tool.call(&caller, &call), server).await.0);
@@ -429,13 +422,11 @@ fn a_task_takes_a_part_of_what_it_asks_for_and_wants_the_rest() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
-    let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
-    let asked = json!({"method": "elicitation/create", "params": form});
+    let asked = json!({"method": "elicitation/create", "params": form("who?")});
     let asking = |requests: Value| json!({"taskId": "1", "status": "input_required", "inputRequests": requests});
     stage.run(async {
         let server = async {
-            let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-            other.asked("tools/call").await.answer(made).await;
+            other.asked("tools/call").await.answer(working()).await;
             let both = asking(json!({"a": asked, "b": asked}));
             other.asked("tasks/get").await.answer(both).await;
         };
@@ -464,8 +455,7 @@ fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
     let tool: Arc<dyn Tool> = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let server = async {
-        let made = json!({"resultType": "task", "taskId": "1", "status": "working"});
-        other.asked("tools/call").await.answer(made).await;
+        other.asked("tools/call").await.answer(working()).await;
         let error = json!({"code": -32603, "message": "no disk"});
         let failed = json!({"taskId": "1", "status": "failed", "error": error});
         other.asked("tasks/get").await.answer(failed).await;
