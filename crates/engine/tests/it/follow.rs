@@ -3,16 +3,21 @@
 
 use crate::model::{Says, Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{Heard, RefusalCode, RunStream, RunUpdate, Saying, SessionUpdate};
+use engine::{Heard, Parts, RefusalCode, RunStream, RunUpdate, Saying, SessionUpdate};
 use futures::future::join;
 use kernel::ask::Reply;
-use kernel::contracts::SessionRef;
+use kernel::contracts::policy::{Decision, Request};
+use kernel::contracts::{Policy, SessionRef};
 use kernel::conversation::llm::Delta;
 use kernel::limits::Limits;
+use kernel::values::caller::Act;
 use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
     arguments: {n: 1}, saveAs: out, nextStepId: end}, {id: end, type: final_response, message: ok}]";
@@ -250,6 +255,54 @@ async fn a_session_that_is_removed_ends_its_streams() {
     world.engine.sessions().remove(&caller(), &key("empty")).await.unwrap();
     within(events.woken()).await;
     assert_eq!(events.look().await.unwrap_err().code.name(), "not_found");
+}
+
+/// Allows everything, and stops once, at one of the reads that it is asked about, until the test
+/// lets it continue: what happens meanwhile happens between two looks at the store.
+struct Stopping {
+    /// How many reads are asked about until then; 0 where it does not stop.
+    reads: AtomicU32,
+    reached: Semaphore,
+    resumed: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Policy for Stopping {
+    fn decide(&self, asked: &Request<'_>) -> Decision {
+        let counted = |reads: u32| reads.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if asked.act == Act::Read && self.reads.fetch_update(order, order, counted) == Ok(1) {
+            self.reached.add_permits(1);
+            let resumed = self.resumed.lock().unwrap();
+            let limit = Duration::from_millis(WAIT_MS);
+            let waited = tokio::task::block_in_place(|| resumed.recv_timeout(limit));
+            waited.expect("the test did not let the follower continue");
+        }
+        Decision::allow()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_follower_gets_nothing_of_another_session_that_has_the_key_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let (resume, resumed) = mpsc::channel();
+    let (reads, reached) = (AtomicU32::new(0), Semaphore::new(0));
+    let stopping = Arc::new(Stopping { reads, reached, resumed: Mutex::new(resumed) });
+    let policy = stopping.clone();
+    let world = World::changed(folder.path(), &[READ], |parts| Parts { policy, ..parts }).await;
+    world.permits.add_permits(2);
+    world.run("read", json!({}), "s").await;
+    world.at_rest().await;
+    // It is looked up, and once more before its events are read.
+    stopping.reads.store(2, Ordering::SeqCst);
+    let engine = world.engine.clone();
+    let look = async move { engine.sessions().follow(&caller(), &key("s"), 0).await.map(|_| ()) };
+    let following = tokio::spawn(look);
+    within(stopping.reached.acquire()).await.unwrap().forget();
+    world.engine.sessions().remove_unsent(&caller(), &key("s")).await.unwrap();
+    world.run("read", json!({}), "s").await;
+    resume.send(()).unwrap();
+    let refusal = within(following).await.unwrap().unwrap_err();
+    assert_eq!(refusal.code.name(), "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -262,3 +262,21 @@ async fn a_task_whose_session_was_removed_ends_also_where_another_has_its_key() 
     start(&world, request("echo", json!({}), context())).await;
     assert_eq!(refused(&mut second).await, Some(RefusalKind::NotFound));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_gets_nothing_of_a_longer_journal_that_another_session_has_under_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, _) = open(folder.path()).await;
+    let run = start(&world, request("echo", json!({}), context())).await.run();
+    let mut stream = follow(&world, run, None).await;
+    world.at_rest().await;
+    let session = SessionRef::Id(stream.run().session);
+    world.engine.sessions().remove_unsent(&caller(), &session).await.unwrap();
+    // Frames are numbered by session: those of this run have the numbers of the other's.
+    let other = start(&world, request("ask", json!({}), context())).await.run();
+    let asking = world.engine.runs().report(&caller(), other).await.unwrap();
+    let reply = Reply::Clarify { answer: Some(json!("Ann")) };
+    let ask = asking.asks[0].row.ask.id;
+    world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(refused(&mut stream).await, Some(RefusalKind::NotFound));
+}
