@@ -5,7 +5,7 @@ use super::trouble::{Result, Trouble};
 use crate::parts::Fatal;
 use crate::sqlite::tables::audit::{self, AuditKeys};
 use crate::sqlite::tables::closures;
-use crate::sqlite::tables::columns::{execute, integer, one, text_of, to_json};
+use crate::sqlite::tables::columns::{execute, integer, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::known::KnownPins;
@@ -18,7 +18,7 @@ use kernel::contracts::StoreError;
 use kernel::identity::audit::ChainName;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
 use kernel::values::ids::{AskId, SessionKey};
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use std::sync::Arc;
 
 const CREATE: &str = "INSERT INTO sessions (realm, space, key, id, status, run, plan, step, \
@@ -79,13 +79,44 @@ pub(crate) struct Opening {
     pub(crate) fatal: Fatal,
 }
 
+/// The statements of most appends, held for as long as appends share a transaction: to look one up
+/// by its text, and to put it back, takes a good part of the time that it takes to run it.
+pub(crate) struct Statements<'c> {
+    connection: &'c Connection,
+    held: Vec<(&'static str, CachedStatement<'c>)>,
+}
+
+impl<'c> Statements<'c> {
+    /// Statements of this connection; none is held yet.
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        Self { connection, held: Vec::new() }
+    }
+
+    /// Whose they are.
+    pub(crate) fn connection(&self) -> &'c Connection {
+        self.connection
+    }
+
+    /// The statement of this text, held from now on.
+    fn get(&mut self, sql: &'static str) -> Result<&mut CachedStatement<'c>> {
+        let place = match self.held.iter().position(|(text, _)| *text == sql) {
+            Some(place) => place,
+            None => {
+                self.held.push((sql, self.connection.prepare_cached(sql)?));
+                self.held.len() - 1
+            }
+        };
+        Ok(&mut self.held[place].1)
+    }
+}
+
 /// Writes one append.
 pub(crate) fn write_append(
-    connection: &Connection,
+    statements: &mut Statements<'_>,
     append: &Append,
     opening: &Opening,
 ) -> Result<()> {
-    let row = &append.session;
+    let (connection, row) = (statements.connection(), &append.session);
     if row.seq < append.first_seq {
         let why = format!("an append to session `{}` has no events", row.key);
         return Err(Trouble::Refused(StoreError::Failed(why)));
@@ -100,17 +131,17 @@ pub(crate) fn write_append(
     }
     let owner = if append.owned { opening.node } else { NOBODY };
     let session = if append.creates {
-        create(connection, append, owner)?
+        create(statements, append, owner)?
     } else {
-        advance(connection, append, owner)?
+        advance(statements, append, owner)?
     };
     let (first, last) = (integer(append.first_seq), integer(row.seq));
-    execute(connection, JOURNAL, params![session, first, last, append.body])?;
+    statements.get(JOURNAL)?.execute(params![session, first, last, append.body])?;
     if let Some(snapshot) = &append.snapshot {
         execute(connection, SNAPSHOT, params![session, last, snapshot])?;
     }
     for run in &append.runs {
-        write_run(connection, session, run, append)?;
+        write_run(statements, session, run, append)?;
     }
     if append.runs.iter().any(|run| run.no > 1) {
         execute(connection, FOLLOWED, [session])?;
@@ -126,7 +157,7 @@ pub(crate) fn write_append(
             }
         }
     }
-    write_history(connection, session, &append.history)?;
+    write_history(statements, session, &append.history)?;
     refs::name(connection, session, &append.blobs, &append.held, row.seq)?;
     if let Some(closure) = &append.closure {
         closures::keep(connection, &row.key.realm, closure, &opening.pins)?;
@@ -177,10 +208,10 @@ fn opens(append: &Append, id: AskId) -> bool {
     append.asks.iter().any(is_it)
 }
 
-fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
+fn create(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Result<i64> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
-    let created = connection.prepare_cached(CREATE)?.execute(params![
+    let created = statements.get(CREATE)?.execute(params![
         row.key.realm.as_str(),
         row.key.space.as_str(),
         text_of(&row.key),
@@ -199,13 +230,13 @@ fn create(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
     ])?;
     match created {
         0 => Err(Trouble::Refused(StoreError::Exists(row.key.to_string()))),
-        _ => Ok(connection.last_insert_rowid()),
+        _ => Ok(statements.connection().last_insert_rowid()),
     }
 }
 
 /// Moves the session on if it is still as it was when the append was decided. The id is compared as
 /// well: a session that was removed and made again under the same key is another one.
-fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> {
+fn advance(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Result<i64> {
     let row = &append.session;
     let last_error = row.last_error.as_ref().map(to_json).transpose()?;
     let params = params![
@@ -223,15 +254,20 @@ fn advance(connection: &Connection, append: &Append, owner: u64) -> Result<i64> 
         row.updated_at.0,
         row.owner,
     ];
-    let session = one(connection, ADVANCE, params, |row| Ok(row.get(0)?))?;
+    let session = statements.get(ADVANCE)?.query_row(params, |row| row.get(0)).optional()?;
     session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
 }
 
 /// Writes a run's row; what it pins is written with its start, and stays.
-fn write_run(connection: &Connection, session: i64, run: &RunRow, append: &Append) -> Result<()> {
+fn write_run(
+    statements: &mut Statements<'_>,
+    session: i64,
+    run: &RunRow,
+    append: &Append,
+) -> Result<()> {
     let (key, pinned) = (&append.session.key, append.pins.get(&run.id));
     let listed = key.space.has_many_runs().then(|| key.realm.as_str());
-    let written = connection.prepare_cached(RUN)?.execute(params![
+    let written = statements.get(RUN)?.execute(params![
         run.id.0.to_be_bytes(),
         session,
         run.no,
@@ -284,11 +320,11 @@ fn close_ask(
     Ok(execute(connection, CLOSE_ASK, params![ask.0.to_be_bytes(), status.name(), decision])? == 1)
 }
 
-fn write_history(connection: &Connection, session: i64, rows: &[HistoryRow]) -> Result<()> {
+fn write_history(statements: &mut Statements<'_>, session: i64, rows: &[HistoryRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    let mut statement = connection.prepare_cached(HISTORY)?;
+    let statement = statements.get(HISTORY)?;
     for row in rows {
         statement.execute(params![
             session,

@@ -1,7 +1,7 @@
 //! The one writer of the store: it takes what is queued, commits that in one transaction, and only
 //! then answers. Many sessions share the transaction and its sync; none can undo another's rows.
 
-use super::append::{Opening, write_append};
+use super::append::{Opening, Statements, write_append};
 use super::queue::{Job, Shared};
 use super::trouble::{
     Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
@@ -240,10 +240,12 @@ impl Writer {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (opening, shared) = (&self.opening, &*self.shared);
-        let batch = Batch { connection: &transaction, opening, shared, isolation };
+        let statements = Statements::new(&transaction);
+        let mut batch = Batch { statements, opening, shared, isolation };
         for (job, answer) in jobs.iter_mut().zip(answers) {
             *answer = batch.perform(job)?;
         }
+        drop(batch);
         transaction.commit()?;
         Ok(())
     }
@@ -294,7 +296,7 @@ impl Writer {
 
 /// What the jobs of a transaction share.
 struct Batch<'b> {
-    connection: &'b Connection,
+    statements: Statements<'b>,
     opening: &'b Opening,
     shared: &'b Shared,
     isolation: Isolation,
@@ -302,8 +304,9 @@ struct Batch<'b> {
 
 impl Batch<'_> {
     /// Does one job. The inner error is the job's own; the outer one ends the transaction.
-    fn perform(&self, job: &mut Job) -> Result<Answer, Stop> {
-        let Self { connection, opening, shared, isolation } = *self;
+    fn perform(&mut self, job: &mut Job) -> Result<Answer, Stop> {
+        let Self { opening, shared, isolation, .. } = *self;
+        let connection = self.statements.connection();
         match job {
             Job::Append { number, append, .. } => {
                 let number = *number;
@@ -312,7 +315,7 @@ impl Batch<'_> {
                 if shared.poison().refuses(key, number) {
                     return Ok(Err(StoreError::Poisoned(key.to_string())));
                 }
-                let write = || write_append(connection, append, opening);
+                let write = || write_append(&mut self.statements, append, opening);
                 let answer = apart(connection, isolation, write)?;
                 if answer.is_err() {
                     opening.pins.forget();
