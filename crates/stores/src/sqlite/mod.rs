@@ -5,6 +5,7 @@ mod trouble;
 mod poison;
 mod queue;
 mod chore;
+mod transaction;
 mod readers;
 pub(crate) mod files;
 pub(crate) mod tables;

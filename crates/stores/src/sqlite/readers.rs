@@ -1,6 +1,7 @@
 //! Readers: threads with a read-only connection each, that take reads from one bounded queue. Each
 //! read is one transaction, so that what it gathers belongs together.
 
+use super::transaction::{Begin, Transaction};
 use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
@@ -108,24 +109,12 @@ async fn serve(queue: Arc<Queue>, connection: Connection) {
     }
 }
 
-/// A read-only transaction. Its begin and its end are prepared once, as the statements between them
-/// are: most reads are one short statement.
+/// A read-only transaction. Nothing is written in it, so its end is to roll it back.
 fn together<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
-    let begun = connection.prepare_cached("BEGIN DEFERRED").and_then(|mut begin| begin.execute(()));
-    begun.map_err(|error| Trouble::from(error).into_error())?;
-    let _ends = Ends(connection);
+    let begun = Transaction::begin(connection, Begin::Read);
+    let _ends = begun.map_err(|error| Trouble::from(error).into_error())?;
     work(connection).map_err(Trouble::into_error)
-}
-
-/// Ends the transaction of a read, also of one that panics.
-struct Ends<'c>(&'c Connection);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        // Nothing was written; if it fails all the same, the next read says so.
-        let _ = self.0.prepare_cached("ROLLBACK").and_then(|mut end| end.execute(()));
-    }
 }

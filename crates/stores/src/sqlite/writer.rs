@@ -3,6 +3,7 @@
 
 use super::append::{Opening, Statements, write_append};
 use super::queue::{Job, Shared};
+use super::transaction::{Begin, Transaction};
 use super::trouble::{
     Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
@@ -10,8 +11,8 @@ use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
 use kernel::contracts::{Clock, Committed, StoreError};
 use kernel::journal::projection::Append;
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, TransactionBehavior};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -232,15 +233,14 @@ impl Writer {
 
     /// One transaction over all jobs. Nothing of it is there unless it is committed.
     fn attempt(
-        &mut self,
+        &self,
         jobs: &mut [Job],
         answers: &mut [Answer],
         isolation: Isolation,
     ) -> Result<(), Stop> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = Transaction::begin(&self.connection, Begin::Write)?;
         let (opening, shared) = (&self.opening, &*self.shared);
-        let statements = Statements::new(&transaction);
+        let statements = Statements::new(&self.connection);
         let mut batch = Batch { statements, opening, shared, isolation };
         for (job, answer) in jobs.iter_mut().zip(answers) {
             *answer = batch.perform(job)?;
