@@ -16,7 +16,7 @@ use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::session::{FrameState, Phase};
 use kernel::tool::call::Caller;
-use kernel::values::datum::{BlobRef, Datum, Origin};
+use kernel::values::datum::{BlobRef, Datum, Held, Origin, larger_than};
 use kernel::values::ids::{AskId, FrameId, Millis, RunId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,8 +31,11 @@ const MOVING_TAIL_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 impl Driver {
     /// Records a fact and performs the effect that it names.
-    pub(super) async fn record(&mut self, fact: Fact) -> Result<()> {
-        let fact = self.spilled(fact).await?;
+    pub(super) async fn record(&mut self, mut fact: Fact) -> Result<()> {
+        let bytes_max = self.shared.limits.context_inline_bytes_max;
+        if may_spill(&mut fact, bytes_max) {
+            Box::pin(self.spill(&mut fact, bytes_max)).await?;
+        }
         let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
         let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
         let seen = self.ended(&event);
@@ -67,17 +70,16 @@ impl Driver {
     }
 
     /// A large value goes to a blob, synced before the row that names it is queued.
-    async fn spilled(&mut self, mut fact: Fact) -> Result<Fact> {
-        let bytes_max = self.shared.limits.context_inline_bytes_max;
-        if let Fact::FramesJoined { frame, blob, .. } = &mut fact {
+    async fn spill(&mut self, fact: &mut Fact, bytes_max: usize) -> Result<()> {
+        if let Fact::FramesJoined { frame, blob, .. } = fact {
             *blob = self.spill_join(*frame, bytes_max).await?;
-            return Ok(fact);
+            return Ok(());
         }
-        let Some(datum) = fact.data_mut() else { return Ok(fact) };
+        let Some(datum) = fact.data_mut() else { return Ok(()) };
         if let Some(bytes) = Arc::make_mut(datum).spill(bytes_max) {
             self.shared.blobs.put(&self.key.realm, bytes).await?;
         }
-        Ok(fact)
+        Ok(())
     }
 
     /// A large joined value goes to a blob of its own, so that the state stays small.
@@ -219,6 +221,18 @@ impl Driver {
         self.tail_bytes = 0;
         Some(body)
     }
+}
+
+/// Whether a value of this fact may have to go to a blob. Most are small, and stay shared with the
+/// session as they are.
+fn may_spill(fact: &mut Fact, bytes_max: usize) -> bool {
+    if matches!(fact, Fact::FramesJoined { .. }) {
+        return true;
+    }
+    fact.data_mut().is_some_and(|datum| match &datum.held {
+        Held::Value(value) => larger_than(value, bytes_max),
+        Held::Blob(_) | Held::Object(_) | Held::Array(_) => false,
+    })
 }
 
 /// A fact without a session is our own mistake.
