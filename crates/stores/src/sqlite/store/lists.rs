@@ -20,6 +20,36 @@ use kernel::session::RunStatus;
 use kernel::values::ids::{AskId, Millis, PipelineName, RealmId, RunId, Space};
 use rusqlite::{Connection, params};
 use serde_json::json;
+use std::sync::LazyLock;
+
+// Put together once: these are asked for all the time.
+
+/// A run by its id, and the number of its session.
+static RUN_BY_ID: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {RUN}, s.pk FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
+         WHERE r.id = ?1 AND s.realm = ?2"
+    )
+});
+
+/// An ask by its id.
+static ASK_BY_ID: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {ASK} FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
+         WHERE a.id = ?1 AND a.realm = ?2"
+    )
+});
+
+/// The sessions of a realm; what follows says which.
+static SESSIONS: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {SESSION} FROM sessions AS s WHERE s.realm = ?1"));
+
+/// A session by its id.
+static SESSION_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{} AND s.id = ?2", *SESSIONS));
+
+/// A session by its whole key.
+static SESSION_BY_KEY: LazyLock<String> =
+    LazyLock::new(|| format!("{} AND s.key = ?2 AND s.space = ?3", *SESSIONS));
 
 /// Of ids that are their owner's only those of the owner count.
 const OWN: &str = "(s.key = ?3 OR s.space NOT IN (SELECT value FROM json_each(?4)))";
@@ -115,11 +145,7 @@ impl Lists for SqliteStore {
     fn ask<'a>(&'a self, realm: &'a RealmId, id: AskId) -> Read<'a, Option<SessionAsk>> {
         let realm = realm.clone();
         self.readers.read(move |connection| {
-            let sql = format!(
-                "SELECT {ASK} FROM asks AS a JOIN sessions AS s ON s.pk = a.session \
-                 WHERE a.id = ?1 AND a.realm = ?2"
-            );
-            one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], ask)
+            one(connection, &ASK_BY_ID, params![id.0.to_be_bytes(), realm.as_str()], ask)
         })
     }
 
@@ -236,11 +262,7 @@ fn find_run(
     realm: &RealmId,
     id: RunId,
 ) -> Result<Option<(i64, SessionRun)>> {
-    let sql = format!(
-        "SELECT {RUN}, s.pk FROM runs AS r JOIN sessions AS s ON s.pk = r.session \
-         WHERE r.id = ?1 AND s.realm = ?2"
-    );
-    one(connection, &sql, params![id.0.to_be_bytes(), realm.as_str()], |row| {
+    one(connection, &RUN_BY_ID, params![id.0.to_be_bytes(), realm.as_str()], |row| {
         Ok((row.get(AFTER_RUN)?, run(row)?))
     })
 }
@@ -251,30 +273,28 @@ fn find_session(
     realm: &RealmId,
     named: &SessionRef,
 ) -> Result<Option<SessionRow>> {
-    let realm = realm.as_str();
-    let from = format!("SELECT {SESSION} FROM sessions AS s WHERE s.realm = ?1");
+    let (realm, sessions) = (realm.as_str(), &*SESSIONS);
     match named {
         SessionRef::Id(id) => {
-            let sql = format!("{from} AND s.id = ?2");
-            one(connection, &sql, params![realm, id.0.to_be_bytes()], session)
+            one(connection, &SESSION_BY_ID, params![realm, id.0.to_be_bytes()], session)
         }
         SessionRef::Key { key, space: Some(space) } => {
-            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
-            one(connection, &sql, params![realm, key_text(key, None), space.as_str()], session)
+            let params = params![realm, key_text(key, None), space.as_str()];
+            one(connection, &SESSION_BY_KEY, params, session)
         }
         SessionRef::Owned { key, space: Some(space), owner } => {
-            let sql = format!("{from} AND s.key = ?2 AND s.space = ?3");
             let key = key_text(key, Some(&**owner).filter(|_| space.is_owned()));
-            one(connection, &sql, params![realm, key, space.as_str()], session)
+            one(connection, &SESSION_BY_KEY, params![realm, key, space.as_str()], session)
         }
         SessionRef::Key { key, space: None } => {
-            let sql = format!("{from} AND s.key = ?2 ORDER BY s.space <> 'session' LIMIT 2");
+            let sql = format!("{sessions} AND s.key = ?2 ORDER BY s.space <> 'session' LIMIT 2");
             let found = many(connection, &sql, params![realm, key_text(key, None)], session)?;
             Ok(the_only(found))
         }
         SessionRef::Owned { key, space: None, owner } => {
             let sql = format!(
-                "{from} AND s.key IN (?2, ?3) AND {OWN} ORDER BY s.space <> 'session' LIMIT 2"
+                "{sessions} AND s.key IN (?2, ?3) AND {OWN} \
+                 ORDER BY s.space <> 'session' LIMIT 2"
             );
             let (nobodys, own) = (key_text(key, None), key_text(key, Some(&**owner)));
             let owned = json!(Space::OWNED).to_string();
