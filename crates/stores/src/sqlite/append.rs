@@ -1,5 +1,6 @@
 //! The SQL of one append. What can be refused is checked before the first write, so that a refused
-//! append leaves nothing behind in the transaction that it shares with others.
+//! append leaves nothing behind in the transaction that it shares with others. Only a key is taken
+//! before: an append that is refused after that was refused midway.
 
 use super::trouble::{Result, Trouble};
 use crate::parts::Fatal;
@@ -126,14 +127,13 @@ pub(crate) fn write_append(
     if !append.audit.is_empty() {
         opening.audit_keys.get()?;
     }
-    if let Some(once) = &append.once {
-        keys::check(connection, &row.key.realm, once)?;
-    }
     let owner = if append.owned { opening.node } else { NOBODY };
-    let session = if append.creates {
-        create(statements, append, owner)?
-    } else {
-        advance(statements, append, owner)?
+    let session = match &append.once {
+        Some(once) => {
+            keys::take(connection, &row.key.realm, once)?;
+            write_session(statements, append, owner).map_err(Trouble::midway)?
+        }
+        None => write_session(statements, append, owner)?,
     };
     let (first, last) = (integer(append.first_seq), integer(row.seq));
     statements.get(JOURNAL)?.execute(params![session, first, last, append.body])?;
@@ -161,9 +161,6 @@ pub(crate) fn write_append(
     refs::name(connection, session, &append.blobs, &append.held, row.seq)?;
     if let Some(closure) = &append.closure {
         closures::keep(connection, &row.key.realm, closure, &opening.pins)?;
-    }
-    if let Some(once) = &append.once {
-        keys::write(connection, &row.key.realm, once)?;
     }
     if let Some(tally) = &append.tally {
         tallies::add(connection, row, tally, opening.tally_reasons_max)?;
@@ -206,6 +203,15 @@ fn opens(append: &Append, id: AskId) -> bool {
         AskChange::Closed { .. } => false,
     };
     append.asks.iter().any(is_it)
+}
+
+/// Writes the session's row, and gives the number of the session.
+fn write_session(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Result<i64> {
+    if append.creates {
+        create(statements, append, owner)
+    } else {
+        advance(statements, append, owner)
+    }
 }
 
 fn create(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Result<i64> {

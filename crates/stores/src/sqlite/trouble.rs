@@ -24,6 +24,14 @@ impl Trouble {
         Self::Refused(StoreError::Unreadable(what.into()))
     }
 
+    /// The same of a job that had written something by then.
+    pub(crate) fn midway(self) -> Self {
+        match self {
+            Self::Refused(error) => Self::Midway(error),
+            other => other,
+        }
+    }
+
     /// In the store's words.
     pub(crate) fn into_error(self) -> StoreError {
         match self {

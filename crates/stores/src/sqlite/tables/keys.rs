@@ -11,8 +11,8 @@ use rusqlite::{Connection, Row, params};
 const FIND: &str = "SELECT subject, route, key, body_digest, run, ask, created_at \
      FROM idempotency WHERE realm = ?1 AND subject = ?2 AND route = ?3 AND key = ?4";
 
-const WRITE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_digest, run, ask, \
-     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const TAKE: &str = "INSERT INTO idempotency (realm, subject, route, key, body_digest, run, ask, \
+     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
 
 /// The newest outcome of a keyed request under these routes.
 pub(crate) fn newest(
@@ -40,17 +40,9 @@ fn find(
     one(connection, FIND, params![realm.as_str(), subject, route, key], once_row)
 }
 
-/// Refuses a key that is taken, before anything is written.
-pub(crate) fn check(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
-    match find(connection, realm, &once.subject, &once.route, &once.key)? {
-        None => Ok(()),
-        Some(_) => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
-    }
-}
-
-/// Writes a key down.
-pub(crate) fn write(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
-    connection.prepare_cached(WRITE)?.execute(params![
+/// Writes a key down, or refuses one that is taken.
+pub(crate) fn take(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
+    let taken = connection.prepare_cached(TAKE)?.execute(params![
         realm.as_str(),
         once.subject,
         once.route,
@@ -60,7 +52,10 @@ pub(crate) fn write(connection: &Connection, realm: &RealmId, once: &OnceRow) ->
         once.ask.map(|ask| ask.0.to_be_bytes()),
         once.at.0,
     ])?;
-    Ok(())
+    match taken {
+        0 => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
+        _ => Ok(()),
+    }
 }
 
 fn once_row(row: &Row<'_>) -> Result<OnceRow> {
